@@ -21,7 +21,7 @@ use crate::harness::{scratch_directory, wait_until};
 const KILLS: (u64, u64) = (20, 500);
 
 /// Together with their guardians: an unmount waits for a second each time.
-const KILLS_UNGUARDED: (u64, u64) = (5, 500);
+const KILLS_UNGUARDED: (u64, u64) = (3, 500);
 
 const CONTAINERS: usize = 3;
 

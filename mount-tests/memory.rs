@@ -213,7 +213,7 @@ fn all_formats_are_read_where_memory_is_refused() {
     let source = scratch_directory();
     let (mounted, files, known) = mounted_corpora(source.path());
     let at_rest = memory_figure(mounted.daemon(), "VmSize");
-    let every = rounds((2, 1)) as usize;
+    let every = rounds((4, 1)) as usize;
     for room in [80, 64, 32, 8, 0].into_iter().step_by(every) {
         limit_address_space(mounted.daemon(), Some(at_rest + (room << 20)));
         read_by_four(&files);
@@ -244,6 +244,9 @@ fn write_metadata(path: &Path, text: &[u8]) {
     std::fs::write(path, [&header, &section, &stored[..len]].concat()).unwrap();
 }
 
+/// So many files in a sample, and in the whole.
+const INFLATING: (u64, u64) = (80, 200);
+
 /// 15 KB each in the file; as values they would take gigabytes.
 #[test]
 fn metadata_that_inflate_cost_little_memory() {
@@ -263,7 +266,7 @@ fn metadata_that_inflate_cost_little_memory() {
             "]".repeat(100)
         ),
     ];
-    for number in 0..200 {
+    for number in 0..rounds(INFLATING) as usize {
         let path = source.path().join(format!("{number}.blp"));
         let text = texts.get(number % 16).unwrap_or(&texts[5]);
         write_metadata(&path, text.as_bytes());
@@ -273,7 +276,7 @@ fn metadata_that_inflate_cost_little_memory() {
         for reader in 0..4 {
             let mounted = &mounted;
             scope.spawn(move || {
-                for number in (reader..200).step_by(4) {
+                for number in (reader..rounds(INFLATING) as usize).step_by(4) {
                     let container = mounted.join(format!("{number}.blp"));
                     let names = std::fs::read_dir(&container).unwrap().count();
                     assert!(names >= 3, "{names} entries");

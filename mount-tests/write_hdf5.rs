@@ -35,7 +35,7 @@ use crate::harness::scratch_directory;
 use crate::harness::seeded::run_seed;
 
 /// How often each array is written to, in a sample and in the whole.
-const ROUNDS: (u64, u64) = (2, 12);
+const ROUNDS: (u64, u64) = (1, 12);
 
 fn session(options: &[&str]) {
     let (source, beside) = (open_directory(), scratch_directory());

@@ -55,20 +55,22 @@ logged() {
     return "${PIPESTATUS[0]}"
 }
 
-# run_tests NAME TARGET... -- ARGUMENT...: runs and counts tests. How long each took stands in $scratch/times.
+# run_tests NAME TARGET... -- ARGUMENT...: runs and counts tests, mounted ones in processes beside each other. How long
+# each took stands in $scratch/times.
 #
 # Only an unstable option of the test programs tells times; they alone see that it is wanted, not what is built.
 run_tests() {
-    local name=$1 targets=() status=0
+    local name=$1 targets=() status=0 in_parts=
     local log=$scratch/${name// /-}.log
     shift
+    case "$*" in *mount-tests*) in_parts=", 'mount-tests/in_parts.sh'" ;; esac
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
         targets+=("$1")
         shift
     done
     say "$name"
     logged "$log" cargo test --release --locked --no-fail-fast "${targets[@]}" \
-        --config "target.'cfg(unix)'.runner = ['env', 'RUSTC_BOOTSTRAP=1']" \
+        --config "target.'cfg(unix)'.runner = ['env', 'RUSTC_BOOTSTRAP=1'$in_parts]" \
         -- -Z unstable-options --report-time "${@:2}" || status=$?
     count "$name" $status "$log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
     sed -nE "s/^test (.*) \.\.\. .*<([0-9.]+)s>\$/\2 s  \1/p" "$log" >>"$scratch/times"

@@ -80,6 +80,7 @@ fn a_container_that_was_rewritten_is_not_overwritten(place: &Place) {
 /// Writes and syncs something, then replaces the container by one with this content.
 fn replaced_while_staged(place: &Place, theirs: &[u8]) -> File {
     container(place, "x.blp", &[1; 100_000]);
+    let _nobody_starts = nobody_starts();
     let file = open(place, "x.blp");
     file.write_all_at(b"staged", 10).unwrap();
     file.sync_all().unwrap();

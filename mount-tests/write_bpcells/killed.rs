@@ -16,7 +16,7 @@ use super::raw::{Raw, lines};
 use super::{encode, is_staged, judge, ours};
 use crate::harness::depth::rounds;
 use crate::harness::mounted::Mounted;
-use crate::harness::process::{arrayfs, send};
+use crate::harness::process::{arrayfs, nobody_starts, send};
 use crate::harness::seeded::{Seeded, run_seed};
 use crate::harness::{scratch_directory, wait_until};
 
@@ -79,6 +79,9 @@ fn write_round(
     let mut open: Vec<File> = Vec::new();
     progress.tell(round, 0);
     for (number, name) in WRITTEN.into_iter().enumerate() {
+        // A copy of this handle that another test's program closes now would commit: before it
+        // is cut, the array has the length that fits to the others.
+        let _nobody_starts = nobody_starts();
         let mut options = OpenOptions::new();
         let file = options.write(true).open(directory.join(name))?;
         // Never empty: without any names the other arrays would agree.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{assert_staged, commit, errno, state, write_at};
 use crate::harness::copy_directory;
+use crate::harness::depth::rounds;
 use crate::harness::place::{Place, open_directory};
 use crate::harness::process::{Ran, arrayfs};
 use crate::harness::python::script;
@@ -174,11 +175,14 @@ fn more_text_than_can_be_stored_is_too_large() {
     assert_lines(&place, "text", "short\n");
 }
 
+/// In a sample, and in the whole.
+const LINES: (u64, u64) = (250_000, 600_000);
+
 /// As much as can be said to fit does.
 #[test]
 fn many_lines_become_values() {
     let place = with_text("free");
-    let many: String = (0..600_000).map(|n| format!("cell-{n}\n")).collect();
+    let many: String = (0..rounds(LINES)).map(|n| format!("cell-{n}\n")).collect();
     write(&place, &many);
     assert_lines(&place, "text", &many);
     let longer = format!("{many}{}\n", "long".repeat(1 << 20));
@@ -202,7 +206,7 @@ fn lines_here_and_there_in_one_chunk_are_committed_together() {
 fn a_file_does_not_grow_with_every_other_text() {
     let place = with_text("number");
     let before = std::fs::metadata(place.stored("x.h5")).unwrap().len();
-    for round in 0..12u64 {
+    for round in 0..rounds((8, 12)) {
         let number = |n: u64| n.wrapping_mul(round + 7) % 65_521;
         let lines: String = (0..20_000).map(|n| format!("{}\n", number(n))).collect();
         write(&place, &lines);

@@ -100,13 +100,12 @@ cmake_is_recent() {
     at_least "$cmake_wanted" "$("$1" --version 2>/dev/null | sed -n 's/^cmake version //p')"
 }
 
-# install_tool NAME VERSION: a program from crates.io, in target/tools.
+# install_tool NAME VERSION [ARGUMENT...]: a program from crates.io, in target/tools.
 install_tool() {
     local tools=$root/target/tools
     grep -q "^\"$1 $2 " "$tools/.crates.toml" 2>/dev/null && [ -x "$tools/bin/$1" ] && return
     say "installing $1 $2 in target/tools"
-    # Built without optimisation it is there in half the time, and fast enough.
-    cargo install --quiet --debug --locked --root "$tools" "$1" --version "$2" </dev/null
+    cargo install --quiet --locked --root "$tools" "$1" --version "$2" "${@:3}" </dev/null
 }
 
 # What mounted tests use of others: test suites of file systems, and programs that write to files in every way.
@@ -116,7 +115,8 @@ install_test_tools() {
         command -v "${program%%:*}" >/dev/null || missing+=("${program##*:}")
     done
     [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"
-    install_tool pjdfstest "$pjdfstest_pinned"
+    # Built without optimisation it is there in half the time, and fast enough; fsx is not.
+    install_tool pjdfstest "$pjdfstest_pinned" --debug
     install_tool fsx "$fsx_pinned"
 }
 

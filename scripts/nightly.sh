@@ -25,21 +25,27 @@ command -v cargo-deny >/dev/null || {
     cargo install --quiet --debug cargo-deny --version 0.20.2 --locked </dev/null
 }
 
+# test_mounts ARGUMENT...: mounted tests, in processes beside each other.
+test_mounts() {
+    cargo test --release --locked --no-fail-fast --test mount-tests \
+        --config "target.'cfg(unix)'.runner = ['mount-tests/in_parts.sh']" -- "$@" </dev/null
+}
+
 failed=()
 say "dependencies"
 cargo deny --log-level error check bans licenses sources || failed+=("cargo deny")
 timeout 60 cargo deny --log-level error check advisories </dev/null ||
     say "advisories: not good, or the database cannot be reached; not counted"
 say "the whole"
-ARRAYFS_TEST_WHOLE=1 cargo test --release --locked --no-fail-fast --lib --test mount-tests </dev/null ||
-    failed+=("the whole, ARRAYFS_TEST_WHOLE=1")
+ARRAYFS_TEST_WHOLE=1 cargo test --release --locked --no-fail-fast --lib </dev/null ||
+    failed+=("lib, ARRAYFS_TEST_WHOLE=1")
+ARRAYFS_TEST_WHOLE=1 test_mounts || failed+=("mount-tests, ARRAYFS_TEST_WHOLE=1")
 for ((round = 1; round <= rounds; round++)); do
     seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
     say "round $round of $rounds: seed $seed"
     PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${PROPTEST_CASES:-5000} \
         cargo test --release --locked --no-fail-fast --lib </dev/null || failed+=("lib, PROPTEST_RNG_SEED=$seed")
-    ARRAYFS_TEST_SEED=$seed \
-        cargo test --release --locked --no-fail-fast --test mount-tests -- corrupt:: oracles:: reading:: model:: write_bpcells::round_trip fsx </dev/null ||
+    ARRAYFS_TEST_SEED=$seed test_mounts corrupt:: oracles:: reading:: model:: write_bpcells::round_trip fsx ||
         failed+=("mount-tests, ARRAYFS_TEST_SEED=$seed")
 done
 

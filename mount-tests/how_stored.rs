@@ -1,6 +1,6 @@
-//! What `arrays.json` says of how HDF5 and NetCDF files store their arrays, against the formats' own
-//! libraries: `stored_hdf5.py` compares, `write_hdf5.py` and `write_netcdf.py` write the files that
-//! the corpus lacks.
+//! What `arrays.json` says of how HDF5 and NetCDF files store their arrays, against the formats'
+//! own libraries: `stored_hdf5.py` compares, `write_hdf5.py` and `write_netcdf.py` write the files
+//! that the corpus lacks.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

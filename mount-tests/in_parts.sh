@@ -3,9 +3,10 @@
 #
 #     in_parts.sh PROGRAM ARGUMENT...
 #
-# Tests that run beside each other in one process disturb each other: a program that one of them starts has a copy of
-# every file that the others have open, for a moment, and its end of it is a close. What a part prints is shown when it
-# has ended. A `runner` of cargo's, used by scripts/test.sh. Exit status: 0 when all tests of all parts passed.
+# Tests that run beside each other in one process disturb each other: a program that one of them
+# starts has a copy of every file that the others have open, for a moment, and its end of it is a
+# close. What a part prints is shown when it has ended. A `runner` of cargo's, used by
+# scripts/test.sh. Exit status: 0 when all tests of all parts passed.
 set -euo pipefail
 
 program=$1
@@ -24,8 +25,10 @@ run_part() {
 }
 
 "$program" "$@" --list --format terse 2>/dev/null | sed -n 's/: test$//p' >"$scratch/tests"
+# Many enough that all end at the same time, of many enough tests that starting a part takes none.
+parts=$(($(wc -l <"$scratch/tests") / 40 + at_once))
 # One after the other in turn: those that take long lie beside each other.
-split -n "r/$((at_once * 5))" "$scratch/tests" "$scratch/part."
+split -n "r/$parts" "$scratch/tests" "$scratch/part."
 for list in "$scratch"/part.??; do
     [ -s "$list" ] || continue
     [ "$(jobs -rp | wc -l)" -lt "$at_once" ] || wait -n || true

@@ -382,6 +382,18 @@ fn a_type_name_is_defined_once() {
 }
 
 const LONGEST: usize = 500;
+const WIDEST: usize = 100;
+
+#[test]
+fn comments_are_wrapped() {
+    for file in sources("src").into_iter().chain(sources("mount-tests")) {
+        let is_comment = |line: &&str| line.trim_start().starts_with("//");
+        let wide = |line: &&str| line.chars().count() > WIDEST;
+        let mut comments = file.text.lines().filter(is_comment);
+        let found = comments.find(wide);
+        assert_eq!(found, None, "{}", file.path.display());
+    }
+}
 
 #[test]
 fn every_file_says_what_it_is_and_is_not_long() {

@@ -35,8 +35,8 @@ use crate::harness::writers::{Bloscpack, Packing};
 use crate::harness::{scratch_directory, wait_until};
 
 /// Makes two tests of each scenario, one for each way of committing: `replaced::NAME` and
-/// `in_place::NAME`. For what goes on across a commit, what a commit keeps, and how it stores: there
-/// the way can matter.
+/// `in_place::NAME`. For what goes on across a commit, what a commit keeps, and how it stores:
+/// there the way can matter.
 macro_rules! both_ways {
     ($($name:ident),+ $(,)?) => {
         mod replaced {
@@ -56,8 +56,8 @@ macro_rules! both_ways {
 }
 use both_ways;
 
-/// Makes one test of each scenario, `either_way::NAME`: of what is staged, of what is refused before
-/// anything is committed, and of what programs do that know nothing of commits.
+/// Makes one test of each scenario, `either_way::NAME`: of what is staged, of what is refused
+/// before anything is committed, and of what programs do that know nothing of commits.
 macro_rules! either_way {
     ($($name:ident),+ $(,)?) => {
         mod either_way {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Random sessions on DAPHNE files: written through a mount as raw files, read by the format's rules.
 
-    write_daphne.py SEED SOURCE MOUNT
+    write_daphne.py SEED STEPS SOURCE MOUNT
 
-After every close the file in the source is held against a model: of the program's form byte by byte, of the
+After every step the file in the source is held against a model: of the program's form byte by byte, of the
 specification's by what a strict reader finds in its blocks.
 """
 import os
@@ -344,14 +344,14 @@ class Spec:
             assert (mounted / name).read_bytes() == values.tobytes(), f"{mounted / name}"
 
 
-def main(seed, source, mount):
+def main(seed, steps, source, mount):
     random = np.random.default_rng(int(seed))
     for number in range(24):
         path = source / f"{number}.dbdf"
         model = [Dense, Csr, Frame][number % 3](random)
         path.write_bytes(model.stored())
         mounted = mount / path.name
-        for _ in range(12):
+        for _ in range(int(steps)):
             model.step(random, mounted)
             os.setxattr(mounted, "user.arrayfs.commit", b"1")
             stored = path.read_bytes()
@@ -361,11 +361,11 @@ def main(seed, source, mount):
     for number in range(30):
         path = source / f"spec_{number}.dbdf"
         model = Spec(random, path, number % 3 + 1)
-        for _ in range(10):
+        for _ in range(int(steps)):
             model.step(random, mount / path.name)
             os.setxattr(mount / path.name, "user.arrayfs.commit", b"1")
             model.check(mount / path.name)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(pathlib.Path, sys.argv[2:]))
+    main(*sys.argv[1:3], *map(pathlib.Path, sys.argv[3:]))

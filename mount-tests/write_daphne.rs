@@ -11,16 +11,25 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::harness::depth::rounds;
 use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
 use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::seeded::run_seed;
 
+/// Of each container, in a sample and in the whole.
+const STEPS: (u64, u64) = (6, 12);
+
 fn session(options: &[&str]) {
     let place = Place::mounted(options);
-    let seed = run_seed().to_string();
-    let arguments = [Path::new(&seed), place.source(), place.path()];
+    let [seed, steps] = [run_seed(), rounds(STEPS)].map(|number| number.to_string());
+    let arguments = [
+        Path::new(&seed),
+        Path::new(&steps),
+        place.source(),
+        place.path(),
+    ];
     script("write_daphne.py", arguments).success();
     let verified = arrayfs([Path::new("verify"), place.source()]);
     assert_eq!(verified.code(), Some(0), "seed {seed}: {verified:?}");
@@ -75,6 +84,26 @@ fn a_part_of_a_row_waits_for_the_rest() {
     drop(file);
     assert_eq!(state(&container), "clean");
     assert_eq!(std::fs::read(&stored).unwrap(), dense(2, 2, &[1, 2, 3, 4]));
+}
+
+/// The program counts the rows of a block in 32 bits.
+#[test]
+fn more_rows_than_can_be_counted_are_too_large() {
+    let place = Place::mounted(&[]);
+    let stored = place.stored("x.dbdf");
+    std::fs::write(&stored, dense(1, 2, &[1, 2])).unwrap();
+    let path = place.join("x.dbdf/values");
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let many = 16 << 32;
+    for refused in [
+        file.set_len(many),
+        file.write_all_at(&numbers(&[1, 2]), many - 16),
+    ] {
+        let errno = refused.unwrap_err().raw_os_error();
+        assert_eq!(errno, Some(libc::EFBIG));
+    }
+    drop(file);
+    assert_eq!(std::fs::read(&stored).unwrap(), dense(1, 2, &[1, 2]));
 }
 
 /// A file without rows does not say which of the two forms it has.

@@ -6,6 +6,7 @@
 //! session of its own, in `text`.
 
 mod carried;
+mod fortran;
 mod full;
 mod groups;
 mod held;

@@ -118,6 +118,52 @@ fn a_record_is_appended_variable_by_variable() {
     assert_content(&place.join("x.nc/other"), &numbers(&[20, 120, 7, 8]));
 }
 
+/// A writer that streams leaves the number of records open: the first commit tells it.
+#[test]
+fn the_records_of_a_stream_are_counted_by_the_first_commit() {
+    const STREAMING: [u8; 4] = [0xff; 4];
+    for commit in ["commit=replace", "commit=inplace"] {
+        let mut place = Place::mounted(&[commit]);
+        let mut stream = small_file();
+        stream[4..8].copy_from_slice(&STREAMING);
+        std::fs::write(place.stored("x.nc"), &stream).unwrap();
+        let other = place.join("x.nc/other");
+        assert_content(&other, &numbers(&[20, 120]));
+        let file = OpenOptions::new().write(true).open(&other).unwrap();
+        file.write_all_at(&numbers(&[21]), 0).unwrap();
+        drop(file);
+        place.mount_again();
+        let stored = std::fs::read(place.stored("x.nc")).unwrap();
+        assert_eq!(stored[4..8], 2u32.to_be_bytes(), "{commit}");
+        append(&place.join("x.nc/other"), &numbers(&[220]));
+        place.mount_again();
+        assert_content(&place.join("x.nc/other"), &numbers(&[21, 120, 220]));
+        let stored = std::fs::read(place.stored("x.nc")).unwrap();
+        assert_eq!(stored[4..8], 3u32.to_be_bytes(), "{commit}");
+        assert_eq!(stored.len(), stream.len() + 16, "{commit}");
+    }
+}
+
+/// What another program appended meanwhile is not overwritten.
+#[test]
+fn a_file_that_others_changed_keeps_their_change() {
+    for commit in ["commit=replace", "commit=inplace"] {
+        let place = with_file(&[commit]);
+        let path = place.join("x.nc/one");
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&numbers(&[-1]), 0).unwrap();
+        let mut theirs = small_file();
+        theirs[4..8].copy_from_slice(&3u32.to_be_bytes());
+        theirs.extend([7; 16]);
+        std::fs::write(place.stored("x.nc"), &theirs).unwrap();
+        let synced = file.sync_all().unwrap_err();
+        assert_eq!(synced.raw_os_error(), Some(libc::ESTALE), "{commit}");
+        drop(file);
+        assert_eq!(std::fs::read(place.stored("x.nc")).unwrap(), theirs);
+        assert_content(&place.join("x.nc/other"), &numbers(&[20, 120, 0x0707_0707]));
+    }
+}
+
 /// What is staged goes on behind the end that each variable had, whatever the file says.
 #[test]
 fn lengths_survive_a_killed_daemon_with_what_is_staged() {

@@ -3,8 +3,8 @@
 #
 #     scripts/bench.sh [--quick] [--rounds N] [FIGURE ...]       figures: scripts/bench.sh --list
 #
-# Installs what is missing, builds, makes data once (in target/bench, or $ARRAYFS_BENCH_DIR). Needs root and 2 GiB of
-# free memory in /dev/shm. docs/benchmarks.md says what each figure means.
+# Installs what is missing, builds, makes data once (in target/bench, or $ARRAYFS_BENCH_DIR). Needs
+# root and 2 GiB of free memory in /dev/shm. docs/benchmarks.md says what each figure means.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Shows arrayfs at work: installs what is missing, builds, writes real containers, mounts them, looks at them.
+# Shows arrayfs at work: installs what is missing, builds, writes real containers, mounts them,
+# looks at them.
 #
 #     scripts/demo.sh
 #

@@ -45,7 +45,8 @@ install_packages() {
 }
 
 install_system() {
-    # fuse3: mounting; gcc, libc6-dev, make: the C of HDF5, zstd and libdeflate; attr: getfattr; python3-venv: the venv.
+    # fuse3: mounting; gcc, libc6-dev, make: the C of HDF5, zstd and libdeflate; attr: getfattr;
+    # python3-venv: the venv.
     install_packages fuse3 gcc libc6-dev make attr python3 python3-venv ca-certificates procps
     [ -c /dev/fuse ] || die "/dev/fuse is missing: load the module (modprobe fuse), or in a container pass the device in"
 }
@@ -108,10 +109,11 @@ install_tool() {
     cargo install --quiet --locked --root "$tools" "$1" --version "$2" "${@:3}" </dev/null
 }
 
-# What mounted tests use of others: test suites of file systems, and programs that write to files in every way.
+# What mounted tests use of others: test suites of file systems, and programs that write to files in
+# every way.
 install_test_tools() {
     local program missing=()
-    for program in git:git rsync:rsync vim.tiny:vim-tiny ar:binutils setpriv:util-linux mkfs.xfs:xfsprogs; do
+    for program in git:git rsync:rsync vim.tiny:vim-tiny ar:binutils setpriv:util-linux mkfs.xfs:xfsprogs gfortran:gfortran; do
         command -v "${program%%:*}" >/dev/null || missing+=("${program##*:}")
     done
     [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"

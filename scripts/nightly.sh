@@ -1,12 +1,13 @@
 #!/bin/bash
-# Tries what scripts/test.sh does not: all of what takes so long that only a sample of it is tried there (every state
-# of the crash simulation, every kill, every seed), then property tests with random seeds and many cases, random
-# containers, random operations in writable mounts.
+# Tries what scripts/test.sh does not: all of what takes so long that only a sample of it is tried
+# there (every state of the crash simulation, every kill, every seed), then property tests with
+# random seeds and many cases, random containers, random operations in writable mounts.
 #
 #     scripts/nightly.sh [ROUNDS]        default 10
 #
-# What property tests find is kept in proptest-regressions/, to be committed: those cases are then tried first by
-# every run. What mounted tests find is named by its seed. Exit status: 0 when every round passed.
+# What property tests find is kept in proptest-regressions/, to be committed: those cases are then
+# tried first by every run. What mounted tests find is named by its seed. Exit status: 0 when every
+# round passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh

@@ -3,9 +3,10 @@
 #
 #     scripts/test.sh [--quick]
 #
-# --quick: format, lints, the library, and most mounted tests that take no seconds. Of what takes long a sample is
-# tried; scripts/nightly.sh tries all of it. Works without a terminal and without input. A larger golden corpus
-# beside the checkout is used, if there is one. Exit status: 0 when everything passed.
+# --quick: format, lints, the library, and most mounted tests that take no seconds. Of what takes
+# long a sample is tried; scripts/nightly.sh tries all of it. Works without a terminal and without
+# input. A larger golden corpus beside the checkout is used, if there is one. Exit status: 0 when
+# everything passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh
@@ -34,8 +35,8 @@ check() {
     fi
 }
 
-# count NAME STATUS LOG PATTERN: adds up the counts of the lines with this pattern; a command that failed
-# without counting a failure counts as one.
+# count NAME STATUS LOG PATTERN: adds up the counts of the lines with this pattern; a command that
+# failed without counting a failure counts as one.
 count() {
     local name=$1 status=$2 log=$3 pattern=$4 p f
     p=$(sed -nE "s/$pattern/\\1/p" "$log" | awk '{ n += $1 } END { print n + 0 }')
@@ -55,10 +56,11 @@ logged() {
     return "${PIPESTATUS[0]}"
 }
 
-# run_tests NAME TARGET... -- ARGUMENT...: runs and counts tests, mounted ones in processes beside each other. How long
-# each took stands in $scratch/times.
+# run_tests NAME TARGET... -- ARGUMENT...: runs and counts tests, mounted ones in processes beside
+# each other. How long each took stands in $scratch/times.
 #
-# Only an unstable option of the test programs tells times; they alone see that it is wanted, not what is built.
+# Only an unstable option of the test programs tells times; they alone see that it is wanted, not
+# what is built.
 run_tests() {
     local name=$1 targets=() status=0 in_parts=
     local log=$scratch/${name// /-}.log
@@ -82,7 +84,8 @@ slowest() {
     sort -rn "$scratch/times" | sed -n 1,20p
 }
 
-# Everything that tests leave behind is found by these two: their directory and a mark in the environment.
+# Everything that tests leave behind is found by these two: their directory and a mark in the
+# environment.
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/arrayfs-test.XXXXXX")
 chmod 755 "$scratch"
 export TMPDIR=$scratch
@@ -137,8 +140,9 @@ else
     say "no clippy here: lints are not checked"
 fi
 
-# cargo-deny looks only at Cargo.lock and deny.toml, which change rarely, and takes longer to build than arrayfs. So only
-# scripts/nightly.sh installs it, and looks at advisories, whose database is downloaded.
+# cargo-deny looks only at Cargo.lock and deny.toml, which change rarely, and takes longer to build
+# than arrayfs. So only scripts/nightly.sh installs it, and looks at advisories, whose database is
+# downloaded.
 dependencies() {
     command -v cargo-deny >/dev/null || {
         say "no cargo-deny here: licences and sources are not checked (scripts/nightly.sh installs it)"
@@ -147,25 +151,27 @@ dependencies() {
     check dependencies cargo deny --log-level error check bans licenses sources
 }
 
-# Other programs, random sessions, kills, copies of all that there is, many of anything: most of what takes seconds.
+# Other programs, random sessions, kills, copies of all that there is, many of anything: most of
+# what takes seconds.
 slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fsx round_trip orders:: little_memory
     everything_else_is_as_it_was many:: many_lines every_other_text blosc_chunks write_hdf5::sparse::
     write_hdf5::groups:: write_hdf5::made:: write_hdf5::names:: write_hdf5::room:: write_hdf5::held::
     write_bpcells::made:: write_bpcells::staged:: write_bpcells::turned:: write_daphne::made:: rsync
     write_bpcells::beside:: write_hdf5::text::other_programs life_cycle::umount)
 
-# Writes always, never mounts, or looks at processes and at what is not written: whether a run mounts read-only
-# cannot matter to these.
+# Writes always, never mounts, or looks at processes and at what is not written: whether a run
+# mounts read-only cannot matter to these.
 writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::
     write_daphne:: write_hdf5:: write_netcdf::)
-any_mode=(blosc_chunks:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of where_memory_is_refused
+any_mode=(blosc_chunks:: requests:: rights:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of where_memory_is_refused
     metadata_that_inflate)
 
 [ "$quick" ] || dependencies
 # All at once keeps every core busy.
 say "building what is tested"
 cargo test --release --locked --no-run --lib --bins --test mount-tests </dev/null
-# The daemon that mounted tests start; `cargo build` would make it again, with other features of what it depends on.
+# The daemon that mounted tests start; `cargo build` would make it again, with other features of
+# what it depends on.
 export PATH=$PWD/target/release:$PATH
 run_tests "unit tests" --lib --bins --
 if [ "$quick" ]; then

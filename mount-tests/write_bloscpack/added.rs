@@ -24,6 +24,25 @@ fn place() -> Place {
     place
 }
 
+/// As programs save a file: under another name first.
+#[test]
+fn temporary_files_of_two_containers_do_not_meet() {
+    let place = place();
+    container(&place, "y.blp", PLAIN);
+    let save = |directory: &Path, round: usize| {
+        let [temporary, kept] = ["tmp", "kept"].map(|name| directory.join(name));
+        let text = format!("{round} {}", directory.display());
+        std::fs::write(&temporary, &text).unwrap();
+        std::fs::rename(&temporary, &kept).unwrap();
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), text);
+    };
+    std::thread::scope(|scope| {
+        for directory in ["x.blp", "y.blp"].map(|name| place.join(name)) {
+            scope.spawn(move || (0..400).for_each(|round| save(&directory, round)));
+        }
+    });
+}
+
 #[test]
 fn what_is_moved_copied_and_written_into_a_container_is_kept() {
     let mut place = place();

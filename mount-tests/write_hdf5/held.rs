@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -12,6 +12,7 @@ use super::{assert_array, assert_staged, commit, numbers, state, stored, with_fi
 use crate::harness::mounted::Mounted;
 use crate::harness::place::{Place, open_directory};
 use crate::harness::process::{arrayfs, has_ended, send};
+use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::{golden, wait_until};
 
@@ -160,6 +161,29 @@ fn a_file_that_others_read_is_not_written_in_place() {
     is_committed_in_the_end(&place);
 }
 
+/// Which would be written in place: it is copied instead, so that its reader keeps what it has.
+#[test]
+fn a_large_file_that_others_read_is_replaced() {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("large"), &path]).success();
+    let fixed = place.join("x.h5/fixed");
+    let inode = || path.metadata().unwrap().ino();
+    let before = inode();
+    write_at(&fixed, &numbers(&[5]), 0).unwrap();
+    assert_array(&place, "fixed", "[3]", &numbers(&[5, 2, 3]));
+    assert_eq!(
+        inode(),
+        before,
+        "it is written in place, if nobody reads it"
+    );
+    let reader = held(&path, FlockOperation::LockShared);
+    write_at(&fixed, &numbers(&[7]), 0).unwrap();
+    assert_array(&place, "fixed", "[3]", &numbers(&[7, 2, 3]));
+    assert_ne!(inode(), before);
+    assert_eq!(reader.metadata().unwrap().ino(), before);
+}
+
 fn a_writer_outside_is_waited_for(options: &[&str]) {
     let place = with_file(options);
     let path = place.stored("x.h5");
@@ -192,7 +216,7 @@ fn a_file_that_others_changed_keeps_their_change() {
         .unwrap();
     file.write_all_at(&numbers(&[7]), 0).unwrap();
     let path = place.stored("x.h5");
-    crate::harness::python::script("write_hdf5/scenario.py", [Path::new("make"), &path]).success();
+    script("write_hdf5/scenario.py", [Path::new("make"), &path]).success();
     let changed = std::fs::read(&path).unwrap();
     let synced = file.sync_all().unwrap_err();
     assert_eq!(synced.raw_os_error(), Some(libc::ESTALE));

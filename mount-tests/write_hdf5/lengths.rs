@@ -69,7 +69,8 @@ fn cat_appends_slices() {
     assert_eq!(rows["shape"], serde_json::json!([7, 3]));
 }
 
-/// Chunks at the edge that no filter takes are as long as chunks are, or libhdf5 reads none of them.
+/// Chunks at the edge that no filter takes are as long as chunks are, or libhdf5 reads none of
+/// them.
 #[test]
 fn edges_without_filters_grow_and_shrink() {
     let place = Place::mounted(&[]);

@@ -117,7 +117,8 @@ fn assert_only_read(place: &Place) {
     assert_eq!(std::fs::read(place.stored("x.h5")).unwrap(), before);
 }
 
-/// Its writer is at work, or has left a file that nobody may trust: libhdf5 does not open it either.
+/// Its writer is at work, or has left a file that nobody may trust: libhdf5 does not open it
+/// either.
 #[test]
 fn a_file_that_is_marked_as_being_written_is_left_alone() {
     let place = Place::mounted(&[]);
@@ -140,6 +141,27 @@ fn a_file_that_goes_on_behind_its_end_is_only_read() {
     bytes.extend([1; 70]);
     std::fs::write(&path, bytes).unwrap();
     assert_only_read(&place);
+}
+
+/// Of which the file knows nothing: all that it says counts from where it begins.
+#[test]
+fn what_another_program_has_put_before_a_file_stays() {
+    for commit_as in ["commit=replace", "commit=inplace"] {
+        let place = Place::mounted(&[commit_as]);
+        let path = place.stored("x.h5");
+        script("write_hdf5/scenario.py", [Path::new("behind"), &path]).success();
+        let seven = numbers(&[7, 2, 3]);
+        write_at(&place.join("x.h5/fixed"), &seven, 0).unwrap();
+        assert_array(&place, "fixed", "[3]", &seven);
+        for round in 1..6 {
+            let rows: Vec<i32> = (0..6 + 3 * round).map(|n| n * round * 77_777).collect();
+            write_at(&place.join("x.h5/rows"), &numbers(&rows), 0).unwrap();
+            let shape = format!("[{}, 3]", 2 + round);
+            assert_array(&place, "rows", &shape, &numbers(&rows));
+        }
+        arrayfs(["verify".as_ref(), path.as_os_str()]).success();
+        script("write_hdf5/scenario.py", [Path::new("block"), &path]).success();
+    }
 }
 
 /// A file may say that a chunk lies in something else: at worst it loses itself, and no header.

@@ -2,6 +2,9 @@
 """The small file that the rules are tried on, and what libhdf5 finds in it later.
 
     scenario.py make PATH               the file, as `make` below says
+    scenario.py large PATH              `fixed` as in that, and `large` of 80 MiB
+    scenario.py behind PATH             the file as `make` says, behind a block of 2,048 bytes that a program has put before it
+    scenario.py block PATH              that block is there
     scenario.py virtual PATH            `virtual`, which is put together from another file, and `fixed`, also `again`
     scenario.py names PATH              `rows` of 4 by 3 numbers by four names, and arrays of a Binsparse matrix by others
     scenario.py one PATH NAME...        all of these names lead to one dataset
@@ -189,6 +192,28 @@ def notes(path):
     with h5py.File(path, "r+") as file:
         file["g/deep/notes"] = np.array([1, 2], "<i4")
         file["late/rows"] = np.array([1, 2], "<i4")
+
+
+def large(path):
+    with h5py.File(path, "w") as file:
+        file["fixed"] = np.array([1, 2, 3], "<i4")
+        file["large"] = np.zeros(20 << 20, "<i4")
+
+
+def behind(path):
+    make(path)
+    with open(path, "rb") as file:
+        content = file.read()
+    with open(path, "wb") as file:
+        file.write(BLOCK + content)
+
+
+BLOCK = b"what another program has here\n".ljust(2048, b".")
+
+
+def block(path):
+    with open(path, "rb") as file:
+        assert file.read(len(BLOCK)) == BLOCK, path
 
 
 def marked(path):

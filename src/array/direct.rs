@@ -1,5 +1,5 @@
-//! An array whose bytes are read by a function, with nothing to decode: what is computed, or lies in
-//! another file.
+//! An array whose bytes are read by a function, with nothing to decode: what is computed, or lies
+//! in another file.
 //!
 //! Used by `container::restated`, and by `live` for files that take the place of arrays.
 

@@ -57,8 +57,8 @@ fn dead_bytes(path: &Path, within: &str) -> Option<u64> {
     std::str::from_utf8(value.get(..n)?).ok()?.parse().ok()
 }
 
-/// Has the places of all chunks looked up, as `arrays.json` in a mount does not. What cannot be read
-/// is for `verify` to tell.
+/// Has the places of all chunks looked up, as `arrays.json` in a mount does not. What cannot be
+/// read is for `verify` to tell.
 fn count_unfiltered(told: &mut [ArrayDescription], opened: &Arc<Container>) {
     let arrays = opened.all_arrays().into_iter();
     let arrays: HashMap<String, _> = arrays.map(|located| (located.path(), located)).collect();

@@ -2,8 +2,8 @@
 //!
 //! Programs of HDF5 lock what they read (shared) and what they write (alone), with flock(2). A file
 //! that somebody writes is not replaced: what he writes later would be lost; a file that somebody
-//! reads is not changed in place: he keeps in memory where its chunks lie. The lock is held until the
-//! commit is done. Where there are no locks nothing is known, and nothing is refused. Used by
+//! reads is not changed in place: he keeps in memory where its chunks lie. The lock is held until
+//! the commit is done. Where there are no locks nothing is known, and nothing is refused. Used by
 //! [`super`], for formats whose programs lock, and by `live::creation`.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

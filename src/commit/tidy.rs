@@ -59,8 +59,8 @@ pub fn remove_left(
     }
 }
 
-/// Removes a directory with all that is in it. `each` is called for every entry in it that has gone,
-/// with its path from there.
+/// Removes a directory with all that is in it. `each` is called for every entry in it that has
+/// gone, with its path from there.
 pub fn remove_directory(
     disk: &dyn Disk,
     store: &dyn Store,

@@ -1,8 +1,8 @@
 //! Room in a file that nothing lies in: what this daemon's commits have freed.
 //!
 //! libhdf5 does not remember it from one opening to the next, so a file of which chunks are
-//! rewritten again and again would grow. The list belongs to a version of a container: it is good as
-//! long as no other program changes the file. Used by `hdf5`; kept by `live`.
+//! rewritten again and again would grow. The list belongs to a version of a container: it is good
+//! as long as no other program changes the file. Used by `hdf5`; kept by `live`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

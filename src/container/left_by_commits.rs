@@ -1,8 +1,8 @@
 //! What commits of a mount leave for later openings of the same version of a container.
 //!
-//! It is good as long as no other program changes the container. It belongs to a version: all copies
-//! of it are one. There is one for every container that was looked up, so it is small. Used by the
-//! formats when a container is opened and written; kept by `live`.
+//! It is good as long as no other program changes the container. It belongs to a version: all
+//! copies of it are one. There is one for every container that was looked up, so it is small. Used
+//! by the formats when a container is opened and written; kept by `live`.
 
 use super::carried::Carried;
 use super::free_room::FreeRoom;

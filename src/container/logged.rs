@@ -2,10 +2,10 @@
 //!
 //! An array goes by its path from the outermost container. One to which a commit may give another
 //! name goes by its position as well, behind two `~`, which no name of a container has
-//! ([`super::names`]): `columns/a~~0`. The position says which array is meant, whatever it is called
-//! by now: so a log fits the container before the commit and after it. The name tells whether
-//! somebody else has put another array there. Logs of earlier releases have paths alone. Used by
-//! `live` and `commit`.
+//! ([`super::names`]): `columns/a~~0`. The position says which array is meant, whatever it is
+//! called by now: so a log fits the container before the commit and after it. The name tells
+//! whether somebody else has put another array there. Logs of earlier releases have paths alone.
+//! Used by `live` and `commit`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

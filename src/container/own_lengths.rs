@@ -2,8 +2,8 @@
 //!
 //! A format may have one length for several arrays: when one of them has grown, the others have
 //! grown in the file, too, which their readers know to be filled, and writers in the mount must
-//! not: they append to what they wrote. They belong to a version of a container; a commit sets them.
-//! Used by `live`, and by the formats when a container is opened.
+//! not: they append to what they wrote. They belong to a version of a container; a commit sets
+//! them. Used by `live`, and by the formats when a container is opened.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

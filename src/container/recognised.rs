@@ -1,7 +1,7 @@
 //! Which format a file or directory is of, and how it is opened as that.
 //!
-//! A container is recognised by its content, once; what commits leave for later openings of the same
-//! version lies here, too. Used by all that opens containers.
+//! A container is recognised by its content, once; what commits leave for later openings of the
+//! same version lies here, too. Used by all that opens containers.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

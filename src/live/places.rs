@@ -67,8 +67,8 @@ pub trait Places: Send + Sync {
     /// Names, attributes or pages of it that have been shown do not hold any more.
     fn forget(&self, id: ContainerId, what: Forget<'_>);
 
-    /// A draft of a new container has been removed, from that path in it; `id` is none if the kernel
-    /// has no inode of it.
+    /// A draft of a new container has been removed, from that path in it; `id` is none if the
+    /// kernel has no inode of it.
     fn draft_removed(&self, id: Option<ContainerId>, path: &Path, stat: &Stat);
 
     /// Runs `exchange` while nothing is moved. If it returns a directory, that is an ordinary one

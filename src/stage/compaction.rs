@@ -7,6 +7,7 @@
 //! [`super::logging`].
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use super::StagedArray;
 use super::layer::{Layer, MovedExtent, Part, Step};
@@ -35,6 +36,9 @@ impl Stage {
         }
         let _alone = self.alone();
         let mut log = self.lock_log();
+        if self.may_have_shrunk.swap(false, Ordering::AcqRel) {
+            log.short_until = 0;
+        }
         let layers = self.layers();
         if let [layer] = &layers[..]
             && log.is_too_long(layer)

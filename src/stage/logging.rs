@@ -62,8 +62,8 @@ impl Stage {
         Ok(true)
     }
 
-    /// Lets go of the log, which has everything: another stage goes on with it. The caller sees to it
-    /// that nothing is written any more.
+    /// Lets go of the log, which has everything: another stage goes on with it. The caller sees to
+    /// it that nothing is written any more.
     pub fn hand_over(&self) -> Result<()> {
         let _alone = self.alone();
         self.log_everything()?;

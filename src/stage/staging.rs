@@ -40,6 +40,8 @@ pub struct Stage {
     has_log: Arc<AtomicBool>,
     /// Whether a commit was begun that could neither be carried out nor taken back.
     pub(super) half_done: AtomicBool,
+    /// Whether less may be staged than when the bytes in the log were counted.
+    pub(super) may_have_shrunk: AtomicBool,
 }
 
 /// No other thread waits for the disk, or removes the log, until this is dropped.
@@ -138,6 +140,7 @@ impl Stage {
             changes: AtomicU64::new(1),
             time_set: AtomicBool::new(false),
             half_done: AtomicBool::new(false),
+            may_have_shrunk: AtomicBool::new(false),
         });
         let lender = Arc::downgrade(&stage);
         let lender: std::sync::Weak<dyn Lender> = lender;
@@ -268,6 +271,7 @@ impl Stage {
             self.charge_intervals(&layers.active)?;
             layers.active.put_zeros(array, range)?;
             drop(layers);
+            self.may_have_shrunk.store(true, Ordering::Release);
             self.was_written();
         }
         Ok(())
@@ -282,6 +286,7 @@ impl Stage {
         // said.
         let log = self.lock_log();
         let set = self.read_layers().active.set_len(array, len);
+        self.may_have_shrunk.store(true, Ordering::Release);
         drop(log);
         set.inspect(|()| self.was_written())
     }

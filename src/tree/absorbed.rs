@@ -1,5 +1,5 @@
-//! Files that have become the content of arrays, as long as the kernel knows them: programs may have
-//! them open, and write to the arrays through these handles.
+//! Files that have become the content of arrays, as long as the kernel knows them: programs may
+//! have them open, and write to the arrays through these handles.
 //!
 //! Few at any time, and nearly always none. Used by `writing`.
 

@@ -93,7 +93,8 @@ fn fields<const B: usize, const PAIR: usize>(src: &[u8]) -> __m256i {
     if B == 0 {
         return _mm256_setzero_si256();
     }
-    // Without `map`: of the 512 pairs it would be half of all code that the compiler has to optimise.
+    // Without `map`: of the 512 pairs it would be half of all code that the compiler has to
+    // optimise.
     let bit = [2 * PAIR * B, (2 * PAIR + 1) * B];
     let word = [bit[0] / 32, bit[1] / 32];
     let shift = [(bit[0] % 32) as u32, (bit[1] % 32) as u32];

@@ -25,8 +25,8 @@ pub(super) fn check(stored: &[u8]) -> Result<&[u8], FilterError> {
         .found(format_args!("{found:#010x}")))
 }
 
-/// Writes the data and its checksum to the front of `out`, which has [`LEN`] more bytes; returns the
-/// number of bytes written.
+/// Writes the data and its checksum to the front of `out`, which has [`LEN`] more bytes; returns
+/// the number of bytes written.
 pub(super) fn append(data: &[u8], out: &mut [u8]) -> Option<usize> {
     let (place, rest) = out.split_at_mut_checked(data.len())?;
     place.copy_from_slice(data);

@@ -1,7 +1,7 @@
 //! `binsparse.json` as an array: where a container can be written, its descriptor can be, too.
 //!
-//! It is shown from memory, as it was read when the container was opened. Used by the formats around
-//! this one.
+//! It is shown from memory, as it was read when the container was opened. Used by the formats
+//! around this one.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -8,8 +8,8 @@
 //! [`header`], then [`spec`] or [`program`] make the arrays, [`describe`] the container. What
 //! reads: [`dense`] shows cells (`values` of a DenseMatrix, columns of a Frame), [`csr`] entries
 //! (the three arrays of a CSRMatrix), [`labels`] the labels of a Frame; they find blocks and look
-//! into them by [`block`]. What checks: `check.rs` beside what reads. What writes: [`write`]; new files:
-//! [`create`].
+//! into them by [`block`]. What checks: `check.rs` beside what reads. What writes: [`write`]; new
+//! files: [`create`].
 //!
 //! The way of a read of cells: [`dense`] cuts the range into row bands, finds their blocks by a
 //! tree of boxes, and cuts these into tiles; a tile is filled by [`block`], which knows what each

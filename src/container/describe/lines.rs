@@ -1,5 +1,5 @@
-//! The lines of `arrays.json`: an entry has one for each of its keys, and what lies deeper stands in
-//! its key's line. So a list of numbers takes one line, and the text is a third as long.
+//! The lines of `arrays.json`: an entry has one for each of its keys, and what lies deeper stands
+//! in its key's line. So a list of numbers takes one line, and the text is a third as long.
 
 use std::io::{self, Write};
 

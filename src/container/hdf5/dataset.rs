@@ -121,8 +121,8 @@ pub(super) fn open_with(
     })
 }
 
-/// Opens a dataset of strings of variable length that do not lie in its object header, and says what
-/// is wrong with some of them; or why they cannot be shown.
+/// Opens a dataset of strings of variable length that do not lie in its object header, and says
+/// what is wrong with some of them; or why they cannot be shown.
 pub(super) fn strings(
     name: &str,
     (source, index, dataset): (&Arc<dyn Source>, &FileIndex, &index::DatasetEntry),

@@ -1,8 +1,9 @@
 //! What the daemon has libhdf5 change in a file, step by step, and what comes of it.
 //!
-//! Plain data that goes over the socket to a worker and back. Extents come first, then chunks, texts
-//! and attributes, at last the end, which tells the patches: ranges of the file that the library has written. Bytes of
-//! chunks never go over the socket. Used by `worker`, `library` and `write`.
+//! Plain data that goes over the socket to a worker and back. Extents come first, then chunks,
+//! texts and attributes, at last the end, which tells the patches: ranges of the file that the
+//! library has written. Bytes of chunks never go over the socket. Used by `worker`, `library` and
+//! `write`.
 
 use serde::{Deserialize, Serialize};
 
@@ -72,8 +73,8 @@ pub(super) struct StoredChunk {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EditReply {
     Done,
-    /// Of the first step: whether the file keeps lists of its own of the room in it. Then raw data go
-    /// where these say.
+    /// Of the first step: whether the file keeps lists of its own of the room in it. Then raw data
+    /// go where these say.
     Managed(bool),
     /// Where the data go, in bytes from the beginning of the file; as many as chunks were named.
     Places(Vec<u64>),

@@ -1,9 +1,9 @@
 //! Lines of text as the values of strings of variable length: read one after another, and gathered
 //! for libhdf5, which takes many at once.
 //!
-//! A value is a line without its line feed. What lies behind the last line feed is a line, too, that
-//! has no end. Memory to read in is charged; longer lines than [`LINE_MOST`] are counted and not
-//! kept. Used by `create` for new files, and by `write` for what changes.
+//! A value is a line without its line feed. What lies behind the last line feed is a line, too,
+//! that has no end. Memory to read in is charged; longer lines than [`LINE_MOST`] are counted and
+//! not kept. Used by `create` for new files, and by `write` for what changes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub(super) const MOST: u64 = 256 << 20;
 /// Longest line that is kept.
 pub(super) const LINE_MOST: u64 = 64 << 20;
 
-/// Bytes of texts, and of where they go, that are handed over at once, about: a chunk of which lines
-/// change here and there is decoded and encoded for each batch.
+/// Bytes of texts, and of where they go, that are handed over at once, about: a chunk of which
+/// lines change here and there is decoded and encoded for each batch.
 const BATCH: usize = 1 << 20;
 
 /// A line without its end.

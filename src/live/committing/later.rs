@@ -49,8 +49,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Returns when what was closed is committed, if it can be: makes a commit that has been left to
-    /// a thread, and waits for one that a thread, or the close of another process, is making.
+    /// Returns when what was closed is committed, if it can be: makes a commit that has been left
+    /// to a thread, and waits for one that a thread, or the close of another process, is making.
     pub(crate) fn commit_closed(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let id = version.container;
         let left = [Later::PutOff, Later::Large].map(|later| self.due.take(later, id));

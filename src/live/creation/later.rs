@@ -3,11 +3,11 @@
 //!
 //! Until then they are added files ([`super::carried`]), and the container is watched as a new one
 //! is. When one would be packed, it is written anew, of its arrays as they are shown and of those
-//! files, and takes its own place: what a commit heeds is heeded here, too. Nothing of the container
-//! may be open, staged, removed or damaged, no other program may have it open, and nothing of it
-//! may be lost; else the files stay files. After a crash before that they are added files as before,
-//! and after it they are both, and the added file gets another name. Used by [`super::pack`], and by
-//! `tree::writing`.
+//! files, and takes its own place: what a commit heeds is heeded here, too. Nothing of the
+//! container may be open, staged, removed or damaged, no other program may have it open, and
+//! nothing of it may be lost; else the files stay files. After a crash before that they are added
+//! files as before, and after it they are both, and the added file gets another name. Used by
+//! [`super::pack`], and by `tree::writing`.
 
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
@@ -50,8 +50,8 @@ impl Containers {
         takes
     }
 
-    /// A container has been packed, and is this file: others may follow. It is not forgotten, unless
-    /// many have been packed since.
+    /// A container has been packed, and is this file: others may follow. It is not forgotten,
+    /// unless many have been packed since.
     pub(super) fn await_later(&self, (id, made): (ContainerId, FileId), container: &LiveContainer) {
         let Ok(version) = self.current(id, container) else {
             return;

@@ -2,10 +2,10 @@
 //!
 //! That happens when it is complete by its format's rule and nothing in it has been open for
 //! [`QUIET`], and at once when its directory is synced and when the mount ends. One that is not
-//! complete waits, as long as it takes. The container's file is written from the drafts beside the empty one and takes its
-//! place; if a program has begun to use the drafts meanwhile it is thrown away, and made anew
-//! later. A container that cannot be packed stays new, and its state says why. Used by
-//! `tree::writing`, and by the thread that runs [`Containers::pack_when_quiet`].
+//! complete waits, as long as it takes. The container's file is written from the drafts beside the
+//! empty one and takes its place; if a program has begun to use the drafts meanwhile it is thrown
+//! away, and made anew later. A container that cannot be packed stays new, and its state says why.
+//! Used by `tree::writing`, and by the thread that runs [`Containers::pack_when_quiet`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,8 @@
 //!
 //! Readers wait while the files are changed, and not for the container to be opened again: that has
 //! been done before, through the log, or from the new files. Faults that the commit would make are
-//! found before anything is changed, too: a container with faults is not made. Used by `committing::publish`.
+//! found before anything is changed, too: a container with faults is not made. Used by
+//! `committing::publish`.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

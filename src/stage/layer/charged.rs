@@ -21,9 +21,9 @@ impl Layer {
         self.write_state().add_charge(more);
     }
 
-    /// It is no part of a stage any more, which cannot give its memory back: only readers that began
-    /// before have it, until they end. They may wait for just that memory, so it is charged no
-    /// more.
+    /// It is no part of a stage any more, which cannot give its memory back: only readers that
+    /// began before have it, until they end. They may wait for just that memory, so it is charged
+    /// no more.
     pub(in crate::stage) fn uncharge(&self) {
         let mut state = self.write_state();
         let (slabs, intervals) = (state.slabs.uncharge(), state.charge.take());

@@ -76,6 +76,26 @@ fn a_log_written_anew_is_gone_on_with() {
     assert!(!container.log_path().exists());
 }
 
+/// The longest log that was not too long before says nothing of a stage that has less.
+#[test]
+fn what_was_cut_off_or_zeroed_does_not_keep_a_log_long() {
+    let cut = |stage: &Stage| stage.set_len(ARRAY, 100).unwrap();
+    let zero = |stage: &Stage| stage.write_zeros(ARRAY, 0..1 << 20).unwrap();
+    for shrink in [&cut as &dyn Fn(&Stage), &zero] {
+        let container = Container::new();
+        let stage = container.stage(2 << 20);
+        for round in 0..2 {
+            stage.write(ARRAY, 0, &vec![round; 500_000]).unwrap();
+            stage.sync().unwrap();
+        }
+        assert!(log_len(&container) > 900_000);
+        shrink(&stage);
+        stage.sync().unwrap();
+        assert!(log_len(&container) < LONG, "{}", log_len(&container));
+        shown(&container, &stage, ARRAY);
+    }
+}
+
 /// A commit reads what it has put into the log.
 #[test]
 fn a_log_stays_as_it_is_while_a_commit_is_under_way() {

@@ -42,8 +42,8 @@ impl Inodes {
         Some(inode.node())
     }
 
-    /// A directory has made room for what is shown in its place. It is not removed: whoever has come
-    /// through it is to look again.
+    /// A directory has made room for what is shown in its place. It is not removed: whoever has
+    /// come through it is to look again.
     pub(in crate::tree) fn replaced(&self, link: &Dirent, stat: &Stat) {
         let mut table = self.lock();
         if let Some(id) = table.known(link, stat) {

@@ -81,7 +81,8 @@ pub(in crate::tree) struct InodeTable {
     inodes: HashTable<Box<Inode>>,
     by_key: HashTable<InodeId>,
     hasher: RandomState,
-    /// Inodes that are kept whatever the kernel forgets, with how often: their directories are, too.
+    /// Inodes that are kept whatever the kernel forgets, with how often: their directories are,
+    /// too.
     pub(in crate::tree) held: BTreeMap<InodeId, usize>,
     /// The next number of what has none in the source.
     next: u64,

@@ -1,8 +1,9 @@
 //! The type of an array, set by its attributes `user.arrayfs.dtype` and `.shape`.
 //!
 //! Of a file in a new container, or of one that comes later, they are attributes of that file, and
-//! say what its bytes are when it becomes an array. Of an array of a container they are a commit that changes what the container says,
-//! and no byte of the array. Used by [`super::attributes`] and [`super::pack`].
+//! say what its bytes are when it becomes an array. Of an array of a container they are a commit
+//! that changes what the container says, and no byte of the array. Used by [`super::attributes`]
+//! and [`super::pack`].
 
 use std::path::Path;
 

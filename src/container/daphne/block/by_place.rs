@@ -1,10 +1,11 @@
 //! Entries of a large block by their places, where looking through all of them for a few would be
 //! repeated for every tile: COO entries in any order, and rows as wide as many tiles.
 //!
-//! One pass counts the entries of 4096 bands of places ([`super::bands`]), which are joined to slabs
-//! of bounded size; a slab is gathered in one more pass, sorted, and remembered for the tiles that follow while
-//! there is memory for it. Where a band alone is too large, there is no memory, or the block is
-//! damaged, nothing is gained: the block is looked through as it lies. Used by [`super::scan`].
+//! One pass counts the entries of 4096 bands of places ([`super::bands`]), which are joined to
+//! slabs of bounded size; a slab is gathered in one more pass, sorted, and remembered for the tiles
+//! that follow while there is memory for it. Where a band alone is too large, there is no memory,
+//! or the block is damaged, nothing is gained: the block is looked through as it lies. Used by
+//! [`super::scan`].
 
 use std::ops::Range;
 use std::sync::Arc;

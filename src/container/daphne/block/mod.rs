@@ -4,9 +4,9 @@
 //! [`table`] knows where each lies, [`tree`] which hold a rectangle of cells. What is inside is
 //! read by the type of the block: [`BlockFile::dense`], [`sparse`], [`coo`]; [`scan`] gives the
 //! entries of any of them, [`by_place`] those of a large one by their places, [`sorted`] those of
-//! several in the order of the object, both part by part ([`bands`]). Large sparse and COO blocks are passed over once and
-//! remembered by a few numbers for every 64 KiB ([`index_cache`]); smaller ones are cheaper to look
-//! through again. Shared by all arrays of a container.
+//! several in the order of the object, both part by part ([`bands`]). Large sparse and COO blocks
+//! are passed over once and remembered by a few numbers for every 64 KiB ([`index_cache`]); smaller
+//! ones are cheaper to look through again. Shared by all arrays of a container.
 
 mod bands;
 mod by_place;

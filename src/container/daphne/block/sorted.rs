@@ -2,8 +2,8 @@
 //!
 //! Blocks may hold their entries in any order and lie side by side, so a part of them is gathered
 //! and sorted. What is too much for memory is first counted along the rows, then along the columns,
-//! and taken part by part ([`super::bands`]); each level narrows a part 4096 times. Used by the arrays of a CSRMatrix
-//! and by full checks.
+//! and taken part by part ([`super::bands`]); each level narrows a part 4096 times. Used by the
+//! arrays of a CSRMatrix and by full checks.
 
 use std::ops::Range;
 

@@ -1,9 +1,10 @@
-//! A CSRMatrix of the specification's form: sparse blocks, COO blocks, and others that hold entries.
+//! A CSRMatrix of the specification's form: sparse blocks, COO blocks, and others that hold
+//! entries.
 //!
 //! Where only values change the blocks keep their cutting, and those without a changed entry stay
-//! as they are stored; a dense one with a change becomes a sparse one, since a value may have become
-//! zero. With other columns or offsets the file becomes sparse blocks of all columns, as many as
-//! its rows need. Used by [`super`].
+//! as they are stored; a dense one with a change becomes a sparse one, since a value may have
+//! become zero. With other columns or offsets the file becomes sparse blocks of all columns, as
+//! many as its rows need. Used by [`super`].
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The labels of a Frame of the specification's form, as they are written: one to a line.
 //!
-//! A frame has as many labels as columns for good, so a text of more or fewer lines stays staged. In
-//! the file a label is its length and its bytes, whatever these are; a line feed alone cannot come
-//! into it. What lies behind the labels moves if they take more room or less. The text is gone
+//! A frame has as many labels as columns for good, so a text of more or fewer lines stays staged.
+//! In the file a label is its length and its bytes, whatever these are; a line feed alone cannot
+//! come into it. What lies behind the labels moves if they take more room or less. The text is gone
 //! through in steps, whose memory is charged, and never held as a whole. Used by [`super::cells`].
 
 use std::sync::Arc;

@@ -161,8 +161,8 @@ impl WrittenObject {
         }
     }
 
-    /// Whether an array may get this length, on the way to another one or not. `most`: rows that the
-    /// form can count.
+    /// Whether an array may get this length, on the way to another one or not. `most`: rows that
+    /// the form can count.
     fn takes_length(&self, name: &str, len: u64, most: u64) -> Result<()> {
         if len == self.array(name)?.info()?.bytes {
             return Ok(());

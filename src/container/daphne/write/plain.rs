@@ -1,4 +1,5 @@
-//! Files of the program's own form (docs/formats.md): one block, whose values lie as they are shown.
+//! Files of the program's own form (docs/formats.md): one block, whose values lie as they are
+//! shown.
 //!
 //! Values change where they are; with other rows or entries the header follows, and in a CSRMatrix
 //! what lies behind moves. Told by [`crate::container::plain_write`]. Used by

@@ -1,5 +1,5 @@
-//! The group of a Binsparse container: its descriptor, its arrays, and what has to hold between them.
-//! Used by `assemble`.
+//! The group of a Binsparse container: its descriptor, its arrays, and what has to hold between
+//! them. Used by `assemble`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What of a file is no array: links that lead to none, and what the worker could not read or had no
-//! room for. Used by `assemble`.
+//! What of a file is no array: links that lead to none, and what the worker could not read or had
+//! no room for. Used by `assemble`.
 
 use crate::container::hdf5::index::{FileIndex, LinkTarget, Problem};
 use crate::container::{Unreadable, names};

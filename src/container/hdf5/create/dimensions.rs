@@ -1,9 +1,9 @@
 //! Dimension scales: those of HDF5 files as they are described, and of NetCDF-4 files one for every
 //! dimension.
 //!
-//! In NetCDF-4 a dimension is a dataset: the variable of its name, if there is one, else one without
-//! values. Where no names are given they are those that netCDF's own library makes up, one for each
-//! length. Used by [`super::objects`].
+//! In NetCDF-4 a dimension is a dataset: the variable of its name, if there is one, else one
+//! without values. Where no names are given they are those that netCDF's own library makes up, one
+//! for each length. Used by [`super::objects`].
 
 use std::collections::BTreeMap;
 

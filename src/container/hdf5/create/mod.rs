@@ -3,11 +3,11 @@
 //! Arrays of BPCells containers become datasets first ([`packed_groups`]); groups with a Binsparse
 //! descriptor have to be what it says ([`sparse`]). Then libhdf5 makes a file in a worker that has
 //! everything but the values ([`maker`], of what [`objects`] tells): groups, types, datasets,
-//! attributes, scales, links, and strings of variable length, which it alone can store. Last that file, which is in memory, is told as one that has been written to is
-//! ([`filled`]): values are encoded by the daemon's threads through the filters of their datasets,
-//! and libhdf5 says where chunks go. What cannot be kept of a file that is copied is named. Assumes
-//! a description that is complete; it comes from a user and may say anything. Used by
-//! [`crate::container::creation`].
+//! attributes, scales, links, and strings of variable length, which it alone can store. Last that
+//! file, which is in memory, is told as one that has been written to is ([`filled`]): values are
+//! encoded by the daemon's threads through the filters of their datasets, and libhdf5 says where
+//! chunks go. What cannot be kept of a file that is copied is named. Assumes a description that is
+//! complete; it comes from a user and may say anything. Used by [`crate::container::creation`].
 
 mod attributes;
 mod dataset;

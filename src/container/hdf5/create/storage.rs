@@ -1,8 +1,8 @@
-//! How a new dataset is stored: as it is described, or by default. Small ones are contiguous; others
-//! have chunks of about 1 MiB that go through shuffle and gzip 1, which every reader has.
+//! How a new dataset is stored: as it is described, or by default. Small ones are contiguous;
+//! others have chunks of about 1 MiB that go through shuffle and gzip 1, which every reader has.
 //!
-//! Chunks for which there is no memory, and filters without an encoder, are replaced by the default,
-//! and told. Used by [`super::dataset`].
+//! Chunks for which there is no memory, and filters without an encoder, are replaced by the
+//! default, and told. Used by [`super::dataset`].
 
 use serde_json::Value;
 

@@ -85,8 +85,8 @@ pub(super) fn inner_rank(mut told: &Value) -> usize {
     rank
 }
 
-/// The type and shape of an attribute whose value tells them: text, numbers, truth, and lists of one
-/// of these.
+/// The type and shape of an attribute whose value tells them: text, numbers, truth, and lists of
+/// one of these.
 pub(super) fn of_value(value: &Value) -> Option<(Value, Vec<u64>)> {
     let (mut dims, mut first) = (Vec::new(), value);
     while let Value::Array(list) = first {

@@ -1,8 +1,8 @@
 //! A virtual file driver: how libhdf5 reads and writes the bytes of a file that it never sees.
 //!
 //! Bytes come from whatever [`FileBytes`] is given; what the library writes is kept in memory
-//! ([`WrittenBytes`]), over them. So a file is opened without a path, nothing needs to be openable, and
-//! no file is ever changed here: what is written becomes patches, which the daemon carries out.
+//! ([`WrittenBytes`]), over them. So a file is opened without a path, nothing needs to be openable,
+//! and no file is ever changed here: what is written becomes patches, which the daemon carries out.
 //! Raw chunks are not written at all: the library is told to write a chunk of a length from an
 //! address that nothing is read from, and the driver notes where it would go ([`Placement`]).
 //! Assumes the lock of the library, under which it is called. Used by [`super`].

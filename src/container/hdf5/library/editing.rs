@@ -38,7 +38,8 @@ pub(in crate::container::hdf5) struct FileEdit {
     is_ordered: bool,
     /// The dataset that texts are being put into.
     texts: Option<(TextsOf, Identifier)>,
-    /// The dimensions that each scale belongs to: token of the dataset, and which of its dimensions.
+    /// The dimensions that each scale belongs to: token of the dataset, and which of its
+    /// dimensions.
     references: BTreeMap<Vec<u8>, Vec<(u64, u32)>>,
 }
 

@@ -1,9 +1,9 @@
 //! Values of any type out of JSON, as `arrays.json` shows them: the way back of [`super::json`].
 //!
-//! Values are put together in memory as the file has them, but for strings and sequences of variable
-//! length, which are pointers there. The library converts numbers; one that its type cannot hold is
-//! refused. The text comes from a user: what it makes is bounded by what it is long, times the size
-//! of an element. Used by [`super::editing`].
+//! Values are put together in memory as the file has them, but for strings and sequences of
+//! variable length, which are pointers there. The library converts numbers; one that its type
+//! cannot hold is refused. The text comes from a user: what it makes is bounded by what it is long,
+//! times the size of an element. Used by [`super::editing`].
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
@@ -40,8 +40,8 @@ pub(super) struct GivenSequence {
 }
 
 impl ValueMaker {
-    /// The values that lists within lists hold, as many as `dims` say; a scalar has no dimensions. A
-    /// value by itself is a list of one, too.
+    /// The values that lists within lists hold, as many as `dims` say; a scalar has no dimensions.
+    /// A value by itself is a list of one, too.
     pub(super) fn values(
         &mut self,
         of: &Identifier,

@@ -1,7 +1,7 @@
 //! Datatypes made of what `arrays.json` calls them: the way back of [`super::types`].
 //!
-//! The text comes from a user: depth and number of parts are bounded here, and whether a type can be
-//! is the library's judgement. Used by [`super::editing`].
+//! The text comes from a user: depth and number of parts are bounded here, and whether a type can
+//! be is the library's judgement. Used by [`super::editing`].
 
 use std::ffi::CString;
 

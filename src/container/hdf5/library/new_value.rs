@@ -1,8 +1,9 @@
 //! Another value for an attribute that is there: one string, or whole numbers.
 //!
-//! The attribute keeps its type and space. A string of fixed length that has not the room is deleted
-//! and made anew, with the same character set, and the same padding unless that hides its end: it is
-//! the last of its object's attributes then, where these have an order. Used by `editing`.
+//! The attribute keeps its type and space. A string of fixed length that has not the room is
+//! deleted and made anew, with the same character set, and the same padding unless that hides its
+//! end: it is the last of its object's attributes then, where these have an order. Used by
+//! `editing`.
 
 use std::ffi::{CStr, CString, c_void};
 

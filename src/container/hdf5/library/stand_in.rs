@@ -55,7 +55,8 @@ pub(super) fn provide(id: u32, chunk_bytes: u64) -> Outcome<()> {
 
 const DECODES: c_uint = 0x0100;
 
-/// Leaves the bytes as they are; on reading, exactly as many as a chunk has, with zeros behind them.
+/// Leaves the bytes as they are; on reading, exactly as many as a chunk has, with zeros behind
+/// them.
 unsafe extern "C" fn keep(
     flags: c_uint,
     _count: usize,

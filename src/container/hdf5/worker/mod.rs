@@ -3,11 +3,11 @@
 //! libhdf5 parses untrusted files in C. It runs in processes of its own ([`process`], [`pool`])
 //! that get an opened file, or the bytes that they ask for, and hand plain data back ([`wire`];
 //! their side is [`serve`]); an edit of a file is a [`session`]. A file that makes the library
-//! crash, hang or eat memory costs a worker, and its reason is a fault like any other. Answers are charged to the budget from when they are announced until they are
-//! not needed any more. `ARRAYFS_HDF5_WORKER` names a program to start instead, for example a
-//! sandbox around `arrayfs hdf5-worker`; it gets the socket as standard input and `hdf5-worker` as
-//! its argument. `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take: see
-//! [`limits`].
+//! crash, hang or eat memory costs a worker, and its reason is a fault like any other. Answers are
+//! charged to the budget from when they are announced until they are not needed any more.
+//! `ARRAYFS_HDF5_WORKER` names a program to start instead, for example a sandbox around `arrayfs
+//! hdf5-worker`; it gets the socket as standard input and `hdf5-worker` as its argument.
+//! `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take: see [`limits`].
 
 mod charged;
 mod limits;
@@ -47,8 +47,8 @@ pub(super) struct IndexAnswer {
 }
 
 impl IndexAnswer {
-    /// The structure, and its charge, which is held while it is used. It comes from untrusted bytes:
-    /// see [`super::index`].
+    /// The structure, and its charge, which is held while it is used. It comes from untrusted
+    /// bytes: see [`super::index`].
     pub(super) fn read(&self, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {
         let read = charged::read(&self.encoded.bytes, budget)?;
         let (index, hold) = read.ok_or_else(pool::unreadable)??;

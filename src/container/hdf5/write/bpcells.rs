@@ -1,10 +1,10 @@
 //! A BPCells container in a group: its arrays are changed as those of a directory, and what is told
 //! of files there, becomes datasets here.
 //!
-//! Only where every dataset holds just the numbers that BPCells writes. Texts are written where they
-//! are strings of variable length; the `version` is an attribute, and stays, for with another one
-//! the container would have other datasets. What is packed anew lies in memory until it is in its
-//! dataset. A new group is told in the same way ([`told_fields`]). Used by [`super`], and by
+//! Only where every dataset holds just the numbers that BPCells writes. Texts are written where
+//! they are strings of variable length; the `version` is an attribute, and stays, for with another
+//! one the container would have other datasets. What is packed anew lies in memory until it is in
+//! its dataset. A new group is told in the same way ([`told_fields`]). Used by [`super`], and by
 //! `create`.
 
 use std::collections::{BTreeMap, BTreeSet};

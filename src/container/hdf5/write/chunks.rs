@@ -1,9 +1,9 @@
 //! The chunks of a dataset that have changed: which they are, what they hold, how they are stored.
 //!
-//! A chunk is encoded from its stored form: shown bytes of the array in their places, the fill value
-//! outside of it. It goes through the dataset's own filters; where one of them has no encoder it is
-//! stored as it is, and says so. [`crate::container::chunked_write`] does what is common to all
-//! formats. Used by [`super::dataset`].
+//! A chunk is encoded from its stored form: shown bytes of the array in their places, the fill
+//! value outside of it. It goes through the dataset's own filters; where one of them has no encoder
+//! it is stored as it is, and says so. [`crate::container::chunked_write`] does what is common to
+//! all formats. Used by [`super::dataset`].
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -249,7 +249,8 @@ impl WrittenDataset {
     }
 
     /// Makes stored elements of shown ones, over what was stored. `at`: where they are shown. Where
-    /// nobody wrote something else, what is stored keeps every bit, and may be what nobody can write.
+    /// nobody wrote something else, what is stored keeps every bit, and may be what nobody can
+    /// write.
     pub(super) fn store(&self, at: u64, shown: &[u8], stored: &mut [u8]) -> Result<()> {
         let refused = |element: u64| {
             let (name, element) = (self.name(), at / self.element.shown + element);

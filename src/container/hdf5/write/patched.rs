@@ -1,7 +1,7 @@
 //! A file as it would be with patches over it, for a look at it before anything is written.
 //!
-//! What is put elsewhere is raw data, which that look does not read. Where it may lie over something
-//! else there is nothing: a look that needs it fails. Used by [`super::unchanged`].
+//! What is put elsewhere is raw data, which that look does not read. Where it may lie over
+//! something else there is nothing: a look that needs it fails. Used by [`super::unchanged`].
 
 use std::ops::Range;
 use std::sync::Arc;

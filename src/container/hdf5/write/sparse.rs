@@ -1,10 +1,10 @@
-//! The arrays of a Binsparse container in a group, as they are going to be: what has to hold between
-//! them, and their descriptor.
+//! The arrays of a Binsparse container in a group, as they are going to be: what has to hold
+//! between them, and their descriptor.
 //!
-//! Whatever is written is held against all rules that `verify` knows, before it is committed; values
-//! by themselves break none. The descriptor follows from the lengths of the arrays, as far as it
-//! does; or somebody has written another one, which the arrays have to agree with then. Used by
-//! [`super`].
+//! Whatever is written is held against all rules that `verify` knows, before it is committed;
+//! values by themselves break none. The descriptor follows from the lengths of the arrays, as far
+//! as it does; or somebody has written another one, which the arrays have to agree with then. Used
+//! by [`super`].
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A look at the texts of a file as it would be: those that were written read as they are to be, and
-//! all others as they were.
+//! A look at the texts of a file as it would be: those that were written read as they are to be,
+//! and all others as they were.
 //!
 //! Values of many datasets lie in one collection of the heap, of which libhdf5 takes those that are
 //! written anew. A file of another program's could have one value for several elements, and lose it

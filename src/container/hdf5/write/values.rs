@@ -57,8 +57,8 @@ impl<'a> Stretches<'a> {
         spaces_in_turn((self.step.saturating_add(stored), lent), stretches, budget)
     }
 
-    /// Elements as they are to be stored: at which place of the dataset's stored bytes, and where in
-    /// the space they lie. `before` reads what is stored, from such a place.
+    /// Elements as they are to be stored: at which place of the dataset's stored bytes, and where
+    /// in the space they lie. `before` reads what is stored, from such a place.
     fn stored(
         &self,
         range: Range<u64>,

@@ -1,5 +1,6 @@
 //! What is done to frames before the power goes: their labels are written, after which their
-//! columns have other names. Columns are found by their positions, whichever names a crash has left.
+//! columns have other names. Columns are found by their positions, whichever names a crash has
+//! left.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ const SEED: &str = "ARRAYFS_TEST_SEED";
 
 /// Of states, one in so many is tried.
 fn one_in() -> usize {
-    if_sampled(40)
+    if_sampled(60)
 }
 
 /// Of what crashes leave of a recovery, one in so many: there is much of it for each state.

@@ -179,8 +179,40 @@ fn nobody_waits_for_an_fsync() {
     }
 }
 
-/// At the n-th sync from now on others read, write, and move what lies elsewhere and what lies
-/// above.
+/// A log is there: writing to it keeps nothing waiting, whatever call of the disk that has come to.
+#[test]
+fn no_move_waits_while_a_log_is_written() {
+    for call in 1.. {
+        let directory = ground();
+        let above = directory.path().join("above");
+        std::fs::create_dir(&above).unwrap();
+        std::fs::copy(directory.path().join("one.blp"), above.join("x.blp")).unwrap();
+        let (tree, failure) = waiting(directory.path(), Preference::Replace);
+        let written = tree.written("above/x.blp/data", false).unwrap();
+        put(&tree, written, b"first");
+        tree.sync(written.0, written.1, false).unwrap();
+        put(&tree, written, &[7; 3 << 20]);
+        let movers = Arc::clone(&tree);
+        failure.arm_with(call, move || {
+            let moves = move || {
+                rename(&movers, ["file", "elsewhere"]);
+                rename(&movers, ["above", "moved"]);
+            };
+            assert!(is_done(moves), "call {call}: a move waits");
+        });
+        tree.sync(written.0, written.1, false).unwrap();
+        let is_over = failure.is_armed();
+        failure.arm(0);
+        tree.close(written.1).unwrap();
+        tree.release(written.1);
+        if is_over {
+            assert!(call > 1, "nothing is written");
+            break;
+        }
+    }
+}
+
+/// At the n-th sync from now on others read, write, and move what lies elsewhere.
 fn wait_at(
     tree: &Arc<Tree>,
     failure: &Arc<Failure>,
@@ -200,15 +232,17 @@ fn wait_at(
                 "a writer waits"
             );
             let movers = Arc::clone(&tree);
-            assert!(is_done(move || rename(&movers)), "a move waits");
+            let moves = move || rename(&movers, ["file", "elsewhere"]);
+            assert!(is_done(moves), "a move waits");
             let _ = met.send(());
         }
         _ => wait_at(&tree, &again, (written, read), round - 1, met),
     });
 }
 
-fn rename(tree: &Tree) {
-    let names = ["file", "elsewhere"].map(OsStr::new);
+/// There and back.
+fn rename(tree: &Tree, names: [&str; 2]) {
+    let names = names.map(OsStr::new);
     for (from, to) in [(names[0], names[1]), (names[1], names[0])] {
         tree.lookup(ROOT, from).unwrap();
         tree.rename((ROOT, from), (ROOT, to), Renaming::Over)

@@ -1,7 +1,7 @@
 //! Objects of a new file: groups, types, datasets without values, attributes, links.
 //!
-//! What a step names comes from a user's `arrays.json`; a step that the library refuses says so, and
-//! the others go on, since the file has no damage that it could meet. Used by [`super`].
+//! What a step names comes from a user's `arrays.json`; a step that the library refuses says so,
+//! and the others go on, since the file has no damage that it could meet. Used by [`super`].
 
 use std::ffi::{CString, c_uint};
 use std::mem::MaybeUninit;

@@ -1,6 +1,6 @@
 //! Dimension scales, as HDF5's own library of them stores them in attributes: `CLASS` and `NAME` of
-//! a scale, `DIMENSION_LIST` of a dataset with references to its scales, `REFERENCE_LIST` of a scale
-//! with references to the dimensions of datasets.
+//! a scale, `DIMENSION_LIST` of a dataset with references to its scales, `REFERENCE_LIST` of a
+//! scale with references to the dimensions of datasets.
 //!
 //! Used by [`super`].
 

@@ -161,6 +161,21 @@ fn a_file_that_others_read_is_not_written_in_place() {
     is_committed_in_the_end(&place);
 }
 
+/// Through the mount, too: `h5py.File("mnt/x.h5/views/stored")`.
+#[test]
+fn a_file_that_is_open_as_it_is_stored_is_not_written_in_place() {
+    let place = with_file(&["commit=inplace"]);
+    let before = std::fs::read(place.stored("x.h5")).unwrap();
+    let reader = File::open(place.join("x.h5/views/stored")).unwrap();
+    let _ = write_at(&place.join("x.h5/fixed"), &numbers(&[7]), 0);
+    assert_staged(&place, "views/stored", &before);
+    let mut found = vec![0; before.len()];
+    reader.read_exact_at(&mut found, 0).unwrap();
+    assert_eq!(found, before);
+    drop(reader);
+    is_committed_in_the_end(&place);
+}
+
 /// Which would be written in place: it is copied instead, so that its reader keeps what it has.
 #[test]
 fn a_large_file_that_others_read_is_replaced() {

@@ -170,6 +170,8 @@ pub struct Commit<'a> {
     pub limits: CommitLimits,
     /// Whether it was given up because of these.
     pub is_too_much: Cell<bool>,
+    /// Whether programs read a file of it as it is stored, through the mount.
+    pub is_read: &'a dyn Fn(&FileId) -> bool,
 }
 
 /// Runs the given function with the place where the files lie now, and again if they are not found
@@ -246,6 +248,9 @@ impl Commit<'_> {
         let path = beside(self.spot, &first.name);
         let source = open_same(&**self.store, &path, &identity)?;
         let alone = undertaking == Undertaking::Change;
+        if alone && (self.is_read)(&identity.id) {
+            return Ok(Err("a program has its `views/stored` open".into()));
+        }
         let taken = program_lock::take(&*source, alone)?;
         Ok(taken.map(Some))
     }

@@ -46,6 +46,7 @@ pub use recovery::StaleLogs;
 
 use committing::due::DueCommits;
 use creation::state::NewContainers;
+use shown::stored_readers::StoredReaders;
 use staged::remembered::StagedVersions;
 use version::Versions;
 
@@ -79,6 +80,7 @@ pub struct Containers {
     staged: StagedVersions,
     due: DueCommits,
     pub(crate) new: NewContainers,
+    stored_readers: Arc<StoredReaders>,
 }
 
 /// Tasks that wait for each background thread at most: more are better left to a commit, which has
@@ -114,6 +116,7 @@ impl Containers {
             staged: StagedVersions::default(),
             due: DueCommits::default(),
             new: NewContainers::default(),
+            stored_readers: Arc::default(),
         }
     }
 

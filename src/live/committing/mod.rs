@@ -24,7 +24,7 @@ use super::{ContainerId, Containers, InUse, refused};
 use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
 use crate::container::rewrite::Consistency;
 use crate::error::{Error, Result};
-use crate::source::FileKind;
+use crate::source::{FileId, FileKind};
 use crate::stage::{Layer, ShowLayers};
 
 use changes::{Changes, changed_arrays, seen_files};
@@ -190,6 +190,7 @@ impl Containers {
         let at_spot = |work: &mut dyn FnMut(&Spot) -> Result<()>| {
             self.retry_briefly(|| work(&self.spot_of_files(version, &self.places.path(id)?)?))
         };
+        let is_read = |file: &FileId| self.stored_readers.has(file);
         let commit = Commit {
             disk: self.disk.as_ref().ok_or(Error::ReadOnly)?,
             store: &self.store,
@@ -209,6 +210,7 @@ impl Containers {
                 Effort::All => CommitLimits::NONE,
             },
             is_too_much: Cell::new(false),
+            is_read: &is_read,
         };
         let time = container.stage.time_set();
         let mut publisher = CommitPublisher::new(self, version, container);

@@ -50,7 +50,8 @@ impl Containers {
     ) -> Result<OpenEntry> {
         let path = self.places.path(version.container)?;
         let source = pinned(&self.store, version, &path, self.at_path(version)).open(&path)?;
-        Ok(OpenEntry::new(OpenContent::Stored(source), opened))
+        let reader = self.stored_readers.open(source.stat()?.identity.id);
+        Ok(OpenEntry::new(OpenContent::Stored(source, reader), opened))
     }
 
     /// The attributes of an entry of a container, with staged changes.

@@ -13,4 +13,5 @@ pub mod open_container;
 pub mod open_entry;
 pub mod restated;
 pub mod shared_array;
+pub mod stored_readers;
 pub mod tombstones;

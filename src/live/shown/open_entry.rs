@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::entry_table::EntryIndex;
 use super::open_container::OpenContainer;
 use super::shared_array::{SharedArray, ViewHeader};
+use super::stored_readers::StoredReader;
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::error::{Error, Result};
@@ -47,7 +48,10 @@ pub(crate) enum OpenContent {
     Array(OpenArray),
     Bytes(Arc<Vec<u8>>),
     /// The file that a container is, as long as it is the one that was opened.
-    Stored(Arc<dyn Source>),
+    Stored(
+        Arc<dyn Source>,
+        #[expect(dead_code, reason = "counts")] StoredReader,
+    ),
 }
 
 pub(crate) struct OpenArray {
@@ -185,7 +189,7 @@ impl OpenEntry {
         match &self.content {
             OpenContent::Array(open) => open.shown(&open.array.now()).size(),
             OpenContent::Bytes(bytes) => bytes.len() as u64,
-            OpenContent::Stored(source) => source.len(),
+            OpenContent::Stored(source, _) => source.len(),
         }
     }
 
@@ -200,7 +204,7 @@ impl OpenEntry {
         match &self.content {
             OpenContent::Array(open) => open.read(workers, (offset, len), pages, reply),
             OpenContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
-            OpenContent::Stored(source) => match stored_part(&**source, offset, len) {
+            OpenContent::Stored(source, _) => match stored_part(&**source, offset, len) {
                 Ok(bytes) => reply(Ok(&bytes)),
                 Err(e) => reply(Err(e)),
             },
@@ -233,7 +237,7 @@ impl OpenEntry {
                 Some(replied)
             })?,
             OpenContent::Bytes(bytes) => Some(reply(part(bytes, offset, len))),
-            OpenContent::Stored(_) => None,
+            OpenContent::Stored(..) => None,
         }
     }
 }

@@ -160,11 +160,12 @@ slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fs
     write_bpcells::beside:: write_hdf5::text::other_programs life_cycle::umount)
 
 # Writes always, never mounts, or looks at processes and at what is not written: whether a run
-# mounts read-only cannot matter to these.
+# mounts read-only cannot matter to these; the whole corpus is read by its own program below.
 writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::
     write_daphne:: write_hdf5:: write_netcdf::)
-any_mode=(blosc_chunks:: requests:: rights:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of where_memory_is_refused
-    metadata_that_inflate)
+any_mode=(blosc_chunks:: requests:: rights:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of
+    where_memory_is_refused metadata_that_inflate a_piece_for_every_byte verify_ends_with claims_of_gigabytes
+    what_is_staged_is_settled directory_of_many_names of_the_whole_corpus)
 
 [ "$quick" ] || dependencies
 # All at once keeps every core busy.

@@ -26,7 +26,7 @@ run_part() {
 
 "$program" "$@" --list --format terse 2>/dev/null | sed -n 's/: test$//p' >"$scratch/tests"
 # Many enough that all end at the same time, of many enough tests that starting a part takes none.
-parts=$(($(wc -l <"$scratch/tests") / 40 + at_once))
+parts=$(($(wc -l <"$scratch/tests") / 60 + at_once))
 # One after the other in turn: those that take long lie beside each other.
 split -n "r/$parts" "$scratch/tests" "$scratch/part."
 for list in "$scratch"/part.??; do

@@ -17,7 +17,7 @@ use crate::harness::users::OTHER;
 use crate::harness::{is_root, scratch_directory};
 
 /// Of fsx: in a sample, and in the whole.
-const SEEDS: (u64, u64) = (6, 50);
+const SEEDS: (u64, u64) = (5, 50);
 const OPERATIONS: u64 = 2000;
 const AT_ONCE: usize = 3;
 

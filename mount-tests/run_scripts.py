@@ -15,7 +15,6 @@ import traceback
 # Programs of several threads cannot be copied.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import bpcells.experimental  # noqa
 import h5py  # noqa
 import hdf5plugin  # noqa
 import netCDF4  # noqa

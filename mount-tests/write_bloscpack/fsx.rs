@@ -13,7 +13,7 @@ use crate::harness::tools::tool;
 use crate::posix::fsx;
 
 const SEEDS: u64 = 3;
-const OPERATIONS: (u64, u64) = (150, 400);
+const OPERATIONS: (u64, u64) = (100, 400);
 
 both_ways![fsx_passes_on_arrays];
 

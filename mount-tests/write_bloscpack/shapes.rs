@@ -25,6 +25,7 @@ both_ways![
     an_array_of_nothing_grows_and_shrinks_to_nothing,
     offsets_get_more_room_when_the_spare_ones_are_used_up,
     a_file_without_offsets_grows,
+    offsets_that_a_writer_left_open_are_all_filled_in,
     a_hole_is_zeros,
 ];
 either_way![
@@ -34,6 +35,22 @@ either_way![
     a_terabyte_of_zeros_takes_no_room,
     a_file_renamed_over_an_array_gives_it_its_shape_at_once,
 ];
+
+/// Some that are filled in beside others that are not would be wrong.
+fn offsets_that_a_writer_left_open_are_all_filled_in(place: &Place) {
+    let from = golden("bloscpack/sources").join("offsets-all-minus1.blp");
+    std::fs::copy(from, place.stored("x.blp")).unwrap();
+    let path = place.join("x.blp/data");
+    let mut expected = std::fs::read(&path).unwrap();
+    let at = expected.len() - 3;
+    expected[at] ^= 1;
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&expected[at..=at], at as u64).unwrap();
+    drop(file);
+    assert_content(&path, &expected);
+    assert_stored(&place.stored("x.blp"), &expected);
+    arrayfs(["verify".as_ref(), place.stored("x.blp").as_os_str()]).success();
+}
 
 /// For a second the kernel goes on taking the array's name for the file that was renamed over it.
 fn a_file_renamed_over_an_array_gives_it_its_shape_at_once(place: &Place) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::layout::Layout;
 use super::{BloscpackFile, shape};
-use crate::container::bloscpack::chunks::FoundChunk;
+use crate::container::bloscpack::chunks::{FoundChunk, read_entries};
 use crate::container::bloscpack::header::{self, FileHeader};
 use crate::container::bloscpack::sections::ENTRY;
 use crate::container::chunked_write::memory::EncodeMemory;
@@ -23,6 +23,9 @@ use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 
 const FILE: MemberNumber = MemberNumber::ONLY;
+
+/// An entry that was never filled in.
+const UNKNOWN: i64 = -1;
 
 /// OffsetEntries of the offsets section that are told at once.
 const ENTRIES: usize = 8 << 10;
@@ -45,11 +48,22 @@ impl Plan<'_> {
             write,
             at: self.new.first,
             entries: OffsetEntries::default(),
+            fills_in: self.is_unfinished()?,
         };
         let counts = write_chunks(self, &mut memory, &mut told)?;
         log::debug!("{}: {counts:?}", self.changed.shown.name());
         told.end()?;
         Ok(counts)
+    }
+
+    /// Whether entries are those of an interrupted writer, which are right only as long as none is
+    /// filled in.
+    fn is_unfinished(&self) -> Result<bool> {
+        if !self.file.header.has_offsets || self.old.chunks == 0 {
+            return Ok(false);
+        }
+        let first = read_entries(&*self.file.data.source, self.old.offsets, 0, 1)?;
+        Ok(first == [UNKNOWN])
     }
 
     /// A chunk as it is stored.
@@ -91,6 +105,8 @@ struct BloscpackWriter<'a, 'w> {
     /// Where the next chunk begins.
     at: u64,
     entries: OffsetEntries,
+    /// Also those of chunks that stay.
+    fills_in: bool,
 }
 
 impl ChunkWriter for BloscpackWriter<'_, '_> {
@@ -124,7 +140,7 @@ impl ChunkWriter for BloscpackWriter<'_, '_> {
         }
         self.write.copy(FILE, from..end, self.at)?;
         // Where nothing moves, the entries hold.
-        if self.plan.way == CommitWay::Replaced || self.at != from {
+        if self.plan.way == CommitWay::Replaced || self.at != from || self.fills_in {
             for number in chunks {
                 let old = self.plan.place(number)?.start;
                 self.entry(number, self.at + (old - from))?;

@@ -6,7 +6,7 @@
 //! out, which reads do not see, is reported here. Lost chunks are reported in runs, as a file may
 //! claim millions. Damage that hides the sizes has been reported when the file was opened.
 
-use super::chunks::{ChunkExtent, Whereabouts, read_entries};
+use super::chunks::{ChunkExtent, UNKNOWN, Whereabouts, read_entries};
 use super::read::PackedBytes;
 use super::sections::ENTRY;
 use crate::array::Piece;
@@ -20,9 +20,6 @@ const ENTRIES: u64 = 512;
 
 /// Spare entries looked at: a sparse file may claim billions. As many as 1.6 million chunks have.
 const MOST_SPARE: u64 = 1 << 24;
-
-/// Entry of a chunk whose place the writer did not, or not yet, fill in.
-const UNKNOWN: i64 = -1;
 
 pub(super) fn verify(data: &PackedBytes, report: &mut dyn FnMut(Fault)) -> Result<()> {
     let mut table = CheckedTable::new(data)?;

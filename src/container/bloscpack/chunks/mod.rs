@@ -41,7 +41,7 @@ use crate::memory::budget::Budget;
 use crate::source::Source;
 
 pub(super) use headers::parse;
-pub(super) use offsets::read_entries;
+pub(super) use offsets::{UNKNOWN, read_entries};
 pub(super) use sizes::{ChunkExtent, ChunkSizes};
 pub(super) use step::{WalkEnd, Whereabouts};
 

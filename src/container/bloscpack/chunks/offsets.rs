@@ -89,6 +89,9 @@ impl Page {
     }
 }
 
+/// An entry that was never filled in.
+pub(in crate::container::bloscpack) const UNKNOWN: i64 = -1;
+
 /// Entries `from..from + count` of the section at `section`, which the file has room for.
 pub(in crate::container::bloscpack) fn read_entries(
     source: &dyn Source,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::layout::Layout;
 use super::{BloscpackFile, shape};
-use crate::container::bloscpack::chunks::{FoundChunk, read_entries};
+use crate::container::bloscpack::chunks::{FoundChunk, UNKNOWN, read_entries};
 use crate::container::bloscpack::header::{self, FileHeader};
 use crate::container::bloscpack::sections::ENTRY;
 use crate::container::chunked_write::memory::EncodeMemory;
@@ -23,9 +23,6 @@ use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 
 const FILE: MemberNumber = MemberNumber::ONLY;
-
-/// An entry that was never filled in.
-const UNKNOWN: i64 = -1;
 
 /// OffsetEntries of the offsets section that are told at once.
 const ENTRIES: usize = 8 << 10;
@@ -48,7 +45,7 @@ impl Plan<'_> {
             write,
             at: self.new.first,
             entries: OffsetEntries::default(),
-            fills_in: self.is_unfinished()?,
+            fills_in: self.is_left_open()?,
         };
         let counts = write_chunks(self, &mut memory, &mut told)?;
         log::debug!("{}: {counts:?}", self.changed.shown.name());
@@ -58,7 +55,7 @@ impl Plan<'_> {
 
     /// Whether entries are those of an interrupted writer, which are right only as long as none is
     /// filled in.
-    fn is_unfinished(&self) -> Result<bool> {
+    fn is_left_open(&self) -> Result<bool> {
         if !self.file.header.has_offsets || self.old.chunks == 0 {
             return Ok(false);
         }

@@ -73,8 +73,8 @@ impl InMount {
             let Ok(below) = there.strip_prefix(&source) else {
                 continue;
             };
-            let told = status::of(&mounted.mountpoint);
-            if told.is_ok_and(|told| is_source(&source, &told)) {
+            let status = status::of(&mounted.mountpoint);
+            if status.is_ok_and(|status| is_source(&source, &status)) {
                 let inside = joined(below.to_owned(), &rest);
                 let given = path.to_owned();
                 return Ok(Some(InMount {
@@ -87,7 +87,7 @@ impl InMount {
         Ok(None)
     }
 
-    fn told(&self) -> Result<Value, Failure> {
+    fn status(&self) -> Result<Value, Failure> {
         let failed = |e: io::Error| {
             let at = self.mounted.mountpoint.display();
             Failure::new(format!("{at}: {}", status::describe(&e)))
@@ -98,9 +98,9 @@ impl InMount {
     /// The same place in the mount's source. What is staged at or below it is in its log
     /// afterwards.
     pub(super) fn in_source(&self) -> Result<PathBuf, Failure> {
-        let told = self.told()?;
+        let status = self.status()?;
         let source = path_of(&self.mounted.source);
-        if !is_source(&source, &told) {
+        if !is_source(&source, &status) {
             return Err(Failure::new(format!(
                 "{}: its source {} cannot be reached from here by that path, and is what is read",
                 self.mounted.mountpoint.display(),
@@ -108,7 +108,7 @@ impl InMount {
             )));
         }
         // Where that fails less is shown: what was synced before.
-        for staged in self.staged_of(&told).iter().filter(|staged| !staged.new) {
+        for staged in self.staged_of(&status).iter().filter(|staged| !staged.new) {
             let directory = File::open(self.mount_path(&staged.inside));
             if let Err(e) = directory.and_then(|directory| directory.sync_all()) {
                 log::debug!("{}: {e}", staged.inside.display());
@@ -119,11 +119,11 @@ impl InMount {
 
     /// What is staged at or below this place, or of the container that it lies in.
     pub(super) fn staged(&self) -> Result<Vec<StagedThere>, Failure> {
-        self.told().map(|told| self.staged_of(&told))
+        self.status().map(|status| self.staged_of(&status))
     }
 
-    fn staged_of(&self, told: &Value) -> Vec<StagedThere> {
-        let staged = told["staged"].as_array().into_iter().flatten();
+    fn staged_of(&self, status: &Value) -> Vec<StagedThere> {
+        let staged = status["staged"].as_array().into_iter().flatten();
         let staged = staged.map(|staged| StagedThere {
             inside: path_of(staged["inside"].as_str().unwrap_or_default()),
             bytes: ["bytes", "log_bytes"]
@@ -192,8 +192,8 @@ fn joined(path: PathBuf, rest: &Path) -> PathBuf {
 }
 
 /// Whether the path leads to what the daemon has opened as its source.
-fn is_source(path: &Path, told: &Value) -> bool {
-    let id = &told["source_id"];
+fn is_source(path: &Path, status: &Value) -> bool {
+    let id = &status["source_id"];
     let found = std::fs::metadata(path);
     found.is_ok_and(|found| id["device"] == found.dev() && id["inode"] == found.ino())
 }

@@ -198,13 +198,13 @@ impl<'a> Subject<'a> {
             _ => None,
         };
         let (finding, line) = (Finding::of(&e), e.to_string());
-        let told = match finding {
+        let findings = match finding {
             Finding::Fault => &self.faults,
             Finding::NotShown => &self.not_shown,
         };
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = told.take(array.unwrap_or_default(), &line);
-        drop(told);
+        let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = findings.take(array.unwrap_or_default(), &line);
+        drop(findings);
         match taken {
             Taken::Known => return,
             Taken::Listed => self.report.say(finding, &line),
@@ -220,18 +220,18 @@ impl<'a> Subject<'a> {
 impl Drop for Subject<'_> {
     fn drop(&mut self) {
         let path = self.path.display();
-        for rest in told(&mut self.faults).rest() {
+        for rest in findings(&mut self.faults).rest() {
             let line = format!("{path}: {rest}");
             self.report.say(Finding::Fault, &line);
         }
-        for rest in told(&mut self.not_shown).rest() {
+        for rest in findings(&mut self.not_shown).rest() {
             let line = format!("not shown: {path}: {rest}");
             self.report.say(Finding::NotShown, &line);
         }
     }
 }
 
-fn told(of: &mut Mutex<ListedFindings>) -> &mut ListedFindings {
+fn findings(of: &mut Mutex<ListedFindings>) -> &mut ListedFindings {
     of.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -264,15 +264,15 @@ impl ListedFindings {
             self.more += 1;
             return Taken::Counted;
         }
-        let told = self.arrays.entry(array).or_default();
-        if told.lines.contains(line) {
+        let findings = self.arrays.entry(array).or_default();
+        if findings.lines.contains(line) {
             return Taken::Known;
         }
-        if full || told.lines.len() >= LISTED_OF_ARRAY {
-            told.more += 1;
+        if full || findings.lines.len() >= LISTED_OF_ARRAY {
+            findings.more += 1;
             return Taken::Counted;
         }
-        told.lines.insert(line.to_owned());
+        findings.lines.insert(line.to_owned());
         self.listed += 1;
         Taken::Listed
     }
@@ -280,12 +280,12 @@ impl ListedFindings {
     /// How many are not listed, and where.
     fn rest(&self) -> Vec<String> {
         let mut rest = Vec::new();
-        for (array, told) in self.arrays.iter().filter(|(_, told)| told.more > 0) {
+        for (array, findings) in self.arrays.iter().filter(|(_, findings)| findings.more > 0) {
             let place = match array.as_str() {
                 "" => String::new(),
                 array => format!("{array}: "),
             };
-            rest.push(format!("{place}{} more, not listed", told.more));
+            rest.push(format!("{place}{} more, not listed", findings.more));
         }
         if self.more > 0 {
             rest.push(format!("{} more of other arrays, not listed", self.more));
@@ -300,31 +300,35 @@ mod tests {
     use super::*;
     use crate::error::NotShown;
 
-    fn listed(told: &mut ListedFindings, array: &str, line: &str) -> bool {
-        matches!(told.take(array.into(), line), Taken::Listed)
+    fn listed(findings: &mut ListedFindings, array: &str, line: &str) -> bool {
+        matches!(findings.take(array.into(), line), Taken::Listed)
     }
 
     #[test]
     fn of_a_very_bad_array_only_some_faults_are_listed() {
-        let mut told = ListedFindings::default();
-        let mut of_data = |number: usize| listed(&mut told, "data", &number.to_string());
+        let mut findings = ListedFindings::default();
+        let mut of_data = |number: usize| listed(&mut findings, "data", &number.to_string());
         assert_eq!((0..1000).filter(|n| of_data(*n)).count(), LISTED_OF_ARRAY);
         // Met again, it is neither listed nor counted.
         assert!(!of_data(0));
-        assert!(listed(&mut told, "other", "0"));
-        assert_eq!(told.rest(), ["data: 900 more, not listed"]);
+        assert!(listed(&mut findings, "other", "0"));
+        assert_eq!(findings.rest(), ["data: 900 more, not listed"]);
     }
 
     #[test]
     fn of_very_many_bad_arrays_only_some_are_remembered() {
-        let mut told = ListedFindings::default();
+        let mut findings = ListedFindings::default();
         for array in 0..LISTED_OF_CONTAINER + 7 {
-            told.take(array.to_string(), "bad");
+            findings.take(array.to_string(), "bad");
         }
-        assert_eq!(told.arrays.len(), LISTED_OF_CONTAINER);
-        assert_eq!(told.rest(), ["7 more of other arrays, not listed"]);
-        assert!(!listed(&mut told, "0", "worse"));
-        assert!(told.rest().contains(&"0: 1 more, not listed".to_owned()));
+        assert_eq!(findings.arrays.len(), LISTED_OF_CONTAINER);
+        assert_eq!(findings.rest(), ["7 more of other arrays, not listed"]);
+        assert!(!listed(&mut findings, "0", "worse"));
+        assert!(
+            findings
+                .rest()
+                .contains(&"0: 1 more, not listed".to_owned())
+        );
     }
 
     #[test]

@@ -66,31 +66,31 @@ mod tests {
 
     #[test]
     fn every_byte_is_told_in_any_order() {
-        let mut told = CoveredBytes::default();
+        let mut covered = CoveredBytes::default();
         for range in [40..60, 0..10, 60..64, 9..20, 30..40, 5..6, 7..7] {
-            told.add(range);
+            covered.add(range);
         }
-        assert!(told.check(FILE).is_err(), "no length");
-        told.set_len(64);
-        assert!(told.check(FILE).is_err(), "20..30");
-        told.add(12..31);
-        assert_eq!(told.check(FILE).unwrap(), 64);
-        told.set_len(65);
-        assert!(told.check(FILE).is_err(), "64..65");
-        told.set_len(0);
-        assert_eq!(told.check(FILE).unwrap(), 0);
+        assert!(covered.check(FILE).is_err(), "no length");
+        covered.set_len(64);
+        assert!(covered.check(FILE).is_err(), "20..30");
+        covered.add(12..31);
+        assert_eq!(covered.check(FILE).unwrap(), 64);
+        covered.set_len(65);
+        assert!(covered.check(FILE).is_err(), "64..65");
+        covered.set_len(0);
+        assert_eq!(covered.check(FILE).unwrap(), 0);
     }
 
     #[test]
     fn what_is_kept_need_not_be_told() {
-        let mut told = CoveredBytes::default();
-        told.keep(100);
-        told.add(20..30);
-        assert_eq!(told.check(FILE).unwrap(), 100);
-        told.add(100..120);
-        told.set_len(120);
-        assert_eq!(told.check(FILE).unwrap(), 120);
-        told.set_len(130);
-        assert!(told.check(FILE).is_err());
+        let mut covered = CoveredBytes::default();
+        covered.keep(100);
+        covered.add(20..30);
+        assert_eq!(covered.check(FILE).unwrap(), 100);
+        covered.add(100..120);
+        covered.set_len(120);
+        assert_eq!(covered.check(FILE).unwrap(), 120);
+        covered.set_len(130);
+        assert!(covered.check(FILE).is_err());
     }
 }

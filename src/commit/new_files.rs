@@ -45,7 +45,7 @@ pub(super) struct NewFile {
     old: Option<Arc<dyn Source>>,
     /// It has had all bytes of the old one from the start.
     shares: bool,
-    told: CoveredBytes,
+    covered: CoveredBytes,
     /// The bytes that the disk has not begun to write.
     waiting: Range<u64>,
 }
@@ -69,7 +69,7 @@ impl<M: MakeFile> NewFiles<M> {
     /// Whether all of every file has been told.
     pub(super) fn check(&self) -> Result<()> {
         let mut files = self.files.iter();
-        files.try_for_each(|(number, (file, _))| file.told.check(*number).map(drop))
+        files.try_for_each(|(number, (file, _))| file.covered.check(*number).map(drop))
     }
 
     fn file(&mut self, number: MemberNumber) -> Result<&mut NewFile> {
@@ -101,13 +101,13 @@ impl<M: MakeFile> Recipe for NewFiles<M> {
         let file = self.file(file)?;
         let len = file.old()?.len();
         file.copy(0..len, 0)?;
-        file.told.keep(len);
+        file.covered.keep(len);
         Ok(())
     }
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
         let file = self.file(file)?;
-        file.told.set_len(len);
+        file.covered.set_len(len);
         file.file.set_len(len, file.owner)
     }
 }
@@ -119,7 +119,7 @@ impl NewFile {
             owner,
             old: None,
             shares: false,
-            told: CoveredBytes::default(),
+            covered: CoveredBytes::default(),
             waiting: 0..0,
         }
     }
@@ -143,7 +143,7 @@ impl NewFile {
     fn copy(&mut self, from: Range<u64>, to: u64) -> Result<()> {
         let old = Arc::clone(self.old()?);
         if self.shares && from.start == to {
-            self.told.add(from);
+            self.covered.add(from);
             return Ok(());
         }
         let mut done = 0;
@@ -160,7 +160,7 @@ impl NewFile {
     }
 
     fn written(&mut self, range: Range<u64>) {
-        self.told.add(range.clone());
+        self.covered.add(range.clone());
         self.waiting = match self.waiting.end == range.start {
             true => self.waiting.start..range.end,
             false => range,
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    fn told(tell: impl FnOnce(&mut dyn Recipe) -> Result<()>) -> Result<Vec<u8>> {
+    fn covered(tell: impl FnOnce(&mut dyn Recipe) -> Result<()>) -> Result<Vec<u8>> {
         let mut files = NewFiles::new(Ground(tempfile::tempdir().unwrap()));
         tell(&mut files)?;
         files.check()?;
@@ -253,12 +253,12 @@ mod tests {
 
     #[test]
     fn of_a_file_that_is_patched_the_rest_stays() {
-        let patched = told(|write| {
+        let patched = covered(|write| {
             write.keep_rest(FILE)?;
             write.put(FILE, 5, b"IS_")
         });
         assert_eq!(patched.unwrap(), b"what IS_ there before");
-        let longer = told(|write| {
+        let longer = covered(|write| {
             write.keep_rest(FILE)?;
             write.put(FILE, OLD.len() as u64, b", and more")?;
             write.set_len(FILE, OLD.len() as u64 + 10)
@@ -268,15 +268,15 @@ mod tests {
 
     #[test]
     fn what_is_left_to_a_hole_is_refused() {
-        let with_hole = told(|write| {
+        let with_hole = covered(|write| {
             write.copy(FILE, 0..4, 0)?;
             write.put(FILE, 6, b"xy")?;
             write.set_len(FILE, 8)
         });
         assert!(matches!(with_hole, Err(Error::Bug(_))), "{with_hole:?}");
-        let endless = told(|write| write.put(FILE, 0, b"xy"));
+        let endless = covered(|write| write.put(FILE, 0, b"xy"));
         assert!(matches!(endless, Err(Error::Bug(_))), "{endless:?}");
-        let longer = told(|write| {
+        let longer = covered(|write| {
             write.keep_rest(FILE)?;
             write.set_len(FILE, OLD.len() as u64 + 1)
         });

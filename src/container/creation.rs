@@ -139,14 +139,14 @@ pub fn empty_container(
     creation: &dyn Creation,
     budget: &Arc<Budget>,
 ) -> Result<BTreeMap<MemberNumber, Vec<u8>>> {
-    let mut told = RecipeInMemory::default();
+    let mut recipe = RecipeInMemory::default();
     creation.recipe(
         &GivenContent::default(),
         Preferences::default(),
         budget,
-        &mut told,
+        &mut recipe,
     )?;
-    Ok(told.0)
+    Ok(recipe.0)
 }
 
 /// Files in memory, as they are told.
@@ -161,17 +161,17 @@ impl Recipe for RecipeInMemory {
     }
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        let told = self.0.entry(file).or_default();
+        let recipe = self.0.entry(file).or_default();
         let at = at as usize;
         let end = at + bytes.len();
-        told.resize(told.len().max(end), 0);
-        told[at..end].copy_from_slice(bytes);
+        recipe.resize(recipe.len().max(end), 0);
+        recipe[at..end].copy_from_slice(bytes);
         Ok(())
     }
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
-        let told = self.0.entry(file).or_default();
-        told.resize(len as usize, 0);
+        let recipe = self.0.entry(file).or_default();
+        recipe.resize(len as usize, 0);
         Ok(())
     }
 }

@@ -84,7 +84,7 @@ fn each(
     after: Cookie,
     mut tell: impl FnMut(Option<&ListingStep>, &OsStr, Cookie) -> Telling,
 ) -> Result<()> {
-    let (mut place, mut told) = (after, false);
+    let (mut place, mut filled) = (after, false);
     while place != Cookie::END {
         let step = tree.list(directory, place)?;
         let names = step.names();
@@ -98,23 +98,23 @@ fn each(
                 let last = at == DOTS[1].1 && names.is_empty();
                 match tell(None, OsStr::new(dot), next(at, last)) {
                     Telling::Full => return Ok(()),
-                    _ => told = true,
+                    _ => filled = true,
                 }
             }
         }
         for (number, (at, name)) in names.iter().enumerate() {
             match tell(Some(&step), name, next(*at, number + 1 == names.len())) {
                 Telling::Full => return Ok(()),
-                Telling::Told => told = true,
+                Telling::Told => filled = true,
                 Telling::Gone => {}
-                Telling::Refused(_) if told => return Ok(()),
+                Telling::Refused(_) if filled => return Ok(()),
                 Telling::Refused(e) => return Err(e),
             }
         }
         place = end;
     }
     // An answer without a name is the end for the kernel.
-    if !told {
+    if !filled {
         tree.listed_to_the_end(directory);
     }
     Ok(())

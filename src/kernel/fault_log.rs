@@ -13,7 +13,7 @@ const REMEMBERED: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct FaultLog {
-    told: Mutex<HashSet<String>>,
+    logged: Mutex<HashSet<String>>,
 }
 
 impl FaultLog {
@@ -24,11 +24,11 @@ impl FaultLog {
     }
 
     fn is_news(&self, line: &str) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= REMEMBERED {
-            told.clear();
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() >= REMEMBERED {
+            logged.clear();
         }
-        told.insert(line.to_owned())
+        logged.insert(line.to_owned())
     }
 }
 
@@ -50,6 +50,6 @@ mod tests {
         for i in 0..3 * REMEMBERED {
             log.is_news(&i.to_string());
         }
-        assert!(log.told.lock().unwrap().len() <= REMEMBERED);
+        assert!(log.logged.lock().unwrap().len() <= REMEMBERED);
     }
 }

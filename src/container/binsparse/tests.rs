@@ -200,8 +200,12 @@ fn one_value_for_all_may_be_stored_without_a_dimension() {
     let (mut text, mut members) = csr();
     let scalar = |name| scalar_member(name, vec![0; 4], Dtype::F32);
     members[2] = scalar("values");
-    let told = "values: the array has not one dimension: found shape []";
-    assert_eq!(faults(&text, &members), [told], "five values are no scalar");
+    let message = "values: the array has not one dimension: found shape []";
+    assert_eq!(
+        faults(&text, &members),
+        [message],
+        "five values are no scalar"
+    );
     let types = &mut text["binsparse"]["data_types"];
     types["values"] = "iso[float32]".into();
     types["fill_value"] = "float32".into();
@@ -209,8 +213,8 @@ fn one_value_for_all_may_be_stored_without_a_dimension() {
     members.push(scalar("fill_value"));
     assert_eq!(faults(&text, &members), [""; 0]);
     text["binsparse"]["data_types"]["values"] = "iso[complex[float32]]".into();
-    let told = "values: the array has another length: expected 2, found 1";
-    assert_eq!(faults(&text, &members), [told]);
+    let message = "values: the array has another length: expected 2, found 1";
+    assert_eq!(faults(&text, &members), [message]);
     members[1] = scalar_member("indices_1", vec![0; 2], Dtype::numpy("<u2", 2));
     assert!(faults(&text, &members)[0].starts_with("indices_1: the array has not one dimension"));
 }
@@ -231,8 +235,8 @@ fn indices_must_be_whole_numbers() {
 fn what_cannot_be_read_is_told_with_the_reason() {
     let (text, mut members) = csr();
     members[2].array = Err("an external link to x.h5; never followed".into());
-    let told = "values: the array cannot be read: an external link to x.h5; never followed";
-    assert_eq!(faults(&text, &members), [told]);
+    let message = "values: the array cannot be read: an external link to x.h5; never followed";
+    assert_eq!(faults(&text, &members), [message]);
     members.remove(2);
     assert_eq!(faults(&text, &members), ["values: the array is missing"]);
 }
@@ -297,7 +301,7 @@ fn dcsr(
 fn every_broken_rule_is_told_with_its_place() {
     let rows = &[0, 2];
     assert_eq!(dcsr(rows, &[0, 2, 3], &[1, 2, 0], 4, None), [""; 0]);
-    for (told, expected) in [
+    for (message, expected) in [
         (
             dcsr(&[2, 2], &[0, 2, 3], &[1, 2, 0], 4, None),
             "indices_0: element 1 repeats the one before: expected more than 2, found 2",
@@ -337,7 +341,7 @@ fn every_broken_rule_is_told_with_its_place() {
              expected the lower triangle, found 1 beside 0",
         ),
     ] {
-        assert_eq!(told, [expected]);
+        assert_eq!(message, [expected]);
     }
 }
 

@@ -45,7 +45,7 @@ const NONE: ChunkEntry = ChunkEntry {
 /// Cheap to clone: the packed bytes are shared.
 #[derive(Clone)]
 pub(super) struct ChunkTable {
-    told: Arc<ReceivedTable>,
+    received: Arc<ReceivedTable>,
     /// Chunks that have been stored elsewhere since, by number.
     moved: BTreeMap<u64, ChunkEntry>,
     /// Chunks that are stored.
@@ -69,16 +69,16 @@ const MOVED_MOST: usize = 4096;
 impl ChunkTable {
     /// The table that lies behind `skip` bytes, charged to `hold`.
     pub(super) fn received(bytes: Vec<u8>, skip: usize, hold: Hold) -> ChunkTable {
-        ChunkTable::told(ReceivedTable {
+        ChunkTable::of(ReceivedTable {
             bytes,
             skip,
             hold: Some(hold),
         })
     }
 
-    fn told(told: ReceivedTable) -> ChunkTable {
+    fn of(received: ReceivedTable) -> ChunkTable {
         ChunkTable {
-            told: Arc::new(told),
+            received: Arc::new(received),
             moved: BTreeMap::new(),
             stored: 0,
             checked: None,
@@ -89,7 +89,7 @@ impl ChunkTable {
     pub(super) fn small(stored: &[ChunkEntry]) -> ChunkTable {
         let mut packer = ChunkPacker::default();
         stored.iter().for_each(|chunk| packer.push(*chunk));
-        ChunkTable::told(ReceivedTable {
+        ChunkTable::of(ReceivedTable {
             bytes: packer.finish(),
             skip: 0,
             hold: None,
@@ -142,9 +142,9 @@ impl ChunkTable {
 
     /// Bytes that no budget is charged for.
     pub(super) fn uncharged(&self) -> u64 {
-        match &self.told.hold {
+        match &self.received.hold {
             Some(_) => 0,
-            None => self.told.bytes.capacity() as u64,
+            None => self.received.bytes.capacity() as u64,
         }
     }
 
@@ -162,23 +162,28 @@ impl ChunkTable {
 
     /// The stored chunks by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = ChunkEntry> {
-        let mut told = self.packed().iter().peekable();
+        let mut received = self.packed().iter().peekable();
         let mut moved = self.moved.values().copied().peekable();
-        std::iter::from_fn(move || match (told.peek(), moved.peek()) {
-            (Some(stays), Some(first)) if stays.number < first.number => told.next(),
+        std::iter::from_fn(move || match (received.peek(), moved.peek()) {
+            (Some(stays), Some(first)) if stays.number < first.number => received.next(),
             (Some(stays), Some(first)) => {
                 if stays.number == first.number {
-                    told.next();
+                    received.next();
                 }
                 moved.next()
             }
             (None, Some(_)) => moved.next(),
-            (_, None) => told.next(),
+            (_, None) => received.next(),
         })
     }
 
     fn packed(&self) -> PackedChunks<'_> {
-        PackedChunks(self.told.bytes.get(self.told.skip..).unwrap_or_default())
+        PackedChunks(
+            self.received
+                .bytes
+                .get(self.received.skip..)
+                .unwrap_or_default(),
+        )
     }
 }
 
@@ -264,18 +269,18 @@ impl Iterator for Entries<'_> {
 
     fn next(&mut self) -> Option<ChunkEntry> {
         self.left = self.left.checked_sub(1)?;
-        let (&told, rest) = self.bytes.split_first()?;
+        let (&received, rest) = self.bytes.split_first()?;
         self.bytes = rest;
-        let mut told = |what, value: u64| match told & what {
+        let mut received = |what, value: u64| match received & what {
             0 => Some(value),
             _ => take(&mut self.bytes).map(|more| value.wrapping_add(more)),
         };
         let before = self.before;
         let chunk = ChunkEntry {
-            number: told(NUMBER, before.number.wrapping_add(1))?,
-            address: told(ADDRESS, before.address.wrapping_add(before.size))?,
-            size: told(SIZE, before.size)?,
-            mask: u32::try_from(told(MASK, before.mask.into())?).ok()?,
+            number: received(NUMBER, before.number.wrapping_add(1))?,
+            address: received(ADDRESS, before.address.wrapping_add(before.size))?,
+            size: received(SIZE, before.size)?,
+            mask: u32::try_from(received(MASK, before.mask.into())?).ok()?,
         };
         self.before = chunk;
         Some(chunk)
@@ -355,12 +360,12 @@ impl ChunkPacker {
             (SIZE, chunk.size.wrapping_sub(before.size)),
             (MASK, u64::from(chunk.mask).wrapping_sub(before.mask.into())),
         ];
-        let told = differences
+        let received = differences
             .iter()
             .filter(|(_, difference)| *difference != 0);
         self.entries
-            .push(told.clone().fold(0, |all, (what, _)| all | what));
-        told.for_each(|(_, difference)| put(*difference, &mut self.entries));
+            .push(received.clone().fold(0, |all, (what, _)| all | what));
+        received.for_each(|(_, difference)| put(*difference, &mut self.entries));
         self.before = chunk;
         self.stored += 1;
     }

@@ -76,21 +76,21 @@ fn a_stream_has_the_records_that_the_file_holds() {
 
 #[test]
 fn variables_that_lie_over_each_other_are_told() {
-    let told = |bytes: &[u8]| faults(&open(bytes).1).join("; ");
+    let message = |bytes: &[u8]| faults(&open(bytes).1).join("; ");
     let fixed = File::new(1, 0, &[2]).with("a", 4, &[0]).with("b", 4, &[0]);
     let Built { mut bytes, .. } = fixed.build();
-    assert_eq!(told(&bytes), "");
+    assert_eq!(message(&bytes), "");
     // The last word of the header is where the last variable begins.
     let header = fixed.build().header;
     bytes[header - 1] -= 4;
-    assert!(told(&bytes).contains("b: the variable lies over the bytes of a"));
+    assert!(message(&bytes).contains("b: the variable lies over the bytes of a"));
     let records = File::new(1, 3, &[0]).with("a", 4, &[0]).with("b", 4, &[0]);
     let Built { mut bytes, .. } = records.build();
-    assert_eq!(told(&bytes), "");
+    assert_eq!(message(&bytes), "");
     bytes[header - 1] -= 4;
-    assert!(told(&bytes).contains("lies over"));
+    assert!(message(&bytes).contains("lies over"));
     bytes[header - 1] += 8;
-    assert!(told(&bytes).contains("lies over"));
+    assert!(message(&bytes).contains("lies over"));
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn a_cut_file_is_readable_up_to_the_cut() {
         let Built { bytes, shown, .. } = file.build();
         let (_directory, container) = open(&bytes[..bytes.len() - 12]);
         let last = container.arrays.len() - 1;
-        let told = faults(&container);
+        let message = faults(&container);
         assert!(
-            told[0].contains("ends after the end of the file"),
-            "{told:?}"
+            message[0].contains("ends after the end of the file"),
+            "{message:?}"
         );
         let array = &*container.arrays[last];
         assert_eq!(array.info().unwrap().bytes, shown[last].len() as u64);
@@ -269,8 +269,8 @@ proptest! {
         let (_directory, container) = open(&bytes[..len]);
         for (array, shown) in container.arrays.iter().zip(&shown) {
             let whole = read_all(&**array);
-            let told = container.faults.iter().any(|f| f.array.as_deref() == Some(array.name()));
-            prop_assert_eq!(whole.is_err(), told);
+            let message = container.faults.iter().any(|f| f.array.as_deref() == Some(array.name()));
+            prop_assert_eq!(whole.is_err(), message);
             if let Ok(whole) = whole {
                 prop_assert_eq!(&whole, shown);
             }

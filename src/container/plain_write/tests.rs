@@ -197,15 +197,16 @@ impl Case {
             stored: &stored,
             len: expected.len() as u64,
         };
-        let mut told = ToldFile {
+        let mut covered = ToldFile {
             old,
             new: Vec::new(),
             puts: 0,
         };
-        file.tell(way, &Budget::new(64 << 20), &mut told).unwrap();
-        assert_eq!(told.new, expected);
+        file.tell(way, &Budget::new(64 << 20), &mut covered)
+            .unwrap();
+        assert_eq!(covered.new, expected);
         if self.dirty.is_empty() && self.more == 0 && self.head <= 3 {
-            assert_eq!(told.puts, 0, "nothing has changed");
+            assert_eq!(covered.puts, 0, "nothing has changed");
         }
     }
 }
@@ -243,15 +244,16 @@ fn what_has_not_changed_stays() {
         stored: &stored,
         len: len as u64,
     };
-    let mut told = ToldFile {
+    let mut covered = ToldFile {
         old: vec![0; len],
         new: Vec::new(),
         puts: 0,
     };
     let budget = Budget::new(64 << 20);
-    file.tell(CommitWay::InPlace, &budget, &mut told).unwrap();
-    assert_eq!(told.puts, 4);
-    let changed: Vec<_> = told
+    file.tell(CommitWay::InPlace, &budget, &mut covered)
+        .unwrap();
+    assert_eq!(covered.puts, 4);
+    let changed: Vec<_> = covered
         .new
         .iter()
         .enumerate()

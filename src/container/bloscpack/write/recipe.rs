@@ -40,16 +40,16 @@ pub(super) struct Plan<'a> {
 impl Plan<'_> {
     pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<BatchCounts> {
         let mut memory = EncodeMemory::for_array(self, self.dirty.count(), budget)?;
-        let mut told = BloscpackWriter {
+        let mut recipe = BloscpackWriter {
             plan: self,
             write,
             at: self.new.first,
             entries: OffsetEntries::default(),
             fills_in: self.is_left_open()?,
         };
-        let counts = write_chunks(self, &mut memory, &mut told)?;
+        let counts = write_chunks(self, &mut memory, &mut recipe)?;
         log::debug!("{}: {counts:?}", self.changed.shown.name());
-        told.end()?;
+        recipe.end()?;
         Ok(counts)
     }
 

@@ -28,13 +28,13 @@ fn created(plain: &[u8], codec: &str, chunk_size: usize) -> Vec<u8> {
     let given = json!({"format": "bloscpack", "arrays": [array], "attributes": attributes});
     let given = given.to_string();
     let given = GivenDescription::parse(given.as_bytes()).unwrap();
-    let mut told = RecipeInMemory::default();
+    let mut recipe = RecipeInMemory::default();
     let budget = Budget::by_default();
     let content = GivenContent::of_arrays(vec![raw(plain)], Some(given));
     Bloscpack
-        .recipe(&content, Preferences::default(), &budget, &mut told)
+        .recipe(&content, Preferences::default(), &budget, &mut recipe)
         .unwrap();
-    told.0.into_values().next().unwrap()
+    recipe.0.into_values().next().unwrap()
 }
 
 fn opened(bytes: Vec<u8>) -> Container {
@@ -102,15 +102,15 @@ fn a_chunk_larger_than_the_memory_becomes_the_same_in_parts() {
         for way in [CommitWay::Replaced, CommitWay::InPlace] {
             let carried_out = |budget: &Arc<Budget>| {
                 let ranges = vec![5 << 20..6 << 20, 17 << 20..(17 << 20) + 1];
-                let mut told = Changed {
+                let mut recipe = Changed {
                     old: &file,
                     new: file.clone(),
                     budget,
                     most: 0,
                 };
                 let changed = [changed(&edited, ranges)];
-                rewrite.recipe(&changed, way, budget, &mut told).unwrap();
-                (told.new, told.most)
+                rewrite.recipe(&changed, way, budget, &mut recipe).unwrap();
+                (recipe.new, recipe.most)
             };
             let (whole, much) = carried_out(&Budget::new(256 << 20));
             let (in_parts, little) = carried_out(&Budget::new(8 << 20));

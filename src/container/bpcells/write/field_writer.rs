@@ -86,7 +86,7 @@ impl<'a, 'w> FieldWriter<'a, 'w> {
             MemberWriter::new(file, plan.source(part))
         };
         let has_starts = plan.has_starts();
-        let mut told = FieldWriter {
+        let mut writer = FieldWriter {
             plan,
             write,
             data: part("data")?,
@@ -97,15 +97,15 @@ impl<'a, 'w> FieldWriter<'a, 'w> {
             firsts: vec![0],
         };
         let parts = [
-            Some(&mut told.data),
-            Some(&mut told.idx),
-            told.starts.as_mut(),
+            Some(&mut writer.data),
+            Some(&mut writer.idx),
+            writer.starts.as_mut(),
         ];
         for part in parts.into_iter().flatten() {
-            part.header(Number::U32, told.write)?;
+            part.header(Number::U32, writer.write)?;
         }
-        told.idx.put(&0u32.to_le_bytes(), told.write)?;
-        Ok(told)
+        writer.idx.put(&0u32.to_le_bytes(), writer.write)?;
+        Ok(writer)
     }
 
     fn old_idx(&mut self) -> Result<&mut StoredIndex<'a>> {

@@ -173,17 +173,17 @@ impl<'a> StoredNames<'a> {
         places: &[ShownGroup],
     ) -> BTreeMap<String, AttributeType> {
         let is_scale = is_scale(attributes);
-        let told = attributes.iter().filter(|attribute| {
+        let kept = attributes.iter().filter(|attribute| {
             let name = &attribute.name[..];
             let is_machinery =
                 MACHINERY.contains(&name) || is_scale && attributes::OF_SCALES.contains(&name);
             !is_machinery
         });
-        let told = told.filter_map(|attribute| {
+        let kept = kept.filter_map(|attribute| {
             let name = String::from_utf8_lossy(&attribute.name).into_owned();
             Some((name, self.attribute(attribute.stored.as_ref()?, places)))
         });
-        told.collect()
+        kept.collect()
     }
 
     fn attribute(&self, stored: &AttributeStorage, places: &[ShownGroup]) -> AttributeType {
@@ -327,7 +327,7 @@ fn type_room(of: &TypeSpelling) -> u64 {
 
 fn attributes_room(attributes: &[AttributeEntry]) -> u64 {
     let room = attributes.iter().map(|attribute| {
-        let told = match &attribute.stored {
+        let kept = match &attribute.stored {
             Some(AttributeStorage {
                 told: ValueFidelity::Not(bytes),
                 ..
@@ -335,7 +335,7 @@ fn attributes_room(attributes: &[AttributeEntry]) -> u64 {
             _ => 0,
         };
         let of_type = attribute.stored.as_ref().map(|of| type_room(&of.spelled));
-        of_type.unwrap_or(0) + (told + 3 * attribute.name.len()) as u64
+        of_type.unwrap_or(0) + (kept + 3 * attribute.name.len()) as u64
     });
     room.sum()
 }

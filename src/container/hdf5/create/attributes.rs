@@ -39,9 +39,9 @@ impl GivenAttributes<'_> {
     }
 
     fn made(&self, attribute: &str, value: &Value) -> std::result::Result<MadeAttribute, String> {
-        let told = self.types.and_then(|types| types.get(attribute));
-        let (element, dims, value) = match told {
-            Some(told) => typed(told, value)?,
+        let stated = self.types.and_then(|types| types.get(attribute));
+        let (element, dims, value) = match stated {
+            Some(stated) => typed(stated, value)?,
             None => {
                 let (element, dims) = of_value(value).ok_or("its type is not said")?;
                 (element, Some(dims), MadeValue::Shown(value.to_string()))
@@ -73,10 +73,12 @@ fn len(value: &MadeValue) -> usize {
 pub(super) fn container_text(
     (of, name): (Vec<u8>, &str),
     text: &str,
-    told: Option<&Value>,
+    stated: Option<&Value>,
 ) -> MadeAttribute {
     let usual = (types::text(), None);
-    let (element, dims) = told.and_then(|told| text_like(told, text)).unwrap_or(usual);
+    let (element, dims) = stated
+        .and_then(|stated| text_like(stated, text))
+        .unwrap_or(usual);
     let value = match dims {
         Some(_) => Value::from(vec![text]),
         None => Value::from(text),
@@ -91,8 +93,8 @@ pub(super) fn container_text(
 }
 
 /// A type of strings, and the shape of one of them that is no scalar.
-fn text_like(told: &Value, text: &str) -> Option<(Value, Option<Vec<u64>>)> {
-    let mut element = told.get("type")?.clone();
+fn text_like(stated: &Value, text: &str) -> Option<(Value, Option<Vec<u64>>)> {
+    let mut element = stated.get("type")?.clone();
     if element["class"] != "H5T_STRING" {
         return None;
     }
@@ -101,20 +103,22 @@ fn text_like(told: &Value, text: &str) -> Option<(Value, Option<Vec<u64>>)> {
     if element["size"].as_u64().is_some_and(|size| size < len) {
         element["size"] = len.saturating_add(end).into();
     }
-    let is_list = told.get("shape").is_some_and(|shape| *shape == json!([1]));
+    let is_list = stated
+        .get("shape")
+        .is_some_and(|shape| *shape == json!([1]));
     Some((element, is_list.then(|| vec![1])))
 }
 
 type Typed = (Value, Option<Vec<u64>>, MadeValue);
 
-fn typed(told: &Value, value: &Value) -> std::result::Result<Typed, String> {
-    let stored = told.get("stored").and_then(Value::as_str);
-    if let (Some(why), None) = (told.get("omitted").and_then(Value::as_str), stored) {
+fn typed(stated: &Value, value: &Value) -> std::result::Result<Typed, String> {
+    let stored = stated.get("stored").and_then(Value::as_str);
+    if let (Some(why), None) = (stated.get("omitted").and_then(Value::as_str), stored) {
         return Err(why.to_owned());
     }
-    let element = told.get("type").ok_or("its type is not said")?.clone();
-    let dims = match told.get("shape").and_then(Value::as_array) {
-        _ if told.get("space").is_some_and(|space| space == "null") => None,
+    let element = stated.get("type").ok_or("its type is not said")?.clone();
+    let dims = match stated.get("shape").and_then(Value::as_array) {
+        _ if stated.get("space").is_some_and(|space| space == "null") => None,
         None => Some(Vec::new()),
         Some(list) => {
             let dims: Option<Vec<u64>> = list.iter().map(Value::as_u64).collect();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::storage::{NewShape, of as storage_of};
-use super::types::{self, inner_rank, is_text, told};
+use super::types::{self, inner_rank, is_text, stated};
 use super::{NewFileKind, names};
 use crate::container::creation::{GivenArray, GivenOrder};
 use crate::container::hdf5::index::UNLIMITED;
@@ -84,8 +84,8 @@ pub(super) fn of(
 }
 
 fn element_of(array: &GivenArray, kind: NewFileKind) -> Option<Value> {
-    if let Some(told) = told(array) {
-        return Some(told.clone());
+    if let Some(stated) = stated(array) {
+        return Some(stated.clone());
     }
     match (kind, &*array.dtype) {
         // NetCDF has no truth values.
@@ -119,18 +119,18 @@ fn dims_of(
 }
 
 fn most_of(described: Option<&GivenArray>, dims: &[u64], lost: &mut Vec<String>) -> Vec<u64> {
-    let told = described.and_then(|array| array.more.get("maxshape"));
-    let Some(told) = told else {
+    let stated = described.and_then(|array| array.more.get("maxshape"));
+    let Some(stated) = stated else {
         return dims.to_vec();
     };
     let most = |(value, dim): (&Value, &u64)| match value {
         Value::Null => Some(UNLIMITED),
         value => value.as_u64().filter(|most| most >= dim),
     };
-    let list = told.as_array().filter(|list| list.len() == dims.len());
+    let list = stated.as_array().filter(|list| list.len() == dims.len());
     let list = list.and_then(|list| list.iter().zip(dims).map(most).collect());
     list.unwrap_or_else(|| {
-        lost.push(format!("maxshape {told} does not fit its shape"));
+        lost.push(format!("maxshape {stated} does not fit its shape"));
         dims.to_vec()
     })
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::dataset::ByPath;
 use super::maker::{IfRefused, Maker};
-use super::types::{fixed_text, inner_rank, told};
+use super::types::{fixed_text, inner_rank, stated};
 use super::{NewFileKind, names};
 use crate::container::creation::{GivenContent, GivenDescription};
 use crate::container::hdf5::index::UNLIMITED;
@@ -76,7 +76,7 @@ impl GivenDimensions {
             let shape = match described {
                 None => vec![bytes],
                 Some(array) => {
-                    let inner = told(array).map_or(0, inner_rank);
+                    let inner = stated(array).map_or(0, inner_rank);
                     let rank = array.shape.len().saturating_sub(inner);
                     array.shape[..rank].to_vec()
                 }
@@ -296,17 +296,17 @@ impl GivenDimensions {
 }
 
 fn described(description: &GivenDescription) -> BTreeMap<String, GivenDimension> {
-    let told = description
+    let stated = description
         .more
         .get("dimensions")
         .and_then(Value::as_object);
     let mut all: BTreeMap<String, GivenDimension> = BTreeMap::new();
-    for (name, told) in told.into_iter().flatten() {
+    for (name, stated) in stated.into_iter().flatten() {
         let next = all.len() as u64;
         let dimension = GivenDimension {
-            length: told["length"].as_u64().unwrap_or(0),
-            unlimited: told["unlimited"] == true,
-            id: told["id"].as_u64().unwrap_or(next),
+            length: stated["length"].as_u64().unwrap_or(0),
+            unlimited: stated["unlimited"] == true,
+            id: stated["id"].as_u64().unwrap_or(next),
         };
         all.insert(name.clone(), dimension);
     }

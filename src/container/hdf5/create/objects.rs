@@ -91,17 +91,17 @@ fn by_path<'a>(description: &'a GivenDescription, packed: Option<&'a PackedGroup
 
 fn form(kind: NewFileKind, description: &GivenDescription) -> NewFileForm {
     let version = description.version.as_deref().unwrap_or_default();
-    let told = version.strip_prefix("superblock ");
-    let told: u8 = told.and_then(|told| told.parse().ok()).unwrap_or(0);
+    let stated = version.strip_prefix("superblock ");
+    let stated: u8 = stated.and_then(|stated| stated.parse().ok()).unwrap_or(0);
     let mut arrays = description.arrays.iter();
     let has_order = arrays.any(|array| array.more.contains_key("creation_order"));
     match kind {
         NewFileKind::Hdf5 => NewFileForm {
-            superblock: told.min(3),
+            superblock: stated.min(3),
             is_ordered: has_order,
         },
         NewFileKind::NetCdf4 => NewFileForm {
-            superblock: told.clamp(2, 3),
+            superblock: stated.clamp(2, 3),
             is_ordered: true,
         },
     }
@@ -151,8 +151,8 @@ impl<'a> Objects<'a> {
             self.maker
                 .add(MakeStep::Group { path }, about, group.len())?;
         }
-        for (name, told) in self.committed().into_iter().flatten() {
-            let (Some(element), Ok(path)) = (told.get("type"), names::stored(name)) else {
+        for (name, stated) in self.committed().into_iter().flatten() {
+            let (Some(element), Ok(path)) = (stated.get("type"), names::stored(name)) else {
                 self.maker.lose(format!("{name}: a type that is not said"));
                 continue;
             };
@@ -278,9 +278,9 @@ impl<'a> Objects<'a> {
                 self.attributes_of(&array.name, &array.attributes, types)?;
             }
         }
-        for (name, told) in self.committed().into_iter().flatten() {
-            if let Some(values) = told.get("attributes").and_then(Value::as_object) {
-                self.attributes_of(name, values, told.get("attribute_types"))?;
+        for (name, stated) in self.committed().into_iter().flatten() {
+            if let Some(values) = stated.get("attributes").and_then(Value::as_object) {
+                self.attributes_of(name, values, stated.get("attribute_types"))?;
             }
         }
         self.make_descriptors()?;
@@ -361,8 +361,8 @@ impl<'a> Objects<'a> {
         about: String,
     ) -> Result<()> {
         let types = self.types_of(group);
-        let told = types.and_then(|types| types.get(name));
-        let made = container_text((self.stored(group)?, name), text, told);
+        let stated = types.and_then(|types| types.get(name));
+        let made = container_text((self.stored(group)?, name), text, stated);
         let step = MakeStep::Attribute(made);
         self.maker
             .add(step, (about, IfRefused::Ends), 2 * text.len())

@@ -104,28 +104,28 @@ fn usual_chunk(shape: &NewShape<'_>) -> Vec<u64> {
     chunk
 }
 
-fn told_chunk(told: &Value, shape: &NewShape<'_>) -> Result<Vec<u64>, String> {
-    let list = told.as_array().map(Vec::as_slice).unwrap_or_default();
+fn told_chunk(stated: &Value, shape: &NewShape<'_>) -> Result<Vec<u64>, String> {
+    let list = stated.as_array().map(Vec::as_slice).unwrap_or_default();
     let chunk: Option<Vec<u64>> = list.iter().map(Value::as_u64).collect();
     let chunk = chunk.filter(|chunk| chunk.len() == shape.dims.len() && !chunk.contains(&0));
     let Some(chunk) = chunk else {
-        return Err(format!("chunks {told} do not fit its shape"));
+        return Err(format!("chunks {stated} do not fit its shape"));
     };
     let bytes = chunk
         .iter()
         .try_fold(shape.element, |n, &len| n.checked_mul(len));
     match bytes.filter(|bytes| *bytes <= LARGE.max(shape.bytes.saturating_mul(2))) {
         Some(_) => Ok(chunk),
-        None => Err(format!("chunks {told} are far larger than it is")),
+        None => Err(format!("chunks {stated} are far larger than it is")),
     }
 }
 
 fn told_filters(
-    told: Option<&Value>,
+    stated: Option<&Value>,
     (chunk, shape): (&[u64], &NewShape<'_>),
     lost: &mut Vec<String>,
 ) -> Vec<MadeFilter> {
-    let list = told.and_then(Value::as_array).map(Vec::as_slice);
+    let list = stated.and_then(Value::as_array).map(Vec::as_slice);
     let list = list.unwrap_or_default();
     let filters: Option<Vec<MadeFilter>> = list.iter().map(filter).collect();
     let why = match &filters {
@@ -170,13 +170,13 @@ fn whole_values(filter: &MadeFilter, shape: &NewShape<'_>) -> Vec<u32> {
     }
 }
 
-fn filter(told: &Value) -> Option<MadeFilter> {
+fn filter(stated: &Value) -> Option<MadeFilter> {
     let number = |value: &Value| u32::try_from(value.as_u64()?).ok();
-    let values = told.get("values").and_then(Value::as_array);
+    let values = stated.get("values").and_then(Value::as_array);
     let values = values.map(|values| values.iter().map(number).collect());
     Some(MadeFilter {
-        id: number(told.get("id")?)?,
-        optional: told["optional"].as_bool().unwrap_or(false),
+        id: number(stated.get("id")?)?,
+        optional: stated["optional"].as_bool().unwrap_or(false),
         values: values.unwrap_or_else(|| Some(Vec::new()))?,
     })
 }

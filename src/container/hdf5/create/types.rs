@@ -8,11 +8,14 @@ use crate::container::creation::GivenArray;
 
 /// The type that HDF5's own spelling gives an array; none if there is none, or it is another
 /// format's.
-pub(super) fn told(array: &GivenArray) -> Option<&Value> {
-    array.more.get("type").filter(|told| match told.as_str() {
-        Some(name) => name.starts_with("H5T_"),
-        None => told.is_object(),
-    })
+pub(super) fn stated(array: &GivenArray) -> Option<&Value> {
+    array
+        .more
+        .get("type")
+        .filter(|stated| match stated.as_str() {
+            Some(name) => name.starts_with("H5T_"),
+            None => stated.is_object(),
+        })
 }
 
 /// The type of what NumPy names or spells so.
@@ -71,16 +74,16 @@ pub(super) fn fixed_text(size: usize) -> Value {
 }
 
 /// Whether elements are strings of variable length.
-pub(super) fn is_text(told: &Value) -> bool {
-    told["class"] == "H5T_STRING" && told.get("size").is_none()
+pub(super) fn is_text(stated: &Value) -> bool {
+    stated["class"] == "H5T_STRING" && stated.get("size").is_none()
 }
 
 /// How many dimensions of an array's shape are those of its elements.
-pub(super) fn inner_rank(mut told: &Value) -> usize {
+pub(super) fn inner_rank(mut stated: &Value) -> usize {
     let mut rank = 0;
-    while told["class"] == "H5T_ARRAY" {
-        rank += told["dims"].as_array().map_or(0, Vec::len);
-        told = &told["base"];
+    while stated["class"] == "H5T_ARRAY" {
+        rank += stated["dims"].as_array().map_or(0, Vec::len);
+        stated = &stated["base"];
     }
     rank
 }
@@ -120,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_numpy_names_has_a_type() {
-        let is = |dtype: &str, told: Value| assert_eq!(of_dtype(dtype), Some(told), "{dtype}");
+        let is = |dtype: &str, stated: Value| assert_eq!(of_dtype(dtype), Some(stated), "{dtype}");
         is("uint8", json!("H5T_STD_U8LE"));
         is(">f8", json!("H5T_IEEE_F64BE"));
         is("float16", json!("H5T_IEEE_F16LE"));
@@ -138,8 +141,8 @@ mod tests {
     #[test]
     fn values_tell_their_type_where_all_are_of_one_kind() {
         assert_eq!(of_value(&json!("x")), Some((text(), vec![])));
-        let told = of_value(&json!([[1, 2, 3], [4, 5, 6]]));
-        assert_eq!(told, Some((json!("H5T_STD_I64LE"), vec![2, 3])));
+        let stated = of_value(&json!([[1, 2, 3], [4, 5, 6]]));
+        assert_eq!(stated, Some((json!("H5T_STD_I64LE"), vec![2, 3])));
         assert_eq!(of_value(&json!([1.5, 2])).unwrap().0, "H5T_IEEE_F64LE");
         assert_eq!(of_value(&json!([true])).unwrap().1, [1]);
         for none in [json!(null), json!([]), json!([1, "x"]), json!({})] {

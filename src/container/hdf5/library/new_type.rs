@@ -28,12 +28,12 @@ const PARTS_MOST: usize = 100_000;
 
 /// The type that a text stands for; one that is committed is looked for in `file`.
 pub(super) fn make(text: &str, file: &Identifier) -> Outcome<Identifier> {
-    let told: Json = serde_json::from_str(text).map_err(|e| format!("a type: {e}"))?;
+    let described: Json = serde_json::from_str(text).map_err(|e| format!("a type: {e}"))?;
     let mut maker = TypeMaker {
         parts: PARTS_MOST,
         file,
     };
-    maker.make(&told, 0)
+    maker.make(&described, 0)
 }
 
 struct TypeMaker<'a> {
@@ -42,20 +42,20 @@ struct TypeMaker<'a> {
 }
 
 impl TypeMaker<'_> {
-    fn make(&mut self, told: &Json, depth: u32) -> Outcome<Identifier> {
+    fn make(&mut self, described: &Json, depth: u32) -> Outcome<Identifier> {
         if depth >= TYPE_DEPTH_MOST {
             return Err("a type nested too deeply".into());
         }
-        if let Some(name) = told.as_str() {
+        if let Some(name) = described.as_str() {
             return named(name);
         }
-        let base = |maker: &mut Self| maker.make(field(told, "base")?, depth + 1);
-        match text(told, "class")? {
-            "H5T_INTEGER" => integer(told, told["signed"].as_bool().unwrap_or(false)),
-            "H5T_BITFIELD" => bit_field(told),
-            "H5T_FLOAT" => float(told),
-            "H5T_STRING" => string(told),
-            "H5T_OPAQUE" => opaque(told),
+        let base = |maker: &mut Self| maker.make(field(described, "base")?, depth + 1);
+        match text(described, "class")? {
+            "H5T_INTEGER" => integer(described, described["signed"].as_bool().unwrap_or(false)),
+            "H5T_BITFIELD" => bit_field(described),
+            "H5T_FLOAT" => float(described),
+            "H5T_STRING" => string(described),
+            "H5T_OPAQUE" => opaque(described),
             "H5T_COMPLEX" => {
                 let base = base(self)?;
                 // SAFETY: the handle is a datatype.
@@ -67,7 +67,7 @@ impl TypeMaker<'_> {
                 Identifier::new(unsafe { H5Tvlen_create(base.id()) })
             }
             "H5T_ARRAY" => {
-                let (base, dims) = (base(self)?, dims(told)?);
+                let (base, dims) = (base(self)?, dims(described)?);
                 // SAFETY: the handle is a datatype, and there are as many dimensions as is said.
                 Identifier::new(unsafe {
                     H5Tarray_create2(base.id(), dims.len() as u32, dims.as_ptr())
@@ -75,10 +75,10 @@ impl TypeMaker<'_> {
             }
             "H5T_ENUM" => {
                 let base = base(self)?;
-                self.enumeration(told, &base)
+                self.enumeration(described, &base)
             }
-            "H5T_COMPOUND" => self.compound(told, depth),
-            "H5T_COMMITTED" => self.committed(told),
+            "H5T_COMPOUND" => self.compound(described, depth),
+            "H5T_COMMITTED" => self.committed(described),
             other => Err(format!("a type of class {other}")),
         }
     }
@@ -89,10 +89,10 @@ impl TypeMaker<'_> {
         Ok(())
     }
 
-    fn enumeration(&mut self, told: &Json, base: &Identifier) -> Outcome<Identifier> {
+    fn enumeration(&mut self, described: &Json, base: &Identifier) -> Outcome<Identifier> {
         // SAFETY: the handle is a datatype.
         let made = Identifier::new(unsafe { H5Tenum_create(base.id()) })?;
-        let members = list(told, "members")?;
+        let members = list(described, "members")?;
         self.take(members.len())?;
         for member in members {
             let name = c_text(member[0].as_str().ok_or("a member without a name")?)?;
@@ -103,9 +103,9 @@ impl TypeMaker<'_> {
         Ok(made)
     }
 
-    fn compound(&mut self, told: &Json, depth: u32) -> Outcome<Identifier> {
-        let made = sized(H5T_class_t::H5T_COMPOUND, number(told, "size")?)?;
-        let members = list(told, "members")?;
+    fn compound(&mut self, described: &Json, depth: u32) -> Outcome<Identifier> {
+        let made = sized(H5T_class_t::H5T_COMPOUND, number(described, "size")?)?;
+        let members = list(described, "members")?;
         self.take(members.len())?;
         for member in members {
             let name = c_text(member[0].as_str().ok_or("a member without a name")?)?;
@@ -117,8 +117,8 @@ impl TypeMaker<'_> {
         Ok(made)
     }
 
-    fn committed(&self, told: &Json) -> Outcome<Identifier> {
-        let path = names::path_of(text(told, "name")?);
+    fn committed(&self, described: &Json) -> Outcome<Identifier> {
+        let path = names::path_of(text(described, "name")?);
         let path = CString::new(path.into_os_string().into_encoded_bytes());
         let path = path.map_err(|e| e.to_string())?;
         // SAFETY: the handle is a file, the path is NUL-terminated.
@@ -126,39 +126,41 @@ impl TypeMaker<'_> {
     }
 }
 
-fn field<'a>(told: &'a Json, key: &str) -> Outcome<&'a Json> {
-    told.get(key).ok_or_else(|| format!("a type without {key}"))
+fn field<'a>(described: &'a Json, key: &str) -> Outcome<&'a Json> {
+    described
+        .get(key)
+        .ok_or_else(|| format!("a type without {key}"))
 }
 
-fn text<'a>(told: &'a Json, key: &str) -> Outcome<&'a str> {
-    let found = field(told, key)?.as_str();
+fn text<'a>(described: &'a Json, key: &str) -> Outcome<&'a str> {
+    let found = field(described, key)?.as_str();
     found.ok_or_else(|| format!("a type whose {key} is no text"))
 }
 
-fn number(told: &Json, key: &str) -> Outcome<usize> {
-    let found = field(told, key)?.as_u64().map(usize::try_from);
+fn number(described: &Json, key: &str) -> Outcome<usize> {
+    let found = field(described, key)?.as_u64().map(usize::try_from);
     match found {
         Some(Ok(number)) => Ok(number),
         _ => Err(format!("a type whose {key} is no number")),
     }
 }
 
-fn list<'a>(told: &'a Json, key: &str) -> Outcome<&'a [Json]> {
-    let found = field(told, key)?.as_array();
+fn list<'a>(described: &'a Json, key: &str) -> Outcome<&'a [Json]> {
+    let found = field(described, key)?.as_array();
     found
         .map(Vec::as_slice)
         .ok_or_else(|| format!("a type whose {key} is no list"))
 }
 
-fn numbers<const N: usize>(told: &Json, key: &str) -> Outcome<[usize; N]> {
-    let found = list(told, key)?.iter();
+fn numbers<const N: usize>(described: &Json, key: &str) -> Outcome<[usize; N]> {
+    let found = list(described, key)?.iter();
     let found: Option<Vec<usize>> = found.map(|n| n.as_u64().map(|n| n as usize)).collect();
     let found = found.and_then(|found| found.try_into().ok());
     found.ok_or_else(|| format!("a type whose {key} are no {N} numbers"))
 }
 
-fn dims(told: &Json) -> Outcome<Vec<u64>> {
-    let found: Option<Vec<u64>> = list(told, "dims")?.iter().map(Json::as_u64).collect();
+fn dims(described: &Json) -> Outcome<Vec<u64>> {
+    let found: Option<Vec<u64>> = list(described, "dims")?.iter().map(Json::as_u64).collect();
     found.ok_or_else(|| "an array type without dimensions".into())
 }
 
@@ -219,8 +221,8 @@ fn order(of: &Identifier, order: H5T_order_t) -> Outcome<()> {
     check(unsafe { H5Tset_order(of.id(), order) }).map(drop)
 }
 
-fn told_order(told: &Json) -> Outcome<H5T_order_t> {
-    match told["byte_order"].as_str() {
+fn told_order(described: &Json) -> Outcome<H5T_order_t> {
+    match described["byte_order"].as_str() {
         None | Some("LE") => Ok(H5T_order_t::H5T_ORDER_LE),
         Some("BE") => Ok(H5T_order_t::H5T_ORDER_BE),
         Some("VAX") => Ok(H5T_order_t::H5T_ORDER_VAX),
@@ -238,34 +240,37 @@ fn whole(of: hid_t, size: usize) -> Outcome<Identifier> {
     Ok(made)
 }
 
-fn integer(told: &Json, signed: bool) -> Outcome<Identifier> {
+fn integer(described: &Json, signed: bool) -> Outcome<Identifier> {
     let of = if signed {
         *H5T_STD_I64LE
     } else {
         *H5T_STD_U64LE
     };
-    partial(told, of)
+    partial(described, of)
 }
 
-fn bit_field(told: &Json) -> Outcome<Identifier> {
-    partial(told, *H5T_STD_B64LE)
+fn bit_field(described: &Json) -> Outcome<Identifier> {
+    partial(described, *H5T_STD_B64LE)
 }
 
 /// Of the bits of which some count.
-fn partial(told: &Json, of: hid_t) -> Outcome<Identifier> {
-    let made = whole(of, number(told, "size")?)?;
-    let (precision, offset) = (number(told, "precision")?, number(told, "offset")?);
+fn partial(described: &Json, of: hid_t) -> Outcome<Identifier> {
+    let made = whole(of, number(described, "size")?)?;
+    let (precision, offset) = (
+        number(described, "precision")?,
+        number(described, "offset")?,
+    );
     // SAFETY: the handle is a type of our own; the library checks the numbers.
     check(unsafe { H5Tset_precision(made.id(), precision) })?;
     // SAFETY: as above.
     check(unsafe { H5Tset_offset(made.id(), offset) })?;
-    pad(&made, told)?;
-    order(&made, told_order(told)?)?;
+    pad(&made, described)?;
+    order(&made, told_order(described)?)?;
     Ok(made)
 }
 
-fn pad(made: &Identifier, told: &Json) -> Outcome<()> {
-    let Some([low, high]) = told["padding"].as_array().map(Vec::as_slice) else {
+fn pad(made: &Identifier, described: &Json) -> Outcome<()> {
+    let Some([low, high]) = described["padding"].as_array().map(Vec::as_slice) else {
         return Ok(());
     };
     let (low, high) = (padding(low.as_str())?, padding(high.as_str())?);
@@ -273,8 +278,8 @@ fn pad(made: &Identifier, told: &Json) -> Outcome<()> {
     check(unsafe { H5Tset_pad(made.id(), low, high) }).map(drop)
 }
 
-fn padding(told: Option<&str>) -> Outcome<H5T_pad_t> {
-    match told {
+fn padding(described: Option<&str>) -> Outcome<H5T_pad_t> {
+    match described {
         None | Some("zero") => Ok(H5T_pad_t::H5T_PAD_ZERO),
         Some("one") => Ok(H5T_pad_t::H5T_PAD_ONE),
         Some("background") => Ok(H5T_pad_t::H5T_PAD_BACKGROUND),
@@ -307,25 +312,32 @@ fn layout(size: usize, fields: [usize; 5], bias: usize) -> Outcome<Identifier> {
     Ok(made)
 }
 
-fn float(told: &Json) -> Outcome<Identifier> {
-    let [exponent, exponents] = numbers(told, "exponent")?;
-    let [mantissa, mantissas] = numbers(told, "mantissa")?;
+fn float(described: &Json) -> Outcome<Identifier> {
+    let [exponent, exponents] = numbers(described, "exponent")?;
+    let [mantissa, mantissas] = numbers(described, "mantissa")?;
     let fields = [
-        number(told, "sign")?,
+        number(described, "sign")?,
         exponent,
         exponents,
         mantissa,
         mantissas,
     ];
-    let made = layout(number(told, "size")?, fields, number(told, "bias")?)?;
-    let (precision, offset) = (number(told, "precision")?, number(told, "offset")?);
-    let norm = match told["norm"].as_str() {
+    let made = layout(
+        number(described, "size")?,
+        fields,
+        number(described, "bias")?,
+    )?;
+    let (precision, offset) = (
+        number(described, "precision")?,
+        number(described, "offset")?,
+    );
+    let norm = match described["norm"].as_str() {
         None | Some("implied") => H5T_norm_t::H5T_NORM_IMPLIED,
         Some("msbset") => H5T_norm_t::H5T_NORM_MSBSET,
         Some("none") => H5T_norm_t::H5T_NORM_NONE,
         Some(other) => return Err(format!("a float of form {other}")),
     };
-    let (id, inner) = (made.id(), padding(told["inner"].as_str())?);
+    let (id, inner) = (made.id(), padding(described["inner"].as_str())?);
     // SAFETY: the handle is a type of our own; the library checks the numbers, here and below.
     check(unsafe { H5Tset_precision(id, precision) })?;
     // SAFETY: as above.
@@ -334,24 +346,24 @@ fn float(told: &Json) -> Outcome<Identifier> {
     check(unsafe { H5Tset_norm(id, norm) })?;
     // SAFETY: as above.
     check(unsafe { H5Tset_inpad(id, inner) })?;
-    pad(&made, told)?;
-    order(&made, told_order(told)?)?;
+    pad(&made, described)?;
+    order(&made, told_order(described)?)?;
     Ok(made)
 }
 
-fn string(told: &Json) -> Outcome<Identifier> {
+fn string(described: &Json) -> Outcome<Identifier> {
     let made = copy(*H5T_C_S1)?;
-    let size = match told.get("size") {
+    let size = match described.get("size") {
         None => H5T_VARIABLE,
-        Some(_) => number(told, "size")?,
+        Some(_) => number(described, "size")?,
     };
-    let padding = match told["padding"].as_str() {
+    let padding = match described["padding"].as_str() {
         None | Some("NULLTERM") => H5T_str_t::H5T_STR_NULLTERM,
         Some("NULLPAD") => H5T_str_t::H5T_STR_NULLPAD,
         Some("SPACEPAD") => H5T_str_t::H5T_STR_SPACEPAD,
         Some(other) => return Err(format!("strings padded with {other}")),
     };
-    let charset = match told["charset"].as_str() {
+    let charset = match described["charset"].as_str() {
         Some("ASCII") => H5T_cset_t::H5T_CSET_ASCII,
         None | Some("UTF-8") => H5T_cset_t::H5T_CSET_UTF8,
         Some(other) => return Err(format!("strings of {other}")),
@@ -366,9 +378,9 @@ fn string(told: &Json) -> Outcome<Identifier> {
     Ok(made)
 }
 
-fn opaque(told: &Json) -> Outcome<Identifier> {
-    let made = sized(H5T_class_t::H5T_OPAQUE, number(told, "size")?)?;
-    let tag = c_text(told["tag"].as_str().unwrap_or_default())?;
+fn opaque(described: &Json) -> Outcome<Identifier> {
+    let made = sized(H5T_class_t::H5T_OPAQUE, number(described, "size")?)?;
+    let tag = c_text(described["tag"].as_str().unwrap_or_default())?;
     // SAFETY: the handle is a type of our own, the tag is NUL-terminated.
     check(unsafe { H5Tset_tag(made.id(), tag.as_ptr()) })?;
     Ok(made)

@@ -52,13 +52,16 @@ impl Swizzle {
     }
 
     /// The true place of a chunk in the grid; none if the index is out of all bounds.
-    pub(super) fn truth(&self, told: &[u64]) -> Option<Vec<u64>> {
-        let counted = told.iter().zip(&self.most).skip(self.unlimited);
+    pub(super) fn truth(&self, reported: &[u64]) -> Option<Vec<u64>> {
+        let counted = reported.iter().zip(&self.most).skip(self.unlimited);
         let mut number = counted.into_iter().try_fold(0u64, |number, (&at, &most)| {
             number.checked_mul(most)?.checked_add(at)
         })?;
-        let mut place = vec![0; told.len()];
-        for dim in (0..told.len()).rev().filter(|&dim| dim != self.unlimited) {
+        let mut place = vec![0; reported.len()];
+        for dim in (0..reported.len())
+            .rev()
+            .filter(|&dim| dim != self.unlimited)
+        {
             let most = *self.most.get(dim)?;
             place[dim] = number % most;
             number /= most;
@@ -80,8 +83,8 @@ mod tests {
         for middle in 0..4 {
             for first in 0..3 {
                 for last in 0..5 {
-                    let told = [0, number / 5, number % 5];
-                    assert_eq!(swizzle.truth(&told), Some(vec![first, middle, last]));
+                    let reported = [0, number / 5, number % 5];
+                    assert_eq!(swizzle.truth(&reported), Some(vec![first, middle, last]));
                     number += 1;
                 }
             }

@@ -145,13 +145,13 @@ mod tests {
                     *expected.entry(*chunk).or_insert(0) += 1;
                 }
             }
-            let mut told = BTreeMap::new();
+            let mut recipe = BTreeMap::new();
             whole.touched(&(start..start + n), &mut |chunks, bytes| {
                 for chunk in chunks {
-                    *told.entry(chunk).or_insert(0) += bytes;
+                    *recipe.entry(chunk).or_insert(0) += bytes;
                 }
             });
-            prop_assert_eq!(told, expected);
+            prop_assert_eq!(recipe, expected);
         }
     }
 }

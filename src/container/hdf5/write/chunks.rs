@@ -117,7 +117,7 @@ impl ChunkedPlace {
         &self,
         dataset: &WrittenDataset,
         dims: &[u64],
-        told: &mut EditRecipe<'_, '_>,
+        recipe: &mut EditRecipe<'_, '_>,
     ) -> Result<()> {
         let Some(chunked) = dataset.array.chunked() else {
             return Ok(());
@@ -128,8 +128,8 @@ impl ChunkedPlace {
         for chunk in stored.filter(|chunk| chunk.number >= first) {
             // The implicit index has a place for every chunk that the dataset may ever get.
             match self.early && !self.has_filters {
-                true => told.vacate(&chunk),
-                false => told.free(&chunk),
+                true => recipe.vacate(&chunk),
+                false => recipe.free(&chunk),
             }
         }
         Ok(())
@@ -164,7 +164,7 @@ impl ChunkedPlace {
         &self,
         dataset: &WrittenDataset,
         change: &ChangedArray,
-        (budget, told): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
+        (budget, recipe): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
     ) -> Result<()> {
         let plan = ChangedChunks::new(dataset, self, change)?;
         if plan.dirty.is_empty() {
@@ -174,7 +174,10 @@ impl ChunkedPlace {
             log::info!("{}: chunks are stored unfiltered: {why}", dataset.name());
         }
         let mut memory = EncodeMemory::for_array(&plan, plan.dirty.count(), budget)?;
-        let mut teller = ChunkTeller { plan: &plan, told };
+        let mut teller = ChunkTeller {
+            plan: &plan,
+            recipe,
+        };
         let counts = write_chunks(&plan, &mut memory, &mut teller)?;
         log::debug!("{}: {counts:?}", dataset.name());
         Ok(())
@@ -462,7 +465,7 @@ impl Chunking for GridChunks {
 /// Puts chunks where they go.
 struct ChunkTeller<'a, 'f, 'w> {
     plan: &'a ChangedChunks<'a>,
-    told: &'a mut EditRecipe<'f, 'w>,
+    recipe: &'a mut EditRecipe<'f, 'w>,
 }
 
 impl ChunkWriter for ChunkTeller<'_, '_, '_> {
@@ -492,6 +495,6 @@ impl ChunkWriter for ChunkTeller<'_, '_, '_> {
             stays: self.plan.dims == self.plan.dataset.dims,
             before: self.plan.before(chunk.number)?,
         };
-        self.told.put_chunk(&to, chunk, bytes)
+        self.recipe.put_chunk(&to, chunk, bytes)
     }
 }

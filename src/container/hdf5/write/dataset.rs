@@ -215,16 +215,16 @@ impl WrittenDataset {
     }
 
     /// Has the dataset get the dimensions of a length.
-    pub(super) fn set_extent(&self, len: u64, told: &mut EditRecipe<'_, '_>) -> Result<()> {
+    pub(super) fn set_extent(&self, len: u64, recipe: &mut EditRecipe<'_, '_>) -> Result<()> {
         let dims = self.dims_at(len);
         if dims == self.dims {
             return Ok(());
         }
         if let WrittenPlace::Chunked(place) = &self.place {
-            place.free_cut(self, &dims, told)?;
+            place.free_cut(self, &dims, recipe)?;
         }
         let token = self.token;
-        told.step(&EditStep::Extent { token, dims }).map(|_| ())
+        recipe.step(&EditStep::Extent { token, dims }).map(|_| ())
     }
 
     /// Puts what has changed into the file.
@@ -232,14 +232,14 @@ impl WrittenDataset {
         &self,
         change: &ChangedArray,
         budget: &Arc<Budget>,
-        told: &mut EditRecipe<'_, '_>,
+        recipe: &mut EditRecipe<'_, '_>,
     ) -> Result<()> {
         match &self.place {
             WrittenPlace::Contiguous { address } => {
-                values::put_contiguous(self, *address, change, (budget, told))
+                values::put_contiguous(self, *address, change, (budget, recipe))
             }
-            WrittenPlace::Compact => values::put_compact(self, change, (budget, told)),
-            WrittenPlace::Chunked(place) => place.put(self, change, (budget, told)),
+            WrittenPlace::Compact => values::put_compact(self, change, (budget, recipe)),
+            WrittenPlace::Chunked(place) => place.put(self, change, (budget, recipe)),
         }
     }
 

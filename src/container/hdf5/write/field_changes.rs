@@ -96,7 +96,7 @@ impl FieldChanges {
                 name: name.to_owned(),
                 info,
                 field: Arc::clone(field),
-                told: self,
+                recipe: self,
             }),
             len,
             ranges,
@@ -136,7 +136,7 @@ struct FieldArray {
     name: String,
     info: Info,
     field: Arc<dyn Field>,
-    told: FieldChanges,
+    recipe: FieldChanges,
 }
 
 impl FieldArray {
@@ -144,7 +144,7 @@ impl FieldArray {
     fn fill(&self, at: u64, out: &mut [u8]) -> Result<usize> {
         let nothing = || Fault::new("nothing is told of it").array(&self.name);
         let (start, part) = self
-            .told
+            .recipe
             .parts
             .range(..=at)
             .next_back()

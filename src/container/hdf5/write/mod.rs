@@ -98,13 +98,13 @@ pub(super) fn tell_new(
         headers: &headers,
         budget,
     };
-    let mut told = EditRecipe::of_new(file, write)?;
+    let mut recipe = EditRecipe::of_new(file, write)?;
     for (dataset, change) in &changes {
-        let put = dataset.put(change, budget, &mut told);
+        let put = dataset.put(change, budget, &mut recipe);
         put.map_err(|e| e.of_array("", dataset.name()))?;
     }
     let expected = ExpectedChanges::new(&changes, &[], &[]);
-    told.finish(&expected).map(drop)
+    recipe.finish(&expected).map(drop)
 }
 
 impl Hdf5File {
@@ -423,23 +423,23 @@ impl Rewrite for Hdf5File {
             headers: &self.headers,
             budget,
         };
-        let mut told = EditRecipe::new(file, (way, write), offered)?;
+        let mut recipe = EditRecipe::new(file, (way, write), offered)?;
         for (dataset, change) in &changes {
-            dataset.set_extent(change.len, &mut told)?;
+            dataset.set_extent(change.len, &mut recipe)?;
         }
         for (dataset, change) in &changes {
-            let put = dataset.put(change, budget, &mut told);
+            let put = dataset.put(change, budget, &mut recipe);
             put.map_err(|e| e.of_array("", dataset.name()))?;
         }
         for plan in &planned {
-            let put = plan.put(budget, &mut told);
+            let put = plan.put(budget, &mut recipe);
             put.map_err(|e| e.of_array("", plan.texts.name()))?;
         }
         for attribute in &attributes {
-            told.step(&attribute.step())?;
+            recipe.step(&attribute.step())?;
         }
         let expected = ExpectedChanges::new(&changes, &planned, &attributes);
-        let done = told.finish(&expected)?;
+        let done = recipe.finish(&expected)?;
         let next = self.next_structure(&changes, &done);
         self.left.carried.set(Some(Arc::new(next)));
         let next = self.next_room.lock();

@@ -274,7 +274,7 @@ impl PlannedTexts<'_> {
     }
 
     /// Has the library put what has changed.
-    pub(super) fn put(&self, budget: &Arc<Budget>, told: &mut EditRecipe<'_, '_>) -> Result<()> {
+    pub(super) fn put(&self, budget: &Arc<Budget>, recipe: &mut EditRecipe<'_, '_>) -> Result<()> {
         let (token, count) = (self.texts.token, self.texts.count());
         // What is cut off would keep its room.
         let mut first = self.lines;
@@ -282,16 +282,16 @@ impl PlannedTexts<'_> {
             let n = EMPTIED.min(count - first);
             let runs = vec![TextRun { first, count: n }];
             let texts = vec![0; n as usize];
-            told.step(&EditStep::Texts { token, runs, texts })?;
+            recipe.step(&EditStep::Texts { token, runs, texts })?;
             first += n;
         }
         if self.lines != count {
             let dims = self.dims();
-            told.step(&EditStep::Extent { token, dims })?;
+            recipe.step(&EditStep::Extent { token, dims })?;
         }
         let mut send = |runs, texts| {
             let step = EditStep::Texts { token, runs, texts };
-            told.step(&step).map(drop)
+            recipe.step(&step).map(drop)
         };
         let mut batch = TextBatch::new(self.texts.name(), &mut send);
         self.texts.compare(&self.change, budget, &mut |pair| {

@@ -124,7 +124,7 @@ pub(super) fn put_contiguous(
     dataset: &WrittenDataset,
     address: Option<u64>,
     change: &ChangedArray,
-    (budget, told): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
+    (budget, recipe): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
 ) -> Result<()> {
     let mut dirty = dirty(dataset, change);
     if dirty.is_empty() {
@@ -134,10 +134,10 @@ pub(super) fn put_contiguous(
         Some(address) => address,
         None => {
             dirty = Numbers::of(std::iter::once(0..dataset.bytes).collect());
-            allocate(dataset, told)?
+            allocate(dataset, recipe)?
         }
     };
-    let source = Arc::clone(told.source());
+    let source = Arc::clone(recipe.source());
     let before = |at: u64, out: &mut [u8]| match address {
         Some(address) => source.fetch_one(address.saturating_add(at), out),
         None => {
@@ -146,13 +146,13 @@ pub(super) fn put_contiguous(
         }
     };
     Stretches::new(dataset, change).each(&dirty, budget, &before, &mut |at, bytes| {
-        told.put_values(start.saturating_add(at), bytes)
+        recipe.put_values(start.saturating_add(at), bytes)
     })
 }
 
-fn allocate(dataset: &WrittenDataset, told: &mut EditRecipe<'_, '_>) -> Result<u64> {
+fn allocate(dataset: &WrittenDataset, recipe: &mut EditRecipe<'_, '_>) -> Result<u64> {
     let token = dataset.token;
-    match told.step(&EditStep::Allocate { token })? {
+    match recipe.step(&EditStep::Allocate { token })? {
         EditReply::Places(places) if places.len() == 1 => Ok(places[0]),
         _ => Err(wrong_reply()),
     }
@@ -161,7 +161,7 @@ fn allocate(dataset: &WrittenDataset, told: &mut EditRecipe<'_, '_>) -> Result<u
 pub(super) fn put_compact(
     dataset: &WrittenDataset,
     change: &ChangedArray,
-    (budget, told): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
+    (budget, recipe): (&Arc<Budget>, &mut EditRecipe<'_, '_>),
 ) -> Result<()> {
     // A dataset without elements has none.
     let before = dataset.array.compact().unwrap_or_default();
@@ -179,5 +179,5 @@ pub(super) fn put_compact(
         Ok(())
     })?;
     let token = dataset.token;
-    told.step(&EditStep::Compact { token, bytes }).map(|_| ())
+    recipe.step(&EditStep::Compact { token, bytes }).map(|_| ())
 }

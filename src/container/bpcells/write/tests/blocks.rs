@@ -69,11 +69,11 @@ fn blocks_that_were_encoded_ahead_are_taken() {
     ahead.blocks.insert(2, vec![1; 5000]);
     let ahead = Arc::new(ahead);
     changed.ahead = Some(Arc::clone(&ahead) as _);
-    let mut told = RecipeInMemory::over(&files);
+    let mut recipe = RecipeInMemory::over(&files);
     container
-        .recipe(&[changed], CommitWay::Replaced, &budget(), &mut told)
+        .recipe(&[changed], CommitWay::Replaced, &budget(), &mut recipe)
         .unwrap();
-    for (name, bytes) in told.files() {
+    for (name, bytes) in recipe.files() {
         assert!(bytes == expected[&name], "{name}");
     }
     let taken = &mut *ahead.taken.lock().unwrap();
@@ -132,11 +132,11 @@ fn little_memory_is_enough() {
         container.consistency(&changed, &budget).unwrap(),
         Consistency::Now
     );
-    let mut told = RecipeInMemory::over(&files);
+    let mut recipe = RecipeInMemory::over(&files);
     container
-        .recipe(&changed, CommitWay::InPlace, &budget, &mut told)
+        .recipe(&changed, CommitWay::InPlace, &budget, &mut recipe)
         .unwrap();
-    assert!(told.files()["val_data"] == created(&new, WRAP).unwrap()["val_data"]);
+    assert!(recipe.files()["val_data"] == created(&new, WRAP).unwrap()["val_data"]);
     assert_eq!(budget.used(), 900 << 10);
 }
 
@@ -154,12 +154,12 @@ fn scattered_changes_copy_what_is_between() {
     let changed = changes(&old, &new);
     let amount = container.amount(&changed).unwrap();
     assert!(amount.changed < amount.stored / 20, "{amount:?}");
-    let mut told = RecipeInMemory::over(&files);
+    let mut recipe = RecipeInMemory::over(&files);
     container
-        .recipe(&changed, CommitWay::Replaced, &budget(), &mut told)
+        .recipe(&changed, CommitWay::Replaced, &budget(), &mut recipe)
         .unwrap();
     let expected = created(&new, WRAP).unwrap();
-    for (name, bytes) in told.files() {
+    for (name, bytes) in recipe.files() {
         assert!(bytes == expected[&name], "{name}");
     }
 }
@@ -190,8 +190,8 @@ fn blocks_of_zeros_are_encoded_once() {
         let plan = recipe::stream(&merged, array, None, form, true).unwrap();
         let needs = plan.needs(1).unwrap();
         let mut memory = spaces::encode_memory(needs, 9, &budget()).unwrap();
-        let mut told = RecipeInMemory::over(&files);
-        let counts = plan.tell(&mut memory, &mut told).unwrap();
+        let mut recipe = RecipeInMemory::over(&files);
+        let counts = plan.tell(&mut memory, &mut recipe).unwrap();
         // Five blocks, the last of which is shorter.
         let encoded = 2 + ones as u64;
         let expected = BatchCounts {
@@ -200,7 +200,7 @@ fn blocks_of_zeros_are_encoded_once() {
             zeros: 5 - encoded,
         };
         assert_eq!(counts, expected);
-        for (file, bytes) in told.files() {
+        for (file, bytes) in recipe.files() {
             assert!(bytes == created(&new, WRAP).unwrap()[&file], "{file}");
         }
     }

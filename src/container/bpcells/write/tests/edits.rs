@@ -219,14 +219,14 @@ fn becomes(old: &Model, new: &Model, visible: usize, way: CommitWay, wrap: u64) 
     let judged = container.consistency(&changed, &budget()).unwrap();
     assert_eq!(judged, Consistency::Now);
     container.amount(&changed).unwrap();
-    let mut told = RecipeInMemory::over(&files);
+    let mut recipe = RecipeInMemory::over(&files);
     container
-        .recipe(&changed, way, &budget(), &mut told)
+        .recipe(&changed, way, &budget(), &mut recipe)
         .unwrap();
-    let told = told.files();
+    let recipe = recipe.files();
     let names: BTreeSet<_> = expected.keys().collect();
-    assert!(told.keys().all(|name| names.contains(name)));
-    files.extend(told);
+    assert!(recipe.keys().all(|name| names.contains(name)));
+    files.extend(recipe);
     for (name, bytes) in &expected {
         assert_eq!(files.get(name), Some(bytes), "{name}");
     }
@@ -319,56 +319,56 @@ fn what_is_written_as_it_was_is_not_told() {
             Consistency::Now,
             "{version}"
         );
-        let mut told = RecipeInMemory::over(&files);
+        let mut recipe = RecipeInMemory::over(&files);
         container
-            .recipe(&all, CommitWay::Replaced, &budget(), &mut told)
+            .recipe(&all, CommitWay::Replaced, &budget(), &mut recipe)
             .unwrap();
-        assert_eq!(told.files(), Files::new(), "{version}");
-        let mut told = RecipeInMemory::over(&files);
+        assert_eq!(recipe.files(), Files::new(), "{version}");
+        let mut recipe = RecipeInMemory::over(&files);
         container
-            .recipe(&[], CommitWay::Replaced, &budget(), &mut told)
+            .recipe(&[], CommitWay::Replaced, &budget(), &mut recipe)
             .unwrap();
-        assert_eq!(told.files(), Files::new(), "{version}");
+        assert_eq!(recipe.files(), Files::new(), "{version}");
     }
 }
 
 #[test]
 fn only_what_is_concerned_is_told() {
-    let told = |model: &Model, edits: &[(&str, Vec<u8>)]| {
+    let recipe = |model: &Model, edits: &[(&str, Vec<u8>)]| {
         let files = created(model, WRAP).unwrap();
         let container = stored(model, &files, WRAP);
         let changed = changes(model, &with(model, edits));
-        let mut told = RecipeInMemory::over(&files);
+        let mut recipe = RecipeInMemory::over(&files);
         container
-            .recipe(&changed, CommitWay::Replaced, &budget(), &mut told)
+            .recipe(&changed, CommitWay::Replaced, &budget(), &mut recipe)
             .unwrap();
-        told.files().into_keys().collect::<Vec<_>>()
+        recipe.files().into_keys().collect::<Vec<_>>()
     };
     let m = matrix("packed-uint-matrix-v2");
     let mut val = m["val"].clone();
     val[4] ^= 1;
     assert_eq!(
-        told(&m, &[("val", val.clone())]),
+        recipe(&m, &[("val", val.clone())]),
         ["val_data"],
         "of the same width"
     );
     val[7] = 200;
-    assert_eq!(told(&m, &[("val", val)]), ["val_data", "val_idx"]);
+    assert_eq!(recipe(&m, &[("val", val)]), ["val_data", "val_idx"]);
     assert_eq!(
-        told(&m, &[("col_names", b"a\nB\nc\n".to_vec())]),
+        recipe(&m, &[("col_names", b"a\nB\nc\n".to_vec())]),
         ["col_names"]
     );
     let f = fragments("packed-fragments-v2");
     let mut end = f["end"].clone();
     end[4] += 1;
     assert_eq!(
-        told(&f, &[("end", end.clone())]),
+        recipe(&f, &[("end", end.clone())]),
         ["end_data"],
         "a larger end is behind it"
     );
     end[4 * 139 + 3] = 1;
     assert_eq!(
-        told(&f, &[("end", end)]),
+        recipe(&f, &[("end", end)]),
         ["end_data", "end_idx", "end_max"]
     );
 }
@@ -382,14 +382,14 @@ fn a_stray_tail_is_dropped_by_who_writes_the_file() {
     let mut val = m["val"].clone();
     val[0] = 9;
     let new = with(&m, &[("val", val)]);
-    let mut told = RecipeInMemory::over(&files);
+    let mut recipe = RecipeInMemory::over(&files);
     container
         .recipe(
             &changes(&m, &new),
             CommitWay::Replaced,
             &budget(),
-            &mut told,
+            &mut recipe,
         )
         .unwrap();
-    assert_eq!(told.files()["val"], created(&new, WRAP).unwrap()["val"]);
+    assert_eq!(recipe.files()["val"], created(&new, WRAP).unwrap()["val"]);
 }

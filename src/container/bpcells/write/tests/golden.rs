@@ -52,11 +52,11 @@ fn model_of(container: &Container) -> Model {
 
 fn made(arrays: &[Arc<dyn Array>], description: Option<&GivenDescription>) -> Result<Files> {
     let nothing = Files::new();
-    let mut told = RecipeInMemory::over(&nothing);
+    let mut recipe = RecipeInMemory::over(&nothing);
     let content = GivenContent::of_arrays(arrays.to_vec(), description.cloned());
     let preferences = Preferences::default();
-    Creation::recipe(&BpCells, &content, preferences, &budget(), &mut told)?;
-    Ok(told.files())
+    Creation::recipe(&BpCells, &content, preferences, &budget(), &mut recipe)?;
+    Ok(recipe.files())
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn what_is_changed_opens_as_what_it_was_changed_to() {
         let changed = changes(&old, &new);
         let judged = rewrite.consistency(&changed, &budget()).unwrap();
         assert_eq!(judged, Consistency::Now, "{}", path.display());
-        let mut told = RecipeInMemory::over(&files);
+        let mut recipe = RecipeInMemory::over(&files);
         rewrite
-            .recipe(&changed, CommitWay::Replaced, &budget(), &mut told)
+            .recipe(&changed, CommitWay::Replaced, &budget(), &mut recipe)
             .unwrap();
         let to = tempfile::tempdir().unwrap();
-        for (name, bytes) in files.iter().chain(&told.files()) {
+        for (name, bytes) in files.iter().chain(&recipe.files()) {
             fs::write(to.path().join(name), bytes).unwrap();
         }
         let reopened = opened_to_write(to.path());

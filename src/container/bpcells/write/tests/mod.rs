@@ -88,7 +88,7 @@ fn budget() -> Arc<Budget> {
 #[derive(Default)]
 struct ToldFile {
     bytes: Vec<u8>,
-    told: Vec<Range<u64>>,
+    covered: Vec<Range<u64>>,
     len: Option<u64>,
 }
 
@@ -111,9 +111,9 @@ impl<'a> RecipeInMemory<'a> {
         assert_eq!(new.len, None, "the length is told last");
         assert!(!bytes.is_empty(), "nothing is told");
         let end = at + bytes.len() as u64;
-        let lies_over = |told: &Range<u64>| told.start < end && at < told.end;
-        assert!(!new.told.iter().any(lies_over), "told twice");
-        new.told.push(at..end);
+        let lies_over = |covered: &Range<u64>| covered.start < end && at < covered.end;
+        assert!(!new.covered.iter().any(lies_over), "told twice");
+        new.covered.push(at..end);
         new.bytes.resize(new.bytes.len().max(end as usize), 0xee);
         new.bytes[at as usize..end as usize].copy_from_slice(bytes);
     }
@@ -123,9 +123,13 @@ impl<'a> RecipeInMemory<'a> {
         let mut files = Files::new();
         for (number, file) in self.new {
             let name = MEMBERS[number as usize];
-            let told: u64 = file.told.iter().map(|told| told.end - told.start).sum();
-            assert_eq!(file.len, Some(told), "{name}");
-            assert_eq!(file.bytes.len() as u64, told, "{name}");
+            let covered: u64 = file
+                .covered
+                .iter()
+                .map(|covered| covered.end - covered.start)
+                .sum();
+            assert_eq!(file.len, Some(covered), "{name}");
+            assert_eq!(file.bytes.len() as u64, covered, "{name}");
             assert_ne!(
                 self.old.get(name),
                 Some(&file.bytes),
@@ -163,9 +167,9 @@ impl Recipe for RecipeInMemory<'_> {
 fn created(model: &Model, wrap: u64) -> Result<Files> {
     let arrays: Vec<_> = model.iter().map(|(name, bytes)| raw(name, bytes)).collect();
     let nothing = Files::new();
-    let mut told = RecipeInMemory::over(&nothing);
-    NewDirectory::given(&arrays, None, wrap)?.tell(&budget(), &mut told)?;
-    Ok(told.files())
+    let mut covered = RecipeInMemory::over(&nothing);
+    NewDirectory::given(&arrays, None, wrap)?.tell(&budget(), &mut covered)?;
+    Ok(covered.files())
 }
 
 /// A container of these files, which are those of the model.

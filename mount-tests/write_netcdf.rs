@@ -38,6 +38,23 @@ fn the_library_reads_what_was_written_in_place() {
     session(&["commit=inplace"]);
 }
 
+fn sparse(options: &[&str]) {
+    let place = Place::mounted(options);
+    script("sparse_netcdf.py", [place.source(), place.path()]).success();
+    let verified = arrayfs([Path::new("verify"), place.source()]);
+    assert_eq!(verified.code(), Some(0), "{verified:?}");
+}
+
+#[test]
+fn sparse_matrices_and_their_descriptors_are_written_to_replaced_files() {
+    sparse(&["commit=replace"]);
+}
+
+#[test]
+fn sparse_matrices_and_their_descriptors_are_written_in_place() {
+    sparse(&["commit=inplace"]);
+}
+
 /// CDF-1 with the unlimited dimension `t`, `x` of 3, and the variables `fixed(x)`, `one(t, x)` and
 /// `other(t)`, all int; two records.
 fn small_file() -> Vec<u8> {

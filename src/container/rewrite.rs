@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Attributes;
 use super::inside::{ArrayAddress, ContainerNumber};
 use super::own_lengths::ArrayLengths;
+use super::{Attributes, Check};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::{Array, Info};
 use crate::container::creation::{GivenType, NOT_TYPED};
@@ -39,6 +39,20 @@ pub enum Consistency {
     NotYet(String),
     /// The format cannot hold it as it is; says why.
     Unfit(String),
+}
+
+impl Consistency {
+    /// Whether a check of the changed arrays finds nothing.
+    pub(in crate::container) fn checked(
+        check: &dyn Check,
+        budget: &Arc<Budget>,
+    ) -> Result<Consistency> {
+        let mut first = None;
+        check.check(budget, &mut |fault| {
+            first.get_or_insert_with(|| fault.to_string());
+        })?;
+        Ok(first.map_or(Consistency::Now, Consistency::NotYet))
+    }
 }
 
 /// A file of a container: its number among those that make up its identity; the file that it is, or
@@ -83,6 +97,15 @@ impl ChangedArray {
         let (container, name) = (self.container, self.shown.name());
         ArrayAddress { container, name }
     }
+}
+
+/// The change of the array of this name.
+pub(in crate::container) fn change_of<'a>(
+    changes: &[&'a ChangedArray],
+    name: &str,
+) -> Option<&'a ChangedArray> {
+    let found = changes.iter().find(|change| change.shown.name() == name);
+    found.copied()
 }
 
 /// Blocks of an array that were encoded before its commit, by [`Rewrite::encode_block`].

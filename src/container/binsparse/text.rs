@@ -6,14 +6,29 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::TEXT;
+use super::{LONGEST, TEXT};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
-use crate::error::{Fault, Result};
+use crate::container::rewrite::Change;
+use crate::error::{Error, Fault, Result};
 
 pub(crate) struct DescriptorText(pub(crate) Arc<Vec<u8>>);
 
 impl DescriptorText {
+    /// Refuses a descriptor that would be too long.
+    pub(crate) fn permits(change: Change) -> Result<()> {
+        let bytes = match change {
+            Change::Write { offset, len } => offset.saturating_add(len),
+            Change::SetLen(len) | Change::Truncate(len) => len,
+        };
+        match bytes > LONGEST as u64 {
+            true => Err(Error::Invalid(format!(
+                "{TEXT} has at most {LONGEST} bytes"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// What a descriptor of so many bytes is.
     pub(crate) fn info_at(bytes: u64) -> Info {
         Info {

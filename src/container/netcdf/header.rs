@@ -4,6 +4,7 @@
 //! docs/formats.md. Only the form is checked here; whether variables fit the file is `layout`'s to
 //! say. Used by `super`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::cursor::{Cursor, Parsed, Stop};
@@ -61,6 +62,8 @@ pub(super) struct Attribute {
     pub(super) kind: ElementKind,
     /// Elements as they are stored.
     pub(super) raw: Vec<u8>,
+    /// Where their number and they lie, with what fills them up; nowhere in a header that is made.
+    pub(super) stored: Range<u64>,
 }
 
 #[derive(Debug)]
@@ -72,6 +75,8 @@ pub(super) struct Variable {
     /// Code of its type, as stored.
     pub(super) kind: u32,
     pub(super) begin: u64,
+    /// Where that is said; nowhere in a header that is made.
+    pub(super) begin_at: u64,
 }
 
 /// Reads the header, in windows that grow until it is complete; says what it is charged, to be held
@@ -183,9 +188,15 @@ fn attribute(cursor: &mut Cursor<'_>) -> Parsed<Attribute> {
             .found(code)
     })?;
     let size = kind.size() as u64;
+    let counted = cursor.at();
     let count = cursor.count(size, "elements in an attribute")?;
     let raw = fallible::copy(cursor.padded(count * size)?, DOING)?;
-    Ok(Attribute { name, kind, raw })
+    Ok(Attribute {
+        name,
+        kind,
+        raw,
+        stored: counted..cursor.at(),
+    })
 }
 
 fn variable(cursor: &mut Cursor<'_>) -> Parsed<Variable> {
@@ -199,11 +210,13 @@ fn variable(cursor: &mut Cursor<'_>) -> Parsed<Variable> {
     let kind = cursor.word()?;
     // The size as the writer computed it: redundant, and wrong where it does not fit.
     cursor.size()?;
+    let begin_at = cursor.at();
     Ok(Variable {
         name,
         dimensions,
         attributes,
         kind,
         begin: cursor.offset()?,
+        begin_at,
     })
 }

@@ -25,7 +25,7 @@ mod write;
 
 use std::sync::Arc;
 
-use super::binsparse::{self, Member};
+use super::binsparse::{self, Member, SparseArrays};
 use super::creation::Creation;
 use super::own_lengths::OwnLengths;
 use super::stored::ArrayDetails;
@@ -100,13 +100,14 @@ fn assemble(
     let mut container = Container::new(format, header.version.name());
     let mut describer = Describer::new();
     let variables = variables(&mut container, header, (source, own), &mut describer)?;
+    let mut sparse = None;
     match header
         .attributes
         .iter()
         .find(|a| a.name == binsparse::DESCRIPTOR.as_bytes())
     {
         Some(descriptor) if descriptor.kind == ElementKind::Char => {
-            examine(&mut container, &descriptor.raw)?;
+            sparse = Some(examine(&mut container, &descriptor.raw)?);
         }
         Some(_) => container
             .faults
@@ -130,7 +131,7 @@ fn assemble(
         ..ArrayDetails::default()
     };
     container.detail("", details);
-    write::offer(&mut container, header, source, variables);
+    write::offer(&mut container, header, source, (variables, sparse));
     Ok(container)
 }
 
@@ -206,8 +207,8 @@ fn lie_over(container: &mut Container, names: &[String], places: &[layout::Judge
     }
 }
 
-/// Makes the container one of Binsparse.
-fn examine(container: &mut Container, descriptor: &[u8]) -> Result<()> {
+/// Makes the container one of Binsparse; says what has to hold between its arrays.
+fn examine(container: &mut Container, descriptor: &[u8]) -> Result<SparseArrays> {
     let member = |array: &Arc<dyn Array>| Member {
         name: array.name().to_owned(),
         array: Ok(Arc::clone(array)),
@@ -225,12 +226,13 @@ fn examine(container: &mut Container, descriptor: &[u8]) -> Result<()> {
     container.faults.extend(examined.faults);
     container.checks.extend(examined.check);
     container.attributes = examined.attributes;
-    let text = fallible::copy(descriptor, "cannot keep the descriptor")?;
+    let text = Arc::new(fallible::copy(descriptor, "cannot keep the descriptor")?);
+    let arrays = SparseArrays::new(&text, members, true);
     container.texts.push(Text {
         name: binsparse::TEXT.to_owned(),
-        content: text.into(),
+        content: text,
     });
-    Ok(())
+    Ok(arrays)
 }
 
 /// Reports a container that must have had a descriptor.

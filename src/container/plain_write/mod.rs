@@ -55,8 +55,17 @@ pub(super) struct PlainPart<'a> {
     pub(super) fill: &'a [u8],
 }
 
-/// The file as it is going to be.
+/// Other bytes at the start of a file. What is stored behind them moves as far as they are longer.
+pub(super) struct NewStart {
+    /// So many bytes as stored, and no array in them.
+    pub(super) replaced: u64,
+    /// At least as many.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The file as it is going to be; places in it are those before anything moves.
 pub(super) struct PlainFile<'a> {
+    pub(super) start: Option<NewStart>,
     pub(super) parts: Vec<PlainPart<'a>>,
     /// Bytes that are none of an array's, in the order of their places.
     pub(super) literals: Vec<(u64, Vec<u8>)>,
@@ -107,11 +116,16 @@ impl PlainFile<'_> {
         if way == CommitWay::InPlace {
             write.keep_rest(FILE)?;
         }
-        let stays = |from: Range<u64>, write: &mut dyn Recipe| match way {
-            CommitWay::Replaced if !from.is_empty() => write.copy(FILE, from.clone(), from.start),
-            CommitWay::Replaced | CommitWay::InPlace => Ok(()),
+        let (first, shift) = self.after_start();
+        if let Some(start) = &self.start {
+            write.put(FILE, 0, &start.bytes)?;
+        }
+        let is_kept = way == CommitWay::InPlace && shift == 0;
+        let stays = |from: Range<u64>, write: &mut dyn Recipe| match from.is_empty() || is_kept {
+            true => Ok(()),
+            false => write.copy(FILE, from.clone(), from.start + shift),
         };
-        let (mut at, mut some) = (0, self.stretches(0));
+        let (mut at, mut some) = (first, self.stretches(first));
         let mut spaces = self.spaces(some.len(), budget)?;
         while let Some(last) = some.last() {
             let next = last.end;
@@ -123,22 +137,37 @@ impl PlainFile<'_> {
                     stays(at..some[n].start, write)?;
                     at = some[n].end;
                     let (room, _) = space.parts();
-                    write.put(FILE, some[n].start, &room[..len])
+                    write.put(FILE, some[n].start + shift, &room[..len])
                 },
             )?;
             some = self.stretches(next);
         }
         stays(at..self.len.max(at), write)?;
-        if way == CommitWay::Replaced || self.len != self.stored.len() {
-            write.set_len(FILE, self.len)?;
+        let len = self.len.max(first) + shift;
+        if way == CommitWay::Replaced || len != self.stored.len() {
+            write.set_len(FILE, len)?;
         }
         Ok(())
+    }
+
+    /// Where the bytes of the arrays begin to be told, and how far they move.
+    fn after_start(&self) -> (u64, u64) {
+        match &self.start {
+            Some(start) => (start.replaced, start.bytes.len() as u64 - start.replaced),
+            None => (0, 0),
+        }
     }
 
     /// About how many bytes change.
     pub(super) fn changed(&self) -> u64 {
         let parts = self.parts.iter().map(|part| part.dirty.count());
-        parts.fold(0, u64::saturating_add)
+        let start = self.start.iter().map(|start| start.bytes.len() as u64);
+        parts.chain(start).fold(0, u64::saturating_add)
+    }
+
+    /// Whether what stays gets another place.
+    pub(super) fn moves(&self) -> bool {
+        self.after_start().1 > 0
     }
 
     /// For two stretches each: that which is told, and an array's bytes of it.

@@ -192,6 +192,7 @@ impl Case {
         }
         let stored: Arc<dyn Source> = Arc::new(BytesSource::new(old.clone()));
         let file = PlainFile {
+            start: None,
             parts,
             literals,
             stored: &stored,
@@ -226,6 +227,7 @@ fn what_has_not_changed_stays() {
     let fives = array("a", vec![5; 1 << 10]);
     let stored: Arc<dyn Source> = Arc::new(BytesSource::new(vec![0; len]));
     let file = PlainFile {
+        start: None,
         parts: vec![PlainPart {
             shown: &*fives,
             len: 1 << 10,

@@ -75,6 +75,7 @@ pub(super) fn tell(
     let mut literals = vec![(0, head)];
     literals.extend(places.literals);
     let file = PlainFile {
+        start: None,
         parts: places
             .runs
             .into_iter()

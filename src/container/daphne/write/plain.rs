@@ -151,6 +151,7 @@ impl PlainMatrix {
             });
         }
         Ok(PlainFile {
+            start: None,
             parts,
             literals: self.heads(old, new)?,
             stored: &self.body.source,

@@ -8,8 +8,7 @@
 
 use std::sync::Arc;
 
-use super::rules::{ChangedAttribute, GroupRules, change_of};
-use super::sparse::first_fault;
+use super::rules::{ChangedAttribute, GroupRules};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::sequential::{Sequential, SequentialReaders};
@@ -17,7 +16,7 @@ use crate::container::Attributes;
 use crate::container::binsparse::compressed;
 use crate::container::hdf5::edit::NewValue;
 use crate::container::hdf5::text_lines;
-use crate::container::rewrite::{ChangedArray, Consistency};
+use crate::container::rewrite::{ChangedArray, Consistency, change_of};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 
@@ -103,7 +102,7 @@ impl GroupRules for CompressedMatrix {
             return Ok(Consistency::NotYet(format!("{} is empty", indptr.name())));
         }
         let minor = self.shape[1 - self.major];
-        first_fault(&*compressed(indptr, indices, minor)?, budget)
+        Consistency::checked(&*compressed(indptr, indices, minor)?, budget)
     }
 
     fn attribute(&self, changes: &[&ChangedArray]) -> Result<Option<ChangedAttribute>> {

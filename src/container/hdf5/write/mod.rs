@@ -58,7 +58,6 @@ use headers::ObjectHeaders;
 pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
-use sparse::NewDescriptor;
 pub(super) use sparse::SparseRules;
 pub(super) use texts::WrittenTexts;
 use unchanged::ExpectedChanges;
@@ -197,12 +196,10 @@ impl Hdf5File {
         let Some((group, changes)) = self.group_changes(container, &changed) else {
             return Ok(None);
         };
-        let new = group.sparse.as_ref();
-        let new = new.map(|sparse| sparse.new_descriptor(&changes));
-        Ok(match new.transpose()? {
-            Some(NewDescriptor::Followed(text)) => Some(text),
-            _ => None,
-        })
+        match &group.sparse {
+            Some(sparse) => sparse.arrays.followed(&changes),
+            None => Ok(None),
+        }
     }
 
     fn group_changes<'a>(
@@ -214,18 +211,6 @@ impl Hdf5File {
         let changes = changed.iter();
         let changes = changes.filter(|change| change.container == container);
         Some((group, changes.collect()))
-    }
-}
-
-/// Refuses a descriptor of so many bytes.
-fn check_descriptor(bytes: u64) -> Result<()> {
-    match bytes > binsparse::LONGEST as u64 {
-        true => Err(Error::Invalid(format!(
-            "{} has at most {} bytes",
-            binsparse::TEXT,
-            binsparse::LONGEST
-        ))),
-        false => Ok(()),
     }
 }
 
@@ -244,10 +229,7 @@ impl Rewrite for Hdf5File {
             return text.permits(change);
         }
         match change {
-            Change::Write { offset, len } if is_descriptor => {
-                check_descriptor(offset.saturating_add(len))
-            }
-            Change::SetLen(len) | Change::Truncate(len) if is_descriptor => check_descriptor(len),
+            change if is_descriptor => binsparse::DescriptorText::permits(change),
             Change::Write { offset, len } => {
                 self.dataset(array)?.reaches(offset.saturating_add(len))
             }
@@ -312,7 +294,7 @@ impl Rewrite for Hdf5File {
             }
         }
         if let Some(sparse) = group.sparse.as_ref().filter(|_| !changes.is_empty()) {
-            let (version, attributes) = sparse.examined(&changes)?;
+            let (version, attributes) = sparse.arrays.examined(&changes)?;
             restated.version = Some(version);
             restated.attributes.extend(attributes);
         }

@@ -58,7 +58,7 @@ impl WrittenGroup {
     /// Its descriptor, if that can be written.
     pub(super) fn descriptor(&self, name: &str) -> Option<&SparseRules> {
         let sparse = self.sparse.as_ref()?;
-        (name == binsparse::TEXT && sparse.line().is_some()).then_some(sparse)
+        (name == binsparse::TEXT && sparse.arrays.line().is_some()).then_some(sparse)
     }
 }
 
@@ -115,7 +115,7 @@ fn numbered(
         let sound = group.filter(|_| container.faults.is_empty());
         if let Some(line) = sound
             .as_ref()
-            .and_then(|group| group.sparse.as_ref()?.line())
+            .and_then(|group| group.sparse.as_ref()?.arrays.line())
         {
             container.texts.retain(|text| text.name != binsparse::TEXT);
             container.lines.push(Arc::new(line));

@@ -60,9 +60,3 @@ impl ChangedAttribute {
         }
     }
 }
-
-/// The change of the array of this name.
-pub(super) fn change_of<'a>(changes: &[&'a ChangedArray], name: &str) -> Option<&'a ChangedArray> {
-    let found = changes.iter().find(|change| change.shown.name() == name);
-    found.copied()
-}

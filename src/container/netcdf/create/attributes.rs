@@ -30,6 +30,7 @@ impl NewAttributeList {
                     name: name.clone().into_bytes(),
                     kind,
                     raw,
+                    stored: 0..0,
                 }),
                 Err(why) => all
                     .not_kept

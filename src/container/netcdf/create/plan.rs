@@ -96,6 +96,7 @@ impl NewClassic {
                 name: binsparse::DESCRIPTOR.into(),
                 kind: ElementKind::Char,
                 raw: text.to_vec(),
+                stored: 0..0,
             });
         }
         let mut dimensions = NewDimensions::described(description)?;
@@ -182,6 +183,7 @@ impl NewClassic {
             attributes: attributes.list,
             kind: kind.code(),
             begin: 0,
+            begin_at: 0,
         };
         self.variables.push(NewVariable {
             array: array.cloned(),
@@ -280,6 +282,7 @@ impl NewClassic {
             parts: parts.collect(),
             literals: vec![(0, encode::header(&self.header, &sizes))],
             stored: &nothing,
+            start: None,
             len: self.len,
         };
         file.tell(CommitWay::Replaced, budget, write)

@@ -2,9 +2,14 @@
 //!
 //! A fixed variable has its length for good. Variables along the unlimited dimension share the
 //! number of records: the file has as many as the longest of them, the others are filled there, and
-//! are shown in the mount as long as they were (`own_lengths`). Assumes a file without faults and
-//! without bytes behind its end; others are not offered for writing. What is stored where follows
-//! from [`super::layout`]; it is told by [`crate::container::plain_write`].
+//! are shown in the mount as long as they were (`own_lengths`). Of a Binsparse container the arrays
+//! have to agree, and the descriptor follows ([`sparse`]), for which the [`header`] may need more
+//! room. Assumes a file without faults and without bytes behind its end; others are not offered for
+//! writing. What is stored where follows from [`super::layout`]; it is told by
+//! [`crate::container::plain_write`].
+
+mod header;
+mod sparse;
 
 use std::sync::Arc;
 
@@ -15,17 +20,19 @@ use super::swap;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::Container;
+use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::numbers::Numbers;
 use crate::container::own_lengths::ArrayLengths;
 use crate::container::plain_write::runs::Runs;
-use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
+use crate::container::plain_write::{NewStart, PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
+    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
+use sparse::SparseFile;
 
 /// Where the number of records is.
 const RECORDS_AT: u64 = 4;
@@ -57,6 +64,8 @@ struct ClassicFile {
     counted: Option<u64>,
     variables: Vec<WrittenVariable>,
     records: RecordLayout,
+    /// Of a Binsparse container.
+    sparse: Option<SparseFile>,
 }
 
 /// The records together.
@@ -110,11 +119,9 @@ pub(super) fn offer(
     container: &mut Container,
     header: &ClassicHeader,
     source: &Arc<dyn Source>,
-    variables: Vec<WrittenVariable>,
+    (variables, sparse): (Vec<WrittenVariable>, Option<SparseArrays>),
 ) {
-    let is_plain =
-        container.format != crate::container::binsparse::NAME && container.unreadable.is_empty();
-    if !container.faults.is_empty() || !is_plain {
+    if !container.faults.is_empty() || !container.unreadable.is_empty() {
         return;
     }
     let records = RecordLayout::of(&variables, (header.len, source.len()));
@@ -128,7 +135,16 @@ pub(super) fn offer(
     if u128::from(source.len()) > end {
         return;
     }
+    let sparse = sparse.and_then(|arrays| SparseFile::new(arrays, header));
+    if let Some(sparse) = &sparse {
+        // Two entries of one name.
+        if variables.iter().any(|one| one.array.name() == TEXT) {
+            return;
+        }
+        sparse.show(container);
+    }
     container.rewrite = Some(Arc::new(ClassicFile {
+        sparse,
         source: Arc::clone(source),
         version: header.version,
         counted: header.records,
@@ -248,18 +264,14 @@ impl ClassicFile {
             true => self.records.end(records).ok_or_else(too_large)?,
             false => len,
         };
+        let recount = (has_records && self.counted != Some(records)).then_some(records);
+        let start = self.new_start(changed, recount)?;
         let mut literals = Vec::new();
-        if has_records && self.counted != Some(records) {
-            let count = match self.version.has_long_sizes() {
-                true => records.to_be_bytes().to_vec(),
-                false => u32::try_from(records)
-                    .map_err(|_| too_large())?
-                    .to_be_bytes()
-                    .to_vec(),
-            };
-            literals.push((RECORDS_AT, count));
+        if let Some(records) = recount.filter(|_| start.is_none()) {
+            literals.push((RECORDS_AT, count(self.version, records)?));
         }
         Ok(PlainFile {
+            start,
             parts,
             literals,
             stored: &self.source,
@@ -300,6 +312,32 @@ impl ClassicFile {
             to_stored: Some(swap::elements),
             fill: &variable.fill[..element as usize],
         }
+    }
+
+    /// The start of the file, if its descriptor is another one.
+    fn new_start(
+        &self,
+        changed: &[ChangedArray],
+        records: Option<u64>,
+    ) -> Result<Option<NewStart>> {
+        match &self.sparse {
+            Some(sparse) => sparse.new_start(changed, records, &self.source),
+            None => Ok(None),
+        }
+    }
+
+    /// The arrays of a Binsparse container, if this is its descriptor.
+    fn descriptor(&self, array: ArrayAddress<'_>) -> Option<&SparseFile> {
+        self.sparse.as_ref().filter(|_| array.name == TEXT)
+    }
+
+    /// The changes of variables.
+    fn of_variables<'a>(
+        &self,
+        changed: &'a [ChangedArray],
+    ) -> impl Iterator<Item = &'a ChangedArray> {
+        let changed = changed.iter();
+        changed.filter(|array| self.descriptor(array.address()).is_none())
     }
 
     /// Whether an array may get this length, on the way to another one or not.
@@ -349,6 +387,17 @@ fn fixed(name: &str, bytes: u64) -> Error {
     ))
 }
 
+/// A number as the header has it.
+fn count(version: ClassicVersion, number: u64) -> Result<Vec<u8>> {
+    match version.has_long_sizes() {
+        true => Ok(number.to_be_bytes().to_vec()),
+        false => {
+            let number = u32::try_from(number).map_err(|_| too_large())?;
+            Ok(number.to_be_bytes().to_vec())
+        }
+    }
+}
+
 fn too_large() -> Error {
     let cause = std::io::Error::from_raw_os_error(libc::EFBIG);
     Error::io("a file of this version of NetCDF cannot be so large", cause)
@@ -356,6 +405,9 @@ fn too_large() -> Error {
 
 impl Rewrite for ClassicFile {
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
+        if self.descriptor(array).is_some() {
+            return DescriptorText::permits(change);
+        }
         let variable = self.variable(array.name)?;
         match change {
             Change::Write { len: 0, .. } => Ok(()),
@@ -371,7 +423,14 @@ impl Rewrite for ClassicFile {
         }
     }
 
+    fn follows(&self, array: ArrayAddress<'_>) -> bool {
+        self.descriptor(array).is_some()
+    }
+
     fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
+        if self.descriptor(array).is_some() {
+            return Ok(DescriptorText::info_at(len));
+        }
         let variable = self.variable(array.name)?;
         let stored = variable.array.info()?;
         if len == stored.bytes {
@@ -411,11 +470,26 @@ impl Rewrite for ClassicFile {
             let info = self.info(array.address(), array.len)?;
             restated.arrays.insert(array.shown.name().to_owned(), info);
         }
+        if let Some(sparse) = self.sparse.as_ref().filter(|_| !changed.is_empty()) {
+            sparse.restate(changed, &mut restated)?;
+        }
         Ok(restated)
     }
 
-    fn consistency(&self, changed: &[ChangedArray], _budget: &Arc<Budget>) -> Result<Consistency> {
-        for array in changed {
+    fn computed(
+        &self,
+        array: ArrayAddress<'_>,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Option<ComputedBytes>> {
+        match self.descriptor(array) {
+            Some(sparse) => sparse.computed(changed, budget),
+            None => Ok(None),
+        }
+    }
+
+    fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
+        for array in self.of_variables(changed) {
             let (name, len) = (array.shown.name(), array.len);
             let variable = self.variable(name)?;
             let why = match variable.place.record {
@@ -430,14 +504,18 @@ impl Rewrite for ClassicFile {
             };
             return Ok(Consistency::NotYet(why));
         }
-        Ok(Consistency::Now)
+        match &self.sparse {
+            Some(sparse) => sparse.judge(changed, budget),
+            None => Ok(Consistency::Now),
+        }
     }
 
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
+        let plan = self.plan(changed)?;
         Ok(Amount {
             stored: self.source.len(),
-            changed: self.plan(changed)?.changed(),
-            moves: false,
+            changed: plan.changed(),
+            moves: plan.moves(),
             encoded: 0,
             guessed: false,
         })

@@ -1,0 +1,84 @@
+//! A file that is a Binsparse container: its arrays keep the rules of that format, and the
+//! descriptor, an attribute of the file, follows from them or is written itself. Used by [`super`].
+
+use std::sync::Arc;
+
+use super::super::header::ClassicHeader;
+use super::header::HeaderPlaces;
+use crate::container::Container;
+use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT};
+use crate::container::plain_write::NewStart;
+use crate::container::rewrite::{ChangedArray, ComputedBytes, Consistency, Restated};
+use crate::error::Result;
+use crate::memory::budget::Budget;
+use crate::source::Source;
+
+pub(super) struct SparseFile {
+    arrays: SparseArrays,
+    places: HeaderPlaces,
+}
+
+impl SparseFile {
+    pub(super) fn new(arrays: SparseArrays, header: &ClassicHeader) -> Option<SparseFile> {
+        let places = HeaderPlaces::of(header)?;
+        Some(SparseFile { arrays, places })
+    }
+
+    /// Has the descriptor be shown as what can be written.
+    pub(super) fn show(&self, container: &mut Container) {
+        if let Some(line) = self.arrays.line() {
+            container.texts.retain(|text| text.name != TEXT);
+            container.lines.push(Arc::new(line));
+        }
+    }
+
+    /// What the container says of itself.
+    pub(super) fn restate(&self, changed: &[ChangedArray], restated: &mut Restated) -> Result<()> {
+        let changes: Vec<&ChangedArray> = changed.iter().collect();
+        if let Some(text) = self.arrays.followed(&changes)? {
+            let info = DescriptorText::info_at(text.len() as u64);
+            restated.arrays.insert(TEXT.into(), info);
+        }
+        let (version, attributes) = self.arrays.examined(&changes)?;
+        restated.version = Some(version);
+        restated.attributes.extend(attributes);
+        Ok(())
+    }
+
+    /// The descriptor, as long as nobody has written another one.
+    pub(super) fn computed(
+        &self,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Option<ComputedBytes>> {
+        let changes: Vec<&ChangedArray> = changed.iter().collect();
+        let Some(bytes) = self.arrays.followed(&changes)? else {
+            return Ok(None);
+        };
+        let hold = budget.keep(bytes.len() as u64)?;
+        Ok(Some(ComputedBytes { bytes, hold }))
+    }
+
+    pub(super) fn judge(
+        &self,
+        changed: &[ChangedArray],
+        budget: &Arc<Budget>,
+    ) -> Result<Consistency> {
+        let changes: Vec<&ChangedArray> = changed.iter().collect();
+        self.arrays.judge(&changes, |_| None, budget)
+    }
+
+    /// The start of the file, if its descriptor is another one.
+    pub(super) fn new_start(
+        &self,
+        changed: &[ChangedArray],
+        records: Option<u64>,
+        source: &Arc<dyn Source>,
+    ) -> Result<Option<NewStart>> {
+        let changes: Vec<&ChangedArray> = changed.iter().collect();
+        match self.arrays.changed_text(&changes)? {
+            Some(text) => self.places.with(&text, records, source).map(Some),
+            None => Ok(None),
+        }
+    }
+}

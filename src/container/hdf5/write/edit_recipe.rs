@@ -1,8 +1,8 @@
 //! The file as it is being told: bytes that are put where they lie, places that libhdf5 gives, and
 //! its patches at the end.
 //!
-//! The library is asked when the first chunk needs another place than it has: what keeps its place
-//! needs no change of any structure. New bytes lie behind the old end of the file, where a chunk
+//! The library is asked when the first chunk needs another place than it has, for many of them at
+//! once ([`super::gathered`]): what keeps its place needs no change of any structure. New bytes lie behind the old end of the file, where a chunk
 //! was that is stored elsewhere now or not at all, or in room that earlier commits have freed. Of
 //! any other place that the library gives it is found out that nothing lies there
 //! ([`super::unchanged`]). Bytes that are put twice are refused. Used by [`super`].
@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::gathered::GatheredChunks;
 use super::headers::ObjectHeaders;
 use super::patched::PatchedSource;
 use super::room::Intervals;
@@ -71,6 +72,8 @@ pub(super) struct EditRecipe<'f, 'w> {
     way: CommitWay,
     write: &'w mut dyn Recipe,
     session: Option<EditSession<'f>>,
+    /// Chunks that have no place yet.
+    gathered: GatheredChunks,
     /// What has been put.
     put: Intervals,
     /// Room that earlier commits have left, and what this one frees.
@@ -111,6 +114,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             way,
             write,
             session: None,
+            gathered: GatheredChunks::default(),
             put: Intervals::default(),
             room,
             freed: Intervals::default(),
@@ -138,6 +142,11 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// Has the library carry out a step.
     pub(super) fn step(&mut self, step: &EditStep) -> Result<EditReply> {
+        self.place_gathered()?;
+        self.ask(step)
+    }
+
+    fn ask(&mut self, step: &EditStep) -> Result<EditReply> {
         if self.session.is_none() {
             let mut session = EditSession::begin(&**self.source, self.budget)?;
             let room = self
@@ -207,22 +216,59 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             remask,
             ..chunk
         };
-        let (token, chunks) = (to.token, vec![chunk]);
-        let at = match self.step(&EditStep::Chunks { token, chunks })? {
-            EditReply::Places(places) if places.len() == 1 => places[0],
-            _ => return Err(wrong_reply()),
-        };
-        if let Some(before) = &to.before {
+        if !self.gathered.takes(to, bytes, self.budget) {
+            self.place_gathered()?;
+        }
+        if self.gathered.takes(to, bytes, self.budget) {
+            return self.gathered.add(to, chunk, bytes);
+        }
+        let at = self.places(to.token, vec![chunk])?[0];
+        self.put_placed((to.token, at), (chunk, to.before), bytes)
+    }
+
+    /// Asks where chunks go; says as many places.
+    fn places(&mut self, token: u64, chunks: Vec<StoredChunk>) -> Result<Vec<u64>> {
+        let asked = chunks.len();
+        match self.ask(&EditStep::Chunks { token, chunks })? {
+            EditReply::Places(places) if places.len() == asked => Ok(places),
+            _ => Err(wrong_reply()),
+        }
+    }
+
+    /// Puts the chunks that wait for a place.
+    fn place_gathered(&mut self) -> Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let mut gathered = std::mem::take(&mut self.gathered);
+        let token = gathered.token();
+        let places = self.places(token, gathered.asked())?;
+        for ((chunk, before, bytes), at) in gathered.each().zip(places) {
+            self.put_placed((token, at), (chunk, before), bytes)?;
+        }
+        gathered.clear();
+        self.gathered = gathered;
+        Ok(())
+    }
+
+    /// Puts a chunk to the place that it has been given.
+    fn put_placed(
+        &mut self,
+        (token, at): (u64, u64),
+        (chunk, before): (StoredChunk, Option<ChunkEntry>),
+        bytes: &[u8],
+    ) -> Result<()> {
+        if let Some(before) = &before {
             self.free(before);
         }
         self.moved.entry(token).or_default().push(ChunkEntry {
             number: chunk.number,
             address: at,
-            size: len,
+            size: chunk.len,
             mask: chunk.mask,
         });
-        self.explain(at..at.saturating_add(len));
-        self.put_padded(at, len, bytes)
+        self.explain(at..at.saturating_add(chunk.len));
+        self.put_padded(at, chunk.len, bytes)
     }
 
     /// Puts bytes, and zeros behind them up to a length.
@@ -250,6 +296,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// Tells the patches and what stays.
     pub(super) fn finish(mut self, expected: &ExpectedChanges<'_>) -> Result<DoneEdit> {
+        self.place_gathered()?;
         let (mut end, mut answer) = (self.source.len(), None);
         if let Some(session) = self.session.take() {
             let FinishedEdit {

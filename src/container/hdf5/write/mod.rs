@@ -20,6 +20,7 @@ mod dataset;
 mod edit_recipe;
 mod field_changes;
 mod further_names;
+mod gathered;
 mod headers;
 mod heap_cost;
 mod offered;

@@ -316,3 +316,39 @@ fn a_file_that_goes_on_behind_its_end_is_only_read() {
     let mode = File::open(&path).unwrap().metadata().unwrap().permissions();
     assert_eq!(mode.mode() & 0o222, 0);
 }
+
+/// CDF-1 with one variable, of bytes along the unlimited dimension, filled up to four bytes as some
+/// writers do.
+fn filled_up(values: &[u8]) -> Vec<u8> {
+    let mut out = b"CDF\x01".to_vec();
+    let name = |of: u8| [1, u32::from_be_bytes([of, 0, 0, 0])];
+    let words = [vec![values.len() as u32, 10, 1], name(b't').to_vec()];
+    let variable = [vec![0, 0, 0, 11, 1], name(b'v').to_vec()];
+    let rest = vec![1, 0, 0, 0, 1, 4, 80];
+    for word in [words.concat(), variable.concat(), rest].concat() {
+        out.extend(word.to_be_bytes());
+    }
+    assert_eq!(out.len(), 80);
+    out.extend(values);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out
+}
+
+#[test]
+fn what_fills_up_a_single_record_variable_is_no_bytes_of_others() {
+    for options in [&["commit=replace"], &["commit=inplace"]] {
+        let place = Place::mounted(options);
+        let stored = place.stored("x.nc");
+        std::fs::write(&stored, filled_up(&[1, 2, 3, 4, 5])).unwrap();
+        let variable = place.join("x.nc/v");
+        let file = OpenOptions::new().write(true).open(&variable).unwrap();
+        file.write_all_at(&[9], 1).unwrap();
+        drop(file);
+        let whole = std::fs::read(&stored).unwrap();
+        assert_eq!(whole, filled_up(&[1, 9, 3, 4, 5]), "{options:?}");
+        append(&variable, &[6, 7]);
+        assert_content(&variable, &[1, 9, 3, 4, 5, 6, 7]);
+        let whole = std::fs::read(&stored).unwrap();
+        assert_eq!(whole[80..], [1, 9, 3, 4, 5, 6, 7], "{options:?}");
+    }
+}

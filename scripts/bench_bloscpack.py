@@ -3,14 +3,13 @@ import mmap
 import os
 import pathlib
 import random
-import re
 import shutil
 import struct
 import subprocess
 import sys
 import time
 
-from bench_measure import DATA, MIB, ROOT, Times, timed, warm
+from bench_measure import DATA, MIB, ROOT, Times, peak_memory, timed, warm
 
 BLPK = ROOT / "scripts/blpk.py"
 
@@ -127,11 +126,6 @@ def run_readers(files, count):
     for reader in readers:
         if reader.wait() != 0:
             raise RuntimeError("a reader failed")
-
-
-def peak_memory(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s*(\d+) kB", status).group(1)) << 10
 
 
 FIGURES = {"bloscpack": bloscpack, "random": random_reads, "memory": memory, "listing": listing}

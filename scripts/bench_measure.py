@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import statistics
@@ -172,3 +173,9 @@ def show(times):
     best, median = min(times), statistics.median(times)
     cores = f", cores {statistics.median(times.cores):.2f}" if isinstance(times, Times) else ""
     return f"{1e3 * median:.1f} ms (best {1e3 * best:.1f}{cores})"
+
+
+def peak_memory(pid):
+    """Bytes that a process has had resident at most."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s*(\d+) kB", status).group(1)) << 10

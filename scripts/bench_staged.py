@@ -2,7 +2,6 @@
 import mmap
 import os
 import random
-import re
 import shutil
 import statistics
 import subprocess
@@ -10,7 +9,7 @@ import sys
 import time
 
 from bench_bloscpack import BLPK
-from bench_measure import DATA, MIB, run, timed, warm
+from bench_measure import DATA, MIB, peak_memory, run, timed, warm
 from bench_places import empty, on_disk
 
 LARGE = DATA / "large"
@@ -173,11 +172,6 @@ def write_synced(fd, size, generator):
     os.pwrite(fd, page, at)
     os.fsync(fd)
     return time.perf_counter() - start
-
-
-def peak_memory(pid):
-    status = open(f"/proc/{pid}/status").read()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024
 
 
 def of_size(mib):

@@ -1,12 +1,15 @@
 """Figures on writing HDF5 and DAPHNE: whole arrays, scattered values, records, rows; against h5py and cp."""
 import os
+import pathlib
 import shutil
+import threading
+import time
 
 import h5py
 import numpy as np
 
 from bench_hdf5 import ARRAYS
-from bench_measure import ARRAYFS, DATA, MIB, python, timed, warm
+from bench_measure import ARRAYFS, DATA, MIB, peak_memory, python, timed, warm
 from bench_places import empty, on_disk
 
 REWRITE = """import h5py, os
@@ -155,6 +158,68 @@ def dense(bench):
     bench.speed(f"DAPHNE dense, {mebibytes} MiB rewritten and committed, against cp and sync", ours, theirs, 0.7)
 
 
+def memory(bench):
+    """Peak memory while 4 GiB are rewritten under cache=256M: in chunks of 1 MiB, of 64 MiB, and of which a band has 512 MiB."""
+    shapes = {"chunks of 1 MiB": ((4096 * MIB,), (MIB,)), "chunks of 64 MiB": ((4096 * MIB,), (64 * MIB,)),
+              "bands of 512 MiB": ((8192, 512 << 10), (1024, 1024))}
+    for name, (shape, chunks) in shapes.items():
+        with on_disk(bench) as disk:
+            source = empty(disk / "source")
+            with h5py.File(source / "x.h5", "w") as file:
+                file.create_dataset("x", shape, "u1", chunks=chunks, compression="gzip", compression_opts=1, shuffle=True)
+            with bench.mounted(source, "-o", "rw,cache=256M") as mnt:
+                pid = bench.status()["pid"]
+                with WorkersMemory(pid) as workers:
+                    begun = time.perf_counter()
+                    part = np.arange(8 * MIB // 4, dtype="u4").tobytes()
+                    with open(mnt / "x.h5/x", "r+b") as file:
+                        for _ in range(512):
+                            file.write(part)
+                    os.setxattr(mnt, "user.arrayfs.commit", b"1")
+                    seconds = time.perf_counter() - begun
+                state = os.getxattr(mnt / "x.h5", "user.arrayfs.state")
+                if state != b"clean":
+                    raise RuntimeError(f"{name}: {state.decode()}")
+                peak = peak_memory(pid)
+        for what, found, most in [("daemon", peak, 320), ("workers", workers.peak, 64)]:
+            bench.add(f"Peak memory while 4 GiB of HDF5 are rewritten in {name}, cache=256M, {what}", f"{found / MIB:.0f} MiB",
+                      f"<= {most} MiB", found <= most * MIB, f"{seconds:.1f} s")
+
+
+class WorkersMemory:
+    """The most that the processes below a daemon have at one time, looked at again and again."""
+
+    def __init__(self, pid):
+        self.pid, self.peak, self.over = pid, 0, threading.Event()
+        self.thread = threading.Thread(target=self.look)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def look(self):
+        while not self.over.wait(0.02):
+            children = pathlib.Path(f"/proc/{self.pid}/task").glob("*/children")
+            self.peak = max(self.peak, sum(map(resident, " ".join(map(read, children)).split())))
+
+
+def read(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def resident(pid):
+    """Bytes that a process has for itself: not those of files, which it shares with the daemon."""
+    fields = dict(line.split(":", 1) for line in read(pathlib.Path(f"/proc/{pid}/status")).splitlines())
+    return int(fields.get("RssAnon", "0 kB").split()[0]) * 1024
+
+
 def committed(mnt):
     """A mapping is committed when it ends, which nobody waits for."""
     return timed(ARRAYFS, "stage", "commit", mnt / "x.h5")
@@ -177,4 +242,4 @@ def dataset(path, shape, chunks):
 
 
 FIGURES = {"write-csr": rewritten, "write-csr-plain": rewritten_plain, "write-scattered": scattered, "write-rows": rows,
-           "write-dense": dense}
+           "write-dense": dense, "write-hdf5-memory": memory}

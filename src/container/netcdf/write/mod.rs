@@ -128,9 +128,9 @@ pub(super) fn offer(
     let fixed = variables.iter().filter(|one| one.place.record.is_none());
     let ends = fixed.map(|one| one.place.end().next_multiple_of(4));
     let of_records = records.end(records.count).filter(|_| records.stride > 0);
-    let end = ends
-        .chain(of_records.map(u128::from))
-        .fold(header.len.into(), u128::max);
+    // Some writers fill up a single record variable, too.
+    let of_records = of_records.map(|end| u128::from(end).next_multiple_of(4));
+    let end = ends.chain(of_records).fold(header.len.into(), u128::max);
     // Somebody's bytes that would be overwritten.
     if u128::from(source.len()) > end {
         return;

@@ -18,7 +18,8 @@ use crate::harness::seeded::Seeded;
 use crate::harness::small_disk::SmallDisk;
 use crate::harness::{golden, is_root, scratch_directory, wait_until};
 
-/// So many bytes take deflate far longer than a commit may take that is not slow.
+/// So many bytes take deflate longer than a commit may take that is not slow; if not, twice as many
+/// are tried, and then once more.
 const LEN: usize = 16 << 20;
 const DEFLATED: &str = "bloscpack/sources/codec-zlib-sh1.blp";
 
@@ -28,10 +29,23 @@ const QUIET: Duration = Duration::from_secs(2);
 /// What a full disk leaves to the log.
 const ROOM: u64 = 1 << 20;
 
+/// Every chunk has some of these.
+const EACH: usize = 1000;
+
 /// Of few kinds, in no order.
-fn bytes(seed: u64) -> Vec<u8> {
-    let noise = Seeded::new(seed).noise(LEN).into_iter();
+fn bytes(round: u64) -> Vec<u8> {
+    let len = LEN << (round - 1).min(2);
+    let noise = Seeded::new(round).noise(len).into_iter();
     noise.map(|byte| byte & 15).collect()
+}
+
+/// Has every chunk encoded by the commit: what is written as a whole is encoded before.
+fn write_a_little_everywhere(path: &Path, content: &mut [u8]) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    for at in (0..content.len()).step_by(EACH) {
+        content[at] = 16;
+        file.write_all_at(&[16], at as u64).unwrap();
+    }
 }
 
 fn state(mounted: &Mounted) -> String {
@@ -56,14 +70,15 @@ struct Rested {
 
 /// `filler`: where the disk is filled up between the two.
 fn rested(mounted: &Mounted, filler: Option<&Path>) -> Rested {
-    let (data, mut seed) = (mounted.join("x.blp/data"), 0);
+    let (data, mut round) = (mounted.join("x.blp/data"), 0);
     let mut rested = None;
     // The moment may pass before the second close on a machine that does much else.
     wait_until("a container rests", || {
-        seed += 1;
-        let mut content = bytes(seed);
+        round += 1;
+        let mut content = bytes(round);
         filler.map(std::fs::remove_file);
         std::fs::write(&data, &content).unwrap();
+        write_a_little_everywhere(&data, &mut content);
         filler.map(fill);
         let file = OpenOptions::new().write(true).open(&data).unwrap();
         file.write_all_at(b"later", 5).unwrap();
@@ -116,7 +131,7 @@ fn a_commit_in_the_background_that_failed_is_named_at_unmount_and_loses_nothing(
     if !is_root("a small file system") {
         return;
     }
-    let disk = SmallDisk::new("size=64m,mode=777", None);
+    let disk = SmallDisk::new("size=128m,mode=777", None);
     let (container, filler) = (disk.stored("x.blp"), disk.stored("filler"));
     std::fs::copy(golden(DEFLATED), &container).unwrap();
     let mounted = Mounted::paced(disk.path(), &["rw", "commit=replace"]);

@@ -97,8 +97,9 @@ const LENGTHENS: &str = r#"
             ls -A "$1/$matrix" | grep -c arrayfs || :
         done"#;
 
-/// One member is another user's, who lets everybody write it: no file can stand for it. The same
-/// change of a matrix that is all the daemon's makes new files.
+/// One member is another user's, who lets everybody write it: no file can stand for it, which is
+/// found out when those for others have been made. The same change of a matrix that is all the
+/// daemon's makes new files.
 #[test]
 fn a_matrix_of_which_one_file_is_anothers_is_changed_in_place() {
     if !is_root("another user's files") {
@@ -110,7 +111,7 @@ fn a_matrix_of_which_one_file_is_anothers_is_changed_in_place() {
     give_to_other(source.path());
     give_to_other(&m);
     give_to_other(&n);
-    give_to_third(&m.join("val"), 0o666);
+    give_to_third(&m.join("idxptr"), 0o666);
     let before = [files(&m), files(&n)];
     let shown = in_a_mount(LENGTHENS, source.path());
     let words: Vec<&str> = shown.split_whitespace().collect();
@@ -131,7 +132,7 @@ fn a_matrix_of_which_one_file_is_anothers_is_changed_in_place() {
         let before = golden("bpcells/sources/m-unpacked-uint").join(name);
         assert!(stored != std::fs::read(before).unwrap(), "{name}");
     }
-    let mode = m.join("val").metadata().unwrap().mode() & 0o7777;
+    let mode = m.join("idxptr").metadata().unwrap().mode() & 0o7777;
     assert_eq!(mode, 0o666);
 }
 

@@ -39,13 +39,19 @@ fn bytes(round: u64) -> Vec<u8> {
     noise.map(|byte| byte & 15).collect()
 }
 
-/// Has every chunk encoded by the commit: what is written as a whole is encoded before.
-fn write_a_little_everywhere(path: &Path, content: &mut [u8]) {
-    let file = OpenOptions::new().write(true).open(path).unwrap();
+/// Has every chunk encoded by a commit, which has ended when this returns: chunks that are written
+/// as a whole are encoded before.
+fn commit_a_little_everywhere(container: &Path, content: &mut [u8]) {
+    let data = container.join("data");
+    let file = OpenOptions::new().write(true).open(data).unwrap();
     for at in (0..content.len()).step_by(EACH) {
         content[at] = 16;
         file.write_all_at(&[16], at as u64).unwrap();
     }
+    drop(file);
+    // It may have been put off.
+    let directory = File::open(container).unwrap();
+    directory.sync_all().unwrap();
 }
 
 fn state(mounted: &Mounted) -> String {
@@ -55,7 +61,7 @@ fn state(mounted: &Mounted) -> String {
 /// Takes all the room that is left on a disk but for some.
 fn fill(filler: &Path) {
     let mut file = File::create(filler).unwrap();
-    let block = [1; 4096];
+    let block = [1; 64 << 10];
     while file.write(&block).is_ok_and(|n| n > 0) {}
     let len = file.metadata().unwrap().len();
     file.set_len(len - ROOM).unwrap();
@@ -78,7 +84,7 @@ fn rested(mounted: &Mounted, filler: Option<&Path>) -> Rested {
         let mut content = bytes(round);
         filler.map(std::fs::remove_file);
         std::fs::write(&data, &content).unwrap();
-        write_a_little_everywhere(&data, &mut content);
+        commit_a_little_everywhere(&mounted.join("x.blp"), &mut content);
         filler.map(fill);
         let file = OpenOptions::new().write(true).open(&data).unwrap();
         file.write_all_at(b"later", 5).unwrap();

@@ -11,6 +11,7 @@ mod cli;
 mod corrupt;
 mod daemon;
 mod few_descriptors;
+mod foreign_logs;
 mod full_disk;
 mod golden;
 mod harness;

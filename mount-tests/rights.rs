@@ -1,7 +1,8 @@
 //! Containers of whose files a new one could not have all: a group that the daemon's user is not
 //! in, an owner whose times he cannot set. They are changed in place.
 
-use std::os::unix::fs::{MetadataExt, chown};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
@@ -27,8 +28,8 @@ fn files(directory: &Path) -> Vec<(String, u64, u32, u32)> {
 }
 
 /// In a mount name space of its own, where `/dev/fuse` is open to everybody as on a desktop. `$1`:
-/// the source, `$2`: the mountpoint.
-fn in_a_mount(script: &str, source: &Path) -> String {
+/// the source, `$2`: the mountpoint, `$3`: the directory of the program.
+pub fn in_a_mount(script: &str, source: &Path) -> String {
     let mountpoint = scratch_directory();
     chown(mountpoint.path(), Some(OTHER), Some(OTHER)).unwrap();
     let programs = scratch_directory();
@@ -80,6 +81,129 @@ fn a_matrix_whose_group_is_not_the_users_is_changed_in_place() {
     assert_eq!(files(&m), before, "files were replaced");
     let stored = std::fs::read(m.join("val")).unwrap();
     assert_eq!(stored[12..16], [7, 0, 0, 0]);
+}
+
+/// A value more in each of `m` and `n`, in three steps: one commit of three files.
+const LENGTHENS: &str = r#"
+        other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+        other "$3/arrayfs" mount -o rw "$1" "$2"
+        trap 'other "$3/arrayfs" umount "$2"' EXIT
+        for matrix in m n; do
+            other sh -c 'cd "$0"
+                printf "\7\0\0\0" >> val
+                printf "\3\0\0\0" >> index
+                printf "\46\2\0\0\0\0\0\0" | dd of=idxptr bs=8 seek=40 conv=notrunc status=none
+                od -An -tu4 -j2196 -N4 val' "$2/$matrix"
+            ls -A "$1/$matrix" | grep -c arrayfs || :
+        done"#;
+
+/// One member is another user's, who lets everybody write it: no file can stand for it, which is
+/// found out when those for others have been made. The same change of a matrix that is all the
+/// daemon's makes new files.
+#[test]
+fn a_matrix_of_which_one_file_is_anothers_is_changed_in_place() {
+    if !is_root("another user's files") {
+        return;
+    }
+    let source = matrix();
+    copy_directory(&source.path().join("m"), &source.path().join("n"));
+    let [m, n] = ["m", "n"].map(|name| source.path().join(name));
+    give_to_other(source.path());
+    give_to_other(&m);
+    give_to_other(&n);
+    give_to_third(&m.join("idxptr"), 0o666);
+    let before = [files(&m), files(&n)];
+    let shown = in_a_mount(LENGTHENS, source.path());
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    assert_eq!(words, ["7", "0", "7", "0"], "{shown}");
+    assert_eq!(files(&m), before[0], "files were replaced");
+    let inodes = |files: &[(String, u64, u32, u32)], names: [&str; 3]| {
+        let own = files.iter().filter(|file| names.contains(&&*file.0));
+        own.map(|file| file.1).collect::<Vec<_>>()
+    };
+    let changed = ["idxptr", "index", "val"];
+    for (before, after) in std::iter::zip(inodes(&before[1], changed), inodes(&files(&n), changed))
+    {
+        assert_ne!(before, after, "a file of the daemon's own was not replaced");
+    }
+    for name in changed {
+        let stored = std::fs::read(m.join(name)).unwrap();
+        assert!(stored == std::fs::read(n.join(name)).unwrap(), "{name}");
+        let before = golden("bpcells/sources/m-unpacked-uint").join(name);
+        assert!(stored != std::fs::read(before).unwrap(), "{name}");
+    }
+    let mode = m.join("idxptr").metadata().unwrap().mode() & 0o7777;
+    assert_eq!(mode, 0o666);
+}
+
+/// One of three files of a commit is given away before the last of them is closed. The message
+/// names it, says whose it is, and what is to be done; that done, all is well.
+#[test]
+fn a_file_that_cannot_be_written_is_named_with_what_to_do() {
+    if !is_root("another user's files") {
+        return;
+    }
+    let source = matrix();
+    let m = source.path().join("m");
+    give_to_other(source.path());
+    give_to_other(&m);
+    let said = in_a_mount(
+        r#"
+        other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+        other "$3/arrayfs" mount -o rw "$1" "$2"
+        trap 'other "$3/arrayfs" umount "$2" || :' EXIT
+        other sh -c 'printf "\7\0\0\0" >> "$0/val"; printf "\3\0\0\0" >> "$0/index"' "$2/m"
+        mkfifo -m 666 "$3/opened" "$3/given"
+        { other sh -c 'exec 4<> "$0/idxptr"; echo > "$1/opened"; read -r given < "$1/given"
+            printf "\46\2\0\0\0\0\0\0" | dd bs=8 seek=40 conv=notrunc status=none 2>&1 >&4' \
+            "$2/m" "$3" || echo "closed: $?"; } &
+        read -r opened < "$3/opened"
+        chown 65533:65533 "$1/m/index"
+        echo > "$3/given"
+        wait
+        trap - EXIT
+        other "$3/arrayfs" umount "$2" 2>&1 || echo "unmounted: $?"
+        other "$3/arrayfs" stage commit "$1" 2>&1 || echo "refused: $?"
+        chmod 666 "$1/m/index"
+        other "$3/arrayfs" stage commit "$1" 2>&1
+        echo "committed: $?"
+        ls -A "$1/m" | grep arrayfs || :"#,
+        source.path(),
+    );
+    let named = format!(
+        "cannot write {} (owner 65533, group 65533, mode 0644)",
+        m.join("index").display()
+    );
+    let told: Vec<&str> = said.lines().filter(|line| line.contains(&named)).collect();
+    assert_eq!(told.len(), 2, "unmounted, and tried again: {said}");
+    let todo = "make it writable for user 65534, then `arrayfs stage commit`";
+    assert!(told.iter().all(|line| line.contains(todo)), "{said}");
+    assert!(told[0].contains("m: stays staged: "), "{said}");
+    let others = said.lines().filter(|line| !line.contains(&named));
+    let others: Vec<&str> = others.collect();
+    assert!(others[0].ends_with("Permission denied"), "{said}");
+    let ends = ["closed: 1", "unmounted: 1", "refused: 1", "committed: 0"];
+    let ended = others.iter().filter(|line| ends.contains(*line));
+    assert!(ended.eq(&ends), "{said}");
+    assert_eq!(others.last(), Some(&"committed: 0"), "{said}");
+    assert_eq!(m.join("index").metadata().unwrap().uid(), THIRD);
+    for (name, end) in [("val", 7), ("index", 3)] {
+        let stored = std::fs::read(m.join(name)).unwrap();
+        assert_eq!(stored[stored.len() - 4..], [end, 0, 0, 0], "{name}");
+    }
+}
+
+/// A directory and all files in it.
+fn give_to_other(directory: &Path) {
+    chown(directory, Some(OTHER), Some(OTHER)).unwrap();
+    for (name, ..) in files(directory) {
+        chown(directory.join(name), Some(OTHER), Some(OTHER)).unwrap();
+    }
+}
+
+fn give_to_third(file: &Path, mode: u32) {
+    chown(file, Some(THIRD), Some(THIRD)).unwrap();
+    std::fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
 }
 
 /// As a daemon of root's without the right to everything.

@@ -17,6 +17,7 @@ mod mappings;
 mod model;
 mod moved;
 mod moved_above;
+mod paced;
 mod programs;
 mod renamed_over;
 mod retyped;

@@ -20,6 +20,9 @@ use super::{PATIENCE, scratch_directory, wait_until};
 /// the program decides.
 const MODE: &str = "ARRAYFS_TEST_MODE";
 
+/// What is closed is committed at once, however slow the machine is.
+const AT_ONCE: &[&str] = &["slow_commit=600000"];
+
 pub struct Mounted {
     mountpoint: PathBuf,
     daemon: u32,
@@ -40,13 +43,22 @@ impl Mounted {
     }
 
     pub fn at(source: &Path, mountpoint: &Path, options: &[&str]) -> Self {
-        Mounted::start(source, mountpoint, options, &[])
+        Mounted::start(source, mountpoint, (AT_ONCE, options), &[])
+    }
+
+    /// Mounts at a directory of its own as users do: what is closed in a container whose last
+    /// commit was slow is committed later.
+    pub fn paced(source: &Path, options: &[&str]) -> Self {
+        let made = scratch_directory();
+        let mut mounted = Mounted::start(source, made.path(), (&[], options), &[]);
+        mounted._made = Some(made);
+        mounted
     }
 
     /// Mounts at a directory of its own; the daemon has these variables in its environment.
     pub fn with_environment(source: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
         let made = scratch_directory();
-        let mut mounted = Mounted::start(source, made.path(), options, environment);
+        let mut mounted = Mounted::start(source, made.path(), (AT_ONCE, options), environment);
         mounted._made = Some(made);
         mounted
     }
@@ -54,18 +66,14 @@ impl Mounted {
     fn start(
         source: &Path,
         mountpoint: &Path,
-        options: &[&str],
+        (always, options): (&[&str], &[&str]),
         environment: &[(&str, &str)],
     ) -> Self {
         let mut command = Command::new(ARRAYFS);
         command.arg("mount").envs(environment.iter().copied());
-        // What is closed is committed at once, however slow the machine is.
-        command.args(["-o", "slow_commit=600000"]);
-        for option in options
-            .iter()
-            .copied()
-            .chain(mode_of_run(options).as_deref())
-        {
+        let mode = mode_of_run(options);
+        let all = always.iter().chain(options).copied();
+        for option in all.chain(mode.as_deref()) {
             command.args(["-o", option]);
         }
         run(command.args([source, mountpoint])).success();

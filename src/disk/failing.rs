@@ -27,8 +27,10 @@ pub struct Failure {
     no_modes: AtomicBool,
     /// Whether times of files cannot be set, as by a user who may write them and does not own them.
     no_times: AtomicBool,
-    /// Whether new files cannot be given the modes of others.
-    no_rights: AtomicBool,
+    /// Which file that is given the mode of another one cannot have it, nor any after it, counted
+    /// from 1. 0: none.
+    no_rights: AtomicUsize,
+    given_rights: AtomicUsize,
     /// Whether what was put into a file fails when it is closed.
     fails_at_close: AtomicBool,
     /// Whether all calls fail after the one that fails.
@@ -113,7 +115,18 @@ impl Failure {
 
     /// New files cannot be given the modes of others from now on.
     pub fn refuse_rights(&self) {
-        self.no_rights.store(true, Ordering::SeqCst);
+        self.refuse_rights_from(1);
+    }
+
+    /// The same, but for those before the one with this number from now on, counted from 1.
+    pub fn refuse_rights_from(&self, file: usize) {
+        self.given_rights.store(0, Ordering::SeqCst);
+        self.no_rights.store(file, Ordering::SeqCst);
+    }
+
+    fn refuses_rights(&self) -> bool {
+        let from = self.no_rights.load(Ordering::SeqCst);
+        from > 0 && self.given_rights.fetch_add(1, Ordering::SeqCst) + 1 >= from
     }
 
     /// A modification, whose time is the same always where times cannot be set.
@@ -132,7 +145,7 @@ impl Failure {
 
     fn refuses(&self, to: &NewAttributes) -> Result<()> {
         let is_refused = (to.changes_times() && self.no_times.load(Ordering::SeqCst))
-            || (to.mode.is_some() && self.no_rights.load(Ordering::SeqCst));
+            || (to.mode.is_some() && self.refuses_rights());
         match is_refused {
             true => {
                 let cause = std::io::Error::from_raw_os_error(libc::EPERM);
@@ -287,6 +300,7 @@ impl Disk for FailingDisk {
 
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
         self.failure.call()?;
+        self.failure.sync();
         self.disk.sync_named(file, directory)
     }
 }

@@ -64,3 +64,48 @@ impl WrittenHere {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::counting::held_after;
+
+    /// As many as fill most of a table of 8192 places.
+    const FILES: u64 = 6000;
+
+    /// What the charge may lag behind a table, or be ahead of it.
+    const STEP: u64 = 128 << 10;
+
+    fn file(number: u64) -> FileId {
+        FileId {
+            device: 1,
+            inode: number,
+            birth: 3 * number,
+        }
+    }
+
+    #[test]
+    fn each_file_is_charged_once_as_long_as_it_has_a_name() {
+        let budget = Budget::new(16 << 20);
+        let written = WrittenHere::new(&budget);
+        let files = || (0..FILES).map(file);
+        let ((), held) = held_after(|| files().for_each(|file| written.add(file).unwrap()));
+        let charged = budget.used();
+        assert!(charged >= FILES * FILE, "{charged} bytes are charged");
+        assert!(
+            charged <= FILES * FILE + STEP,
+            "{charged} bytes are charged"
+        );
+        assert!(held <= (FILES * FILE) as i64, "{held} bytes are taken");
+        files().for_each(|file| written.add(file).unwrap());
+        assert_eq!(budget.used(), charged, "what is written again");
+        files().for_each(|file| written.remove(file));
+        assert!(written.is_empty());
+        let left = budget.used();
+        assert!(left <= STEP, "{left} bytes are charged");
+        files().for_each(|file| written.remove(file));
+        assert_eq!(budget.used(), left, "what was not written here");
+        drop(written);
+        assert_eq!(budget.used(), 0);
+    }
+}

@@ -273,6 +273,14 @@ impl NewContainers {
         lock(&self.list).uses.get(&container).cloned()
     }
 
+    /// Has so much time passed since each was used last.
+    #[cfg(test)]
+    pub(crate) fn set_back(&self, by: Duration) {
+        for used in lock(&self.list).uses.values_mut() {
+            used.last -= by;
+        }
+    }
+
     pub(crate) fn end_by(&self, until: Instant) {
         *lock(&self.until) = Some(until);
     }

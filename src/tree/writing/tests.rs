@@ -5,6 +5,7 @@ mod added;
 mod calls;
 mod driving;
 mod later;
+mod little_memory;
 mod made;
 mod refused;
 mod remembered;

@@ -11,7 +11,7 @@ use crate::source::FileKind;
 const BOTH: &[Preference] = &[Preference::Replace, Preference::InPlace];
 
 /// Two datasets: of 4 by 6 integers in chunks of 2 by 3, with filters, and one in one piece.
-const FILE: Subject = Subject {
+pub(super) const FILE: Subject = Subject {
     container: "x.h5",
     kind: FileKind::File,
     arrays: &["x.h5/packed", "x.h5/plain"],

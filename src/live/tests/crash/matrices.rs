@@ -269,4 +269,14 @@ pub(super) const SCENARIOS_IN_PLACE: &[Scenario] = &[
             },
         )
     },
+    Scenario {
+        samples: PACKED,
+        ..scenario(
+            "in place: one new file alone cannot have the rights of the old",
+            |session| {
+                session.failure.refuse_rights_from(2);
+                lengthen(session, [VAL, INDEX, IDXPTR], false);
+            },
+        )
+    },
 ];

@@ -19,8 +19,11 @@ use crate::source::passing::Passing;
 use crate::tree::driven::NOBODY;
 use crate::tree::{HandleId, InUse, InodeId, Settings, Tree};
 
+/// What a file cannot be opened for: a failing disk, and no memory.
+const CAUSES: [i32; 2] = [libc::EIO, libc::ENOMEM];
+
 /// A tree whose container cannot be opened the n-th time.
-fn tree_failing(directory: &Path, left: &Arc<AtomicUsize>) -> Tree {
+fn tree_failing(directory: &Path, left: &Arc<AtomicUsize>, code: i32) -> Tree {
     let local = Arc::new(LocalStore::open(directory, directory).unwrap());
     let disk = Arc::new(LocalDisk::new(Arc::clone(&local)));
     let (local, left): (Arc<dyn Store>, _) = (local, Arc::clone(left));
@@ -29,7 +32,7 @@ fn tree_failing(directory: &Path, left: &Arc<AtomicUsize>) -> Tree {
         let is_it = path == Path::new("x.blp");
         match is_it && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count) == Ok(1) {
             true => {
-                let cause = std::io::Error::from_raw_os_error(libc::EIO);
+                let cause = std::io::Error::from_raw_os_error(code);
                 Err(Error::io("failing as it was told", cause))
             }
             false => source,
@@ -61,6 +64,12 @@ fn written(tree: &Tree) -> Result<(InodeId, HandleId)> {
 
 #[test]
 fn a_log_that_cannot_be_gone_on_with_is_read_through_and_tried_again() {
+    for code in CAUSES {
+        tried_again_after_each_failure(code);
+    }
+}
+
+fn tried_again_after_each_failure(code: i32) {
     let (image, session) = staged();
     let mut expected = session.first[0].clone();
     expected[16..80].fill(3);
@@ -69,7 +78,7 @@ fn a_log_that_cannot_be_gone_on_with_is_read_through_and_tried_again() {
         let directory = scratch();
         image.store(directory.path());
         let left = Arc::new(AtomicUsize::new(call));
-        let tree = tree_failing(directory.path(), &left);
+        let tree = tree_failing(directory.path(), &left, code);
         let opened = tried(&tree, |tree, inode| tree.open(inode));
         if opened.is_ok() {
             assert!(read(&tree, "x.blp/data") == expected, "call {call}");
@@ -102,5 +111,5 @@ fn a_log_that_cannot_be_gone_on_with_is_read_through_and_tried_again() {
             "call {call}"
         );
     }
-    assert!(failures > 2, "{failures}");
+    assert!(failures > 2, "{failures} of {code}");
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::datasets;
 use super::scenarios::noise;
 use super::session::Session;
 use super::subject::{FILE, MATRIX, Subject};
@@ -38,6 +39,30 @@ fn a_small_commit_in_place_waits_for_the_disk_twice() {
     }
 }
 
+/// Chunks behind the last one, and such that have outgrown their places.
+#[test]
+fn what_a_commit_in_place_puts_behind_the_end_costs_no_wait_of_its_own() {
+    for (subject, sample, at_end) in [
+        (&FILE, "chunk-127.blp", true),
+        (&datasets::FILE, "earliest.h5", true),
+        (&datasets::FILE, "latest.h5", false),
+    ] {
+        let session = session(subject, sample);
+        let len = || {
+            let file = session.directory.path().join(subject.first_file);
+            file.metadata().unwrap().len()
+        };
+        let (before, len_before) = (session.disk.changes().len(), len());
+        let file = session.open();
+        let at = if at_end { session.first[0].len() } else { 0 };
+        session.write(file, at as u64, &noise(96));
+        session.close(file);
+        assert!(len() > len_before, "{sample}: nothing is behind the end");
+        let waited = waited(&session, before);
+        assert_eq!(waited, ["file with its name", "file"], "{sample}");
+    }
+}
+
 #[test]
 fn what_has_been_synced_before_a_commit_in_place_has_its_log() {
     let session = session(&FILE, "chunk-127.blp");
@@ -55,7 +80,10 @@ fn a_commit_in_place_of_several_files_waits_for_each_of_them_once() {
     let files = [0, 1].map(|array| session.open_array(array));
     session.write(files[0], 0, &[0; 4]);
     session.write(files[1], 4, &2u32.to_le_bytes());
+    let before = session.disk.changes().len();
     session.close(files[0]);
+    let first = ["file with its name", "file", "file"];
+    assert_eq!(waited(&session, before), first);
     let before = session.disk.changes().len();
     session.set_len(files[1], session.first[1].len() as u64);
     session.write(files[1], 4, &3u32.to_le_bytes());

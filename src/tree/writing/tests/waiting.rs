@@ -2,17 +2,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{NOBODY, ROOT, ground, tree_with};
+use crate::array::prefetch::ReadAheadWorkers;
+use crate::cache::BlockCache;
 use crate::commit::Preference;
 use crate::disk::failing::{FailingDisk, Failure};
+use crate::disk::local::LocalDisk;
 use crate::disk::{Putting, Renaming};
 use crate::live::ContainerSettings;
+use crate::source::Store;
+use crate::source::local::LocalStore;
+use crate::source::passing::Passing;
 use crate::stage::is_hidden_name;
-use crate::tree::{HandleId, InUse, InodeId, PageCache, Tree};
+use crate::tree::{HandleId, InUse, InodeId, PageCache, Settings, Tree};
 
 /// A move that is not done by then waits for the call that it was made in.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -66,19 +72,52 @@ fn first_bytes(tree: &Tree, handle: HandleId) -> Vec<u8> {
     tree.read(handle, 0, 5, PageCache::Used, |read| read.unwrap().to_vec())
 }
 
+fn all_bytes(tree: &Tree, handle: HandleId) -> Vec<u8> {
+    let all = |read: crate::error::Result<&[u8]>| read.unwrap().to_vec();
+    tree.read(handle, 0, 1 << 20, PageCache::Used, all)
+}
+
+/// What the array shows when [`put`] has written "first".
+fn after_first() -> Vec<u8> {
+    let directory = ground();
+    let (tree, _) = waiting(directory.path(), Preference::Replace);
+    let read = tree.open(tree.inode(ARRAY).unwrap()).unwrap().handle;
+    let mut all = all_bytes(&tree, read);
+    all[..5].copy_from_slice(b"first");
+    all
+}
+
+/// While "first" is committed, somebody reads that and all that is stored, and writes once more.
+fn assert_nobody_waits(
+    tree: &Arc<Tree>,
+    (written, read): ((InodeId, HandleId), HandleId),
+    expected: &Arc<Vec<u8>>,
+    what: &str,
+) {
+    let (reads, expected) = (Arc::clone(tree), Arc::clone(expected));
+    let reading = move || assert!(all_bytes(&reads, read) == *expected);
+    assert!(is_done(reading), "{what}: a reader waits");
+    let writes = Arc::clone(tree);
+    let writing = move || {
+        put(&writes, written, b"later");
+        assert_eq!(first_bytes(&writes, read), b"later");
+    };
+    assert!(is_done(writing), "{what}: a writer waits");
+}
+
 #[test]
 fn readers_and_writers_do_not_wait_for_a_commit() {
+    let expected = Arc::new(after_first());
     for call in 1.. {
         let directory = ground();
         let (tree, failure) = waiting(directory.path(), Preference::Replace);
         let written = tree.written(ARRAY, false).unwrap();
         let read = tree.open(written.0).unwrap().handle;
         put(&tree, written, b"first");
-        let other = Arc::clone(&tree);
+        let (other, expected) = (Arc::clone(&tree), Arc::clone(&expected));
         failure.arm_with(call, move || {
-            let reads = Arc::clone(&other);
-            let read = move || assert_eq!(first_bytes(&reads, read), b"first");
-            assert!(is_done(read), "call {call}: a reader waits");
+            let what = format!("call {call}");
+            assert_nobody_waits(&other, (written, read), &expected, &what);
         });
         tree.close(written.1).unwrap();
         let is_over = failure.is_armed();
@@ -89,6 +128,94 @@ fn readers_and_writers_do_not_wait_for_a_commit() {
             assert!(call > 5, "a commit makes {call} calls");
             break;
         }
+    }
+}
+
+/// What is done before the n-th file from now on is opened.
+#[derive(Default)]
+struct AtOpening(Mutex<(usize, Option<Meanwhile>)>);
+
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
+impl AtOpening {
+    fn arm(&self, n: usize, meanwhile: Option<Meanwhile>) {
+        *self.0.lock().unwrap() = (n, meanwhile);
+    }
+
+    fn is_armed(&self) -> bool {
+        self.0.lock().unwrap().0 > 0
+    }
+
+    fn opens(&self) {
+        let mut left = self.0.lock().unwrap();
+        left.0 = left.0.saturating_sub(1);
+        let meanwhile = if left.0 == 0 { left.1.take() } else { None };
+        drop(left);
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
+    }
+}
+
+fn watched(source: &Path, commit: Preference) -> (Arc<Tree>, Arc<AtOpening>) {
+    let local = Arc::new(LocalStore::open(source, source).unwrap());
+    let disk = Arc::new(LocalDisk::new(Arc::clone(&local)));
+    let (local, opening): (Arc<dyn Store>, _) = (local, Arc::new(AtOpening::default()));
+    let watch = Arc::clone(&opening);
+    let store = Passing::new(&local, move |_, source| {
+        watch.opens();
+        source
+    });
+    let settings = Settings {
+        containers: ContainerSettings {
+            commit,
+            ..ContainerSettings::default()
+        },
+        ..Settings::default()
+    };
+    let (cache, workers) = (BlockCache::new(1 << 20), ReadAheadWorkers::new(1).unwrap());
+    let (store, root) = (Arc::new(store), Path::new(""));
+    let tree = Tree::new(store, Some(disk), root, cache, workers, settings);
+    (Arc::new(tree.unwrap().0), opening)
+}
+
+/// Up to the moment in which the file becomes another one: from there on who reads what is stored
+/// waits for the new one.
+#[test]
+fn readers_and_writers_do_not_wait_for_what_a_commit_opens() {
+    let expected = Arc::new(after_first());
+    for preference in [Preference::Replace, Preference::InPlace] {
+        let (met, was_met) = channel();
+        for opened in 1.. {
+            let directory = ground();
+            let file = directory.path().join("one.blp");
+            let stored = std::fs::read(&file).unwrap();
+            let (tree, opening) = watched(directory.path(), preference);
+            let written = tree.written(ARRAY, false).unwrap();
+            let read = tree.open(written.0).unwrap().handle;
+            put(&tree, written, b"first");
+            let (other, expected) = (Arc::clone(&tree), Arc::clone(&expected));
+            let met = met.clone();
+            let meanwhile = move || {
+                if std::fs::read(&file).unwrap() == stored {
+                    let what = format!("{preference:?}, opened {opened}");
+                    assert_nobody_waits(&other, (written, read), &expected, &what);
+                    met.send(()).unwrap();
+                }
+            };
+            opening.arm(opened, Some(Box::new(meanwhile)));
+            tree.close(written.1).unwrap();
+            let is_over = opening.is_armed();
+            opening.arm(0, None);
+            tree.release(written.1);
+            tree.release(read);
+            if is_over {
+                break;
+            }
+        }
+        // What stays is read from the file, and the new version is opened.
+        let met = was_met.try_iter().count();
+        assert!(met >= 2, "{preference:?}: {met}");
     }
 }
 
@@ -161,7 +288,7 @@ fn close_while_moving(
 #[test]
 fn nobody_waits_for_an_fsync() {
     for preference in [Preference::Replace, Preference::InPlace] {
-        for round in 1..=4 {
+        for round in 1..=6 {
             let directory = ground();
             let (tree, failure) = waiting(directory.path(), preference);
             let written = tree.written(ARRAY, false).unwrap();

@@ -2,6 +2,7 @@
 //! meanwhile, and what others own.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -215,7 +216,7 @@ fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
         tree.makes(name, DIRECTORY).unwrap();
         tree.puts(&format!("{name}/data"), PLAIN).unwrap();
     }
-    std::thread::sleep(QUIET + Duration::from_millis(10));
+    tree.live.new.set_back(QUIET);
     let using = Arc::clone(&tree);
     failure.arm_with(1, move || {
         for name in ["one-new.blp", "other-new.blp"] {
@@ -234,18 +235,21 @@ fn what_is_put_into_it_while_it_is_renamed_goes_along() {
     tree.makes("new.blp", DIRECTORY).unwrap();
     tree.containers().pack_quiet(Duration::ZERO);
     let new = tree.inode("new.blp").unwrap();
-    let (done, wait) = mpsc::channel();
-    let putting = Arc::clone(&tree);
+    let (putting, (handing, handed)) = (Arc::clone(&tree), mpsc::channel());
     failure.arm_with(1, move || {
+        let (done, wait) = mpsc::channel();
         std::thread::spawn(move || {
             let made = putting.create(new, OsStr::new("file"), 0o644, true, NOBODY);
             done.send(made.map(|(_, open)| putting.release(open.handle)))
         });
-        std::thread::sleep(Duration::from_millis(200));
+        // It waits for the move, which has begun.
+        assert!(wait.recv_timeout(Duration::from_millis(200)).is_err());
+        handing.send(wait).unwrap();
     });
     tree.renames("new.blp", "moved.blp", Renaming::Over)
         .unwrap();
-    wait.recv().unwrap().unwrap();
+    let put = handed.recv().unwrap();
+    put.recv().unwrap().unwrap();
     assert_eq!(hidden(directory.path()), [".moved.blp.arrayfs-drafts"]);
     assert_eq!(tree.names(tree.inode("moved.blp").unwrap()), ["file"]);
 }
@@ -285,13 +289,27 @@ fn a_file_that_is_open_by_another_name_is_open() {
 }
 
 /// With memory for chunks of the usual size.
-fn roomy_tree(source: &Path) -> Tree {
+fn roomy_tree(source: &Path, failure: &Arc<Failure>) -> Tree {
     let store = Arc::new(LocalStore::open(source, source).unwrap());
-    let disk = Arc::new(LocalDisk::new(Arc::clone(&store)));
+    let disk = Arc::new(FailingDisk {
+        disk: Arc::new(LocalDisk::new(Arc::clone(&store))),
+        failure: Arc::clone(failure),
+    });
     let (cache, workers) = (BlockCache::new(1 << 28), ReadAheadWorkers::new(1).unwrap());
     let (root, settings) = (Path::new(""), Settings::default());
     let made = Tree::new(store, Some(disk), root, cache, workers, settings);
     made.unwrap().0
+}
+
+/// Says so as soon as something has been written to a file, of which others are made before.
+fn tell_when_written(failure: &Arc<Failure>, file: PathBuf, tell: mpsc::Sender<()>) {
+    let again = Arc::clone(failure);
+    failure.arm_with(1, move || {
+        match file.metadata().is_ok_and(|file| file.len() > 0) {
+            true => tell.send(()).unwrap(),
+            false => tell_when_written(&again, file, tell),
+        }
+    });
 }
 
 #[test]
@@ -306,26 +324,23 @@ fn packing_that_takes_for_ever_ends_when_somebody_uses_it_and_with_the_mount() {
     ];
     for end in ends {
         let directory = ground();
-        let tree = Arc::new(roomy_tree(directory.path()));
+        let failure = Failure::new(libc::EIO);
+        let tree = Arc::new(roomy_tree(directory.path(), &failure));
         tree.makes("new.blp", DIRECTORY).unwrap();
         tree.puts("new.blp/data", PLAIN).unwrap();
         tree.sets("new.blp/data", Some(1 << 37), NewAttributes::default())
             .unwrap();
         let (done, wait) = mpsc::channel();
+        let (begun, is_begun) = mpsc::channel();
+        let new = directory.path().join(".new.blp.arrayfs-new");
+        tell_when_written(&failure, new, begun);
         let packing = Arc::clone(&tree);
         std::thread::spawn(move || {
             packing.containers().pack_quiet(Duration::ZERO);
             done.send(())
         });
-        let begun = directory.path().join(".new.blp.arrayfs-new");
-        let written = || begun.metadata().is_ok_and(|begun| begun.len() > 0);
-        for _ in 0..1000 {
-            if written() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        assert!(written(), "it is being packed: {}", tree.state("new.blp"));
+        let begun = is_begun.recv_timeout(Duration::from_secs(20));
+        assert!(begun.is_ok(), "{}", tree.state("new.blp"));
         end(&tree);
         wait.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(hidden(directory.path()), [DRAFTS]);

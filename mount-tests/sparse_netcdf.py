@@ -31,6 +31,8 @@ def make(path, kind, text, variables, records):
         file.behind = np.arange(3, dtype="i4")
         file.createDimension("entries", None if records else len(variables["values"]))
         file.createDimension("seven", 7)
+        if records:
+            file.createVariable("time", "i4", ("entries",))[:] = np.arange(len(variables["values"]))
         for name, cells in variables.items():
             length = f"{name}_length"
             if records or len(cells) == len(variables["values"]):
@@ -135,7 +137,31 @@ def records(source, mount, name, kind):
         file.write("values", np.arange(count, dtype="f4"))
         file.waits(f"{count} values")
         file.write("indices_0", 3 * np.arange(count, dtype="i4"))
+        # Along the records of the file: it would fill the others.
+        (file.shown / "time").write_bytes(np.arange(count, dtype="i4").tobytes())
         file.hold(f"{count} entries")
+    with open(file.shown / "time", "ab") as time:
+        time.write(bytes(8))
+    file.waits("two more times")
+    os.truncate(file.shown / "time", 4 * 40)
+    file.hold("as many again")
+
+
+def pointers_among_records(source, mount, name, kind):
+    """Three rows less one have as many pointers as there are entries, by chance: with more entries they would be filled."""
+    arrays = {
+        "pointers_to_1": np.array([0, 1, 3], "i4"),
+        "indices_1": np.array([2, 0, 9], "i4"),
+        "values": np.arange(3, dtype="f8"),
+    }
+    types = {"pointers_to_1": "int32", "indices_1": "int32", "values": "float64"}
+    file = File(source, mount, f"pointers-{name}", kind, descriptor("CSR", [2, 10], 3, types), arrays, True)
+    for array, cells in [("pointers_to_1", [0, 1, 4]), ("indices_1", [2, 0, 5, 9]), ("values", [1, 2, 3, 4])]:
+        (file.shown / array).write_bytes(np.array(cells, arrays[array].dtype).tobytes())
+    file.waits("four entries")
+    for array, cells in arrays.items():
+        (file.shown / array).write_bytes(cells.tobytes())
+    file.hold("three again")
 
 
 def main():
@@ -143,6 +169,7 @@ def main():
     for name, kind in KINDS.items():
         fixed(source, mount, name, kind)
         records(source, mount, name, kind)
+        pointers_among_records(source, mount, name, kind)
 
 
 main()

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::{DescriptorText, LONGEST, Member, TEXT, ends_early, examine, followed};
+use super::{DescriptorText, LONGEST, Member, TEXT, ends_early, examine, followed, is_member};
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, read_into};
 use crate::container::Attributes;
@@ -47,6 +47,14 @@ impl SparseArrays {
             descriptor: Arc::clone(descriptor),
             arrays: arrays.collect(),
             follows,
+        }
+    }
+
+    /// The same, with the descriptor as it is for good.
+    pub(crate) fn without_descriptor(self) -> SparseArrays {
+        SparseArrays {
+            follows: false,
+            ..self
         }
     }
 
@@ -103,7 +111,8 @@ impl SparseArrays {
             let stored = self.arrays.iter();
             let mut stored = stored.filter(|stored| stored.name() == change.shown.name());
             let is_kept = match stored.next() {
-                Some(stored) => stored.name() == VALUES && stored.info()?.bytes == change.len,
+                Some(stored) if stored.name() == VALUES => stored.info()?.bytes == change.len,
+                Some(stored) => !is_member(stored.name()),
                 // No array of the container, but in a group of it.
                 None => change.shown.name() != TEXT,
             };

@@ -192,17 +192,19 @@ fn attributes(descriptor: &Descriptor, count: Option<u64>) -> Map<String, Value>
 /// Whether arrays of these names look like a container that has lost its descriptor: `values` and
 /// others, and no name that Binsparse does not have.
 pub(crate) fn looks_like(names: &[&str]) -> bool {
-    let one_of_ours = |name: &&str| {
-        let numbered = |prefix: &str| {
-            let number = name.strip_prefix(prefix)?.parse::<u16>().ok()?;
-            // One spelling only: no sign, no leading zeros.
-            (format!("{prefix}{number}") == *name).then_some(())
-        };
-        matches!(*name, "values" | "fill_value")
-            || numbered("indices_").is_some()
-            || numbered("pointers_to_").is_some()
+    names.len() > 1 && names.contains(&"values") && names.iter().all(|name| is_member(name))
+}
+
+/// Whether an array of this name can be one that a descriptor tells of.
+pub(crate) fn is_member(name: &str) -> bool {
+    let numbered = |prefix: &str| {
+        let number = name.strip_prefix(prefix)?.parse::<u16>().ok()?;
+        // One spelling only: no sign, no leading zeros.
+        (format!("{prefix}{number}") == name).then_some(())
     };
-    names.len() > 1 && names.contains(&"values") && names.iter().all(one_of_ours)
+    matches!(name, "values" | "fill_value")
+        || numbered("indices_").is_some()
+        || numbered("pointers_to_").is_some()
 }
 
 #[cfg(test)]

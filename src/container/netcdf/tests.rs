@@ -169,8 +169,11 @@ fn a_lost_descriptor_and_a_present_one_are_noticed() {
         ("binsparse", "0.1")
     );
     assert_eq!(faults(&container), [""; 0]);
-    assert_eq!(&*container.texts[0].content, text.as_bytes());
-    assert_eq!((container.texts.len(), container.checks.len()), (1, 1));
+    // It is an array, for it can be written.
+    let line = &container.lines[0];
+    assert_eq!((line.name(), container.texts.len()), ("binsparse.json", 0));
+    assert_eq!(read_all(&**line).unwrap(), text.as_bytes());
+    assert_eq!(container.checks.len(), 1);
 }
 
 /// As the NetCDF library reads them, for which a name is a C string.

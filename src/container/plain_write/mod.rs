@@ -158,16 +158,10 @@ impl PlainFile<'_> {
         }
     }
 
-    /// About how many bytes change.
+    /// About how many bytes of arrays change.
     pub(super) fn changed(&self) -> u64 {
         let parts = self.parts.iter().map(|part| part.dirty.count());
-        let start = self.start.iter().map(|start| start.bytes.len() as u64);
-        parts.chain(start).fold(0, u64::saturating_add)
-    }
-
-    /// Whether what stays gets another place.
-    pub(super) fn moves(&self) -> bool {
-        self.after_start().1 > 0
+        parts.fold(0, u64::saturating_add)
     }
 
     /// For two stretches each: that which is told, and an array's bytes of it.

@@ -179,6 +179,7 @@ impl ChunkedPlace {
             recipe,
         };
         let counts = write_chunks(&plan, &mut memory, &mut teller)?;
+        teller.recipe.place_gathered()?;
         log::debug!("{}: {counts:?}", dataset.name());
         Ok(())
     }

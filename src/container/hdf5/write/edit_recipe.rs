@@ -236,7 +236,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
     }
 
     /// Puts the chunks that wait for a place.
-    fn place_gathered(&mut self) -> Result<()> {
+    pub(super) fn place_gathered(&mut self) -> Result<()> {
         if self.gathered.is_empty() {
             return Ok(());
         }

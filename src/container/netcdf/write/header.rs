@@ -23,31 +23,65 @@ pub(super) struct HeaderPlaces {
     descriptor: Range<u64>,
     /// Where the variables begin, one after the other.
     begins: Vec<u64>,
-    /// The first byte that is a variable's.
+    /// The first byte that is a variable's, behind the header.
     data: u64,
 }
 
+/// What comes of a header with another descriptor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewHeader {
+    /// So many bytes at the start of the file are told anew.
+    replaced: u64,
+    /// So much farther lies what follows.
+    pub(super) shift: u64,
+}
+
+impl NewHeader {
+    /// Bytes that are told.
+    pub(super) fn len(&self) -> u64 {
+        self.replaced + self.shift
+    }
+
+    /// Bytes that get another place, of a file of so many.
+    pub(super) fn moved(&self, file: u64) -> u64 {
+        match self.shift {
+            0 => 0,
+            _ => file.saturating_sub(self.replaced),
+        }
+    }
+}
+
 impl HeaderPlaces {
-    /// None where there is no descriptor.
+    /// None where there is no descriptor, and where a variable is said to begin within the header.
     pub(super) fn of(header: &ClassicHeader) -> Option<HeaderPlaces> {
         let mut attributes = header.attributes.iter();
         let descriptor = attributes.find(|one| one.name == DESCRIPTOR.as_bytes())?;
-        let begins = header.variables.iter().map(|one| one.begin);
-        let behind = begins.filter(|begin| *begin >= header.len);
-        Some(HeaderPlaces {
+        let data = header.variables.iter().map(|one| one.begin).min();
+        let data = data.unwrap_or(header.len);
+        (data >= header.len).then(|| HeaderPlaces {
             version: header.version,
             len: header.len,
             descriptor: descriptor.stored.clone(),
             begins: header.variables.iter().map(|one| one.begin_at).collect(),
-            data: behind.min().unwrap_or(header.len),
+            data,
         })
     }
 
-    /// How far variables move for a descriptor of so many bytes.
-    pub(super) fn shift(&self, bytes: usize) -> u64 {
-        let new = self.stored_len(bytes);
-        let len = self.len - (self.descriptor.end - self.descriptor.start) + new;
-        len.saturating_sub(self.data).next_multiple_of(4)
+    /// What comes of a descriptor of so many bytes. Room between the header and the variables is
+    /// taken as far as it is needed: what lies there may be somebody's.
+    pub(super) fn with_descriptor(&self, bytes: usize) -> NewHeader {
+        let len = self.len - (self.descriptor.end - self.descriptor.start);
+        let len = len + self.stored_len(bytes);
+        match len <= self.data {
+            true => NewHeader {
+                replaced: len.max(self.len),
+                shift: 0,
+            },
+            false => NewHeader {
+                replaced: self.data,
+                shift: (len - self.data).next_multiple_of(4),
+            },
+        }
     }
 
     /// What a descriptor of so many bytes takes.
@@ -56,18 +90,21 @@ impl HeaderPlaces {
         (bytes as u64).next_multiple_of(4) + number
     }
 
-    /// The start of the file with this descriptor, and so many records if that changes.
+    /// The start of the file with this descriptor, and so many records if that changes. The caller
+    /// has room for it.
     pub(super) fn with(
         &self,
         text: &[u8],
         records: Option<u64>,
         source: &Arc<dyn Source>,
     ) -> Result<NewStart> {
-        let (shift, doing) = (self.shift(text.len()), "cannot write a header");
+        let (new, doing) = (self.with_descriptor(text.len()), "cannot write a header");
         let mut bytes = fallible::zeros(self.len, doing)?;
         source.fetch_one(0, &mut bytes)?;
-        for at in &self.begins {
-            self.move_begin(&mut bytes, *at, shift)?;
+        if new.shift > 0 {
+            for at in &self.begins {
+                self.move_begin(&mut bytes, *at, new.shift)?;
+            }
         }
         if let Some(records) = records {
             let count = count(self.version, records)?;
@@ -79,9 +116,9 @@ impl HeaderPlaces {
         descriptor.resize(self.stored_len(text.len()) as usize, 0);
         let Range { start, end } = self.descriptor;
         bytes.splice(start as usize..end as usize, descriptor);
-        fallible::lengthen(&mut bytes, (self.data + shift) as usize, doing)?;
+        fallible::lengthen(&mut bytes, new.len() as usize, doing)?;
         Ok(NewStart {
-            replaced: self.data,
+            replaced: new.replaced,
             bytes,
         })
     }

@@ -10,21 +10,20 @@
 
 mod header;
 mod sparse;
+mod variable;
 
 use std::sync::Arc;
 
-use super::header::{ClassicHeader, Variable};
-use super::kind::{ClassicVersion, ElementKind};
-use super::layout::Placement;
+use super::header::ClassicHeader;
+use super::kind::ClassicVersion;
 use super::swap;
+use crate::array::Info;
 use crate::array::dtype::Dtype;
-use crate::array::{Array, Info};
 use crate::container::Container;
-use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT};
+use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT, is_member};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::numbers::Numbers;
 use crate::container::own_lengths::ArrayLengths;
-use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{NewStart, PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
@@ -33,6 +32,8 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
 use sparse::SparseFile;
+use variable::RecordLayout;
+pub(super) use variable::{WrittenVariable, fill_of};
 
 /// Where the number of records is.
 const RECORDS_AT: u64 = 4;
@@ -46,17 +47,6 @@ const MOST_RECORDS: u64 = i32::MAX as u64;
 /// A writer may leave so much room before the records.
 const ROOM: u64 = 1 << 20;
 
-/// A variable, and what its file says of it.
-pub(super) struct WrittenVariable {
-    pub(super) array: Arc<dyn Array>,
-    /// As it is stored, whatever is shown.
-    pub(super) place: Placement,
-    /// Records that are stored.
-    pub(super) records: u64,
-    /// An element where nothing was written, as it is shown.
-    pub(super) fill: [u8; 8],
-}
-
 struct ClassicFile {
     source: Arc<dyn Source>,
     version: ClassicVersion,
@@ -66,52 +56,6 @@ struct ClassicFile {
     records: RecordLayout,
     /// Of a Binsparse container.
     sparse: Option<SparseFile>,
-}
-
-/// The records together.
-#[derive(Debug, Clone, Copy)]
-struct RecordLayout {
-    /// So many are stored.
-    count: u64,
-    begin: u64,
-    stride: u64,
-    /// Nothing else lies where more would be.
-    grows: bool,
-}
-
-impl RecordLayout {
-    /// In a file of this length, whose header ends there.
-    fn of(variables: &[WrittenVariable], (header, len): (u64, u64)) -> RecordLayout {
-        let (mut stride, mut count, mut parts) = (0, 0, Vec::new());
-        for variable in variables {
-            if let Some(record) = variable.place.record {
-                (stride, count) = (record.stride, variable.records);
-                let begin = variable.place.begin;
-                parts.push(begin..begin.saturating_add(record.run));
-            }
-        }
-        parts.sort_unstable_by_key(|part| part.start);
-        let begin = parts.first().map_or(u64::MAX, |part| part.start);
-        let end = parts.last().map_or(begin, |part| part.end);
-        let fixed = variables.iter().filter(|one| one.place.record.is_none());
-        let ends_before = |one: &WrittenVariable| one.place.end() <= u128::from(begin);
-        // A file without records has not been held against what its header says of them.
-        let grows = parts.windows(2).all(|pair| pair[0].end <= pair[1].start)
-            && end - begin <= stride
-            && fixed.into_iter().all(ends_before)
-            && (header..=len.saturating_add(ROOM)).contains(&begin);
-        RecordLayout {
-            count,
-            begin,
-            stride,
-            grows,
-        }
-    }
-
-    /// Where so many records end.
-    fn end(&self, count: u64) -> Option<u64> {
-        self.begin.checked_add(count.checked_mul(self.stride)?)
-    }
 }
 
 /// Lets a file be written that is sound, and ends where its variables do.
@@ -135,7 +79,7 @@ pub(super) fn offer(
     if u128::from(source.len()) > end {
         return;
     }
-    let sparse = sparse.and_then(|arrays| SparseFile::new(arrays, header));
+    let sparse = sparse.map(|arrays| SparseFile::new(arrays, header));
     if let Some(sparse) = &sparse {
         // Two entries of one name.
         if variables.iter().any(|one| one.array.name() == TEXT) {
@@ -151,63 +95,6 @@ pub(super) fn offer(
         variables,
         records,
     }));
-}
-
-/// What readers take for "nothing was written here": the variable's own attribute, or what the
-/// NetCDF library has for the type.
-pub(super) fn fill_of(variable: &Variable, kind: ElementKind) -> [u8; 8] {
-    let mut own = variable.attributes.iter();
-    let own = own.find(|one| one.name == b"_FillValue" && one.kind == kind);
-    let mut fill = [0; 8];
-    if let Some(own) = own.filter(|own| own.raw.len() == kind.size()) {
-        let fill = &mut fill[..kind.size()];
-        fill.copy_from_slice(&own.raw);
-        swap::elements(fill, kind.size());
-        return pad(fill);
-    }
-    match kind {
-        ElementKind::Byte => pad(&(-127i8).to_le_bytes()),
-        ElementKind::Char => fill,
-        ElementKind::Short => pad(&(-32_767i16).to_le_bytes()),
-        ElementKind::Int => pad(&(-2_147_483_647i32).to_le_bytes()),
-        // 15 x 2^119
-        ElementKind::Float => pad(&0x7cf0_0000u32.to_le_bytes()),
-        ElementKind::Double => 0x479e_0000_0000_0000u64.to_le_bytes(),
-        ElementKind::UByte => pad(&u8::MAX.to_le_bytes()),
-        ElementKind::UShort => pad(&u16::MAX.to_le_bytes()),
-        ElementKind::UInt => pad(&u32::MAX.to_le_bytes()),
-        ElementKind::Int64 => (-9_223_372_036_854_775_806i64).to_le_bytes(),
-        ElementKind::UInt64 => (u64::MAX - 1).to_le_bytes(),
-    }
-}
-
-fn pad(element: &[u8]) -> [u8; 8] {
-    let mut padded = [0; 8];
-    padded[..element.len()].copy_from_slice(element);
-    padded
-}
-
-impl WrittenVariable {
-    fn element(&self) -> u64 {
-        self.place.kind.size() as u64
-    }
-
-    /// Where its bytes lie, however many records there are.
-    fn runs(&self) -> Runs {
-        match self.place.record {
-            Some(record) if record.run != record.stride => Runs {
-                begin: self.place.begin,
-                run: record.run,
-                stride: record.stride,
-            },
-            _ => Runs::whole(self.place.begin),
-        }
-    }
-
-    /// Bytes that it is shown with as it is stored.
-    fn len(&self) -> Result<u64> {
-        Ok(self.array.info()?.bytes)
-    }
 }
 
 /// What a variable's length becomes.
@@ -252,8 +139,12 @@ impl ClassicFile {
     }
 
     /// The file as it is going to be.
-    fn plan<'a>(&'a self, changed: &'a [ChangedArray]) -> Result<PlainFile<'a>> {
-        let records = self.new_records(changed)?;
+    fn plan<'a>(
+        &'a self,
+        changed: &'a [ChangedArray],
+        records: u64,
+        start: Option<NewStart>,
+    ) -> Result<PlainFile<'a>> {
         let mut parts = Vec::new();
         for variable in &self.variables {
             let new = self.new_length(variable, changed, records)?;
@@ -264,10 +155,8 @@ impl ClassicFile {
             true => self.records.end(records).ok_or_else(too_large)?,
             false => len,
         };
-        let recount = (has_records && self.counted != Some(records)).then_some(records);
-        let start = self.new_start(changed, recount)?;
         let mut literals = Vec::new();
-        if let Some(records) = recount.filter(|_| start.is_none()) {
+        if let Some(records) = self.recount(records).filter(|_| start.is_none()) {
             literals.push((RECORDS_AT, count(self.version, records)?));
         }
         Ok(PlainFile {
@@ -314,21 +203,30 @@ impl ClassicFile {
         }
     }
 
-    /// The start of the file, if its descriptor is another one.
-    fn new_start(
-        &self,
-        changed: &[ChangedArray],
-        records: Option<u64>,
-    ) -> Result<Option<NewStart>> {
-        match &self.sparse {
-            Some(sparse) => sparse.new_start(changed, records, &self.source),
-            None => Ok(None),
-        }
+    /// The number of records that the header is to have, if it has another one.
+    fn recount(&self, records: u64) -> Option<u64> {
+        (self.records.stride > 0 && self.counted != Some(records)).then_some(records)
     }
 
     /// The arrays of a Binsparse container, if this is its descriptor.
     fn descriptor(&self, array: ArrayAddress<'_>) -> Option<&SparseFile> {
-        self.sparse.as_ref().filter(|_| array.name == TEXT)
+        let sparse = self.sparse.as_ref();
+        sparse.filter(|sparse| array.name == TEXT && sparse.has_line())
+    }
+
+    /// Why the arrays of a Binsparse container, which are to agree, would not do so in the file: one
+    /// of them would be filled.
+    fn filled_member(&self, changed: &[ChangedArray]) -> Result<Option<String>> {
+        let records = self.new_records(changed)?;
+        for variable in &self.variables {
+            let name = variable.array.name();
+            let new = self.new_length(variable, changed, records)?;
+            if is_member(name) && new.len < new.stored {
+                let why = format!("{name} would be filled up to {records} records of the file");
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
     }
 
     /// The changes of variables.
@@ -504,18 +402,30 @@ impl Rewrite for ClassicFile {
             };
             return Ok(Consistency::NotYet(why));
         }
-        match &self.sparse {
-            Some(sparse) => sparse.judge(changed, budget),
-            None => Ok(Consistency::Now),
+        let Some(sparse) = &self.sparse else {
+            return Ok(Consistency::Now);
+        };
+        match self.filled_member(changed)? {
+            Some(why) => Ok(Consistency::NotYet(why)),
+            None => sparse.judge(changed, budget),
         }
     }
 
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
-        let plan = self.plan(changed)?;
+        let (records, stored) = (self.new_records(changed)?, self.source.len());
+        let sparse = self.sparse.as_ref();
+        let header = sparse
+            .map(|sparse| sparse.new_header(changed))
+            .transpose()?;
+        let header = header.flatten();
+        let anew = header.map_or(0, |new| new.len().saturating_add(new.moved(stored)));
         Ok(Amount {
-            stored: self.source.len(),
-            changed: plan.changed(),
-            moves: plan.moves(),
+            stored,
+            changed: self
+                .plan(changed, records, None)?
+                .changed()
+                .saturating_add(anew),
+            moves: header.is_some_and(|new| new.shift > 0),
             encoded: 0,
             guessed: false,
         })
@@ -540,6 +450,13 @@ impl Rewrite for ClassicFile {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        self.plan(changed)?.tell(way, budget, write)
+        let records = self.new_records(changed)?;
+        let (mut start, mut _hold) = (None, None);
+        if let Some(sparse) = &self.sparse {
+            let file = (&self.source, budget);
+            let new = sparse.new_start(changed, self.recount(records), file)?;
+            (start, _hold) = new.unzip();
+        }
+        self.plan(changed, records, start)?.tell(way, budget, write)
     }
 }

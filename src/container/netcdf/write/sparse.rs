@@ -4,24 +4,34 @@
 use std::sync::Arc;
 
 use super::super::header::ClassicHeader;
-use super::header::HeaderPlaces;
+use super::header::{HeaderPlaces, NewHeader};
 use crate::container::Container;
 use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT};
 use crate::container::plain_write::NewStart;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Consistency, Restated};
 use crate::error::Result;
-use crate::memory::budget::Budget;
+use crate::memory::budget::{Budget, Hold};
 use crate::source::Source;
 
 pub(super) struct SparseFile {
     arrays: SparseArrays,
-    places: HeaderPlaces,
+    /// None: the header stays as it is.
+    places: Option<HeaderPlaces>,
 }
 
 impl SparseFile {
-    pub(super) fn new(arrays: SparseArrays, header: &ClassicHeader) -> Option<SparseFile> {
-        let places = HeaderPlaces::of(header)?;
-        Some(SparseFile { arrays, places })
+    pub(super) fn new(arrays: SparseArrays, header: &ClassicHeader) -> SparseFile {
+        let places = HeaderPlaces::of(header);
+        let arrays = match places {
+            Some(_) => arrays,
+            None => arrays.without_descriptor(),
+        };
+        SparseFile { arrays, places }
+    }
+
+    /// Whether the descriptor is an array, too.
+    pub(super) fn has_line(&self) -> bool {
+        self.places.is_some()
     }
 
     /// Has the descriptor be shown as what can be written.
@@ -68,17 +78,33 @@ impl SparseFile {
         self.arrays.judge(&changes, |_| None, budget)
     }
 
-    /// The start of the file, if its descriptor is another one.
+    /// How much of the file is told anew for its descriptor, and what moves; none if that stays.
+    pub(super) fn new_header(&self, changed: &[ChangedArray]) -> Result<Option<NewHeader>> {
+        let Some((places, text)) = self.changed_text(changed)? else {
+            return Ok(None);
+        };
+        Ok(Some(places.with_descriptor(text.len())))
+    }
+
+    /// The start of the file, if its descriptor is another one, and the charge for it.
     pub(super) fn new_start(
         &self,
         changed: &[ChangedArray],
         records: Option<u64>,
-        source: &Arc<dyn Source>,
-    ) -> Result<Option<NewStart>> {
+        (source, budget): (&Arc<dyn Source>, &Arc<Budget>),
+    ) -> Result<Option<(NewStart, Hold)>> {
+        let Some((places, text)) = self.changed_text(changed)? else {
+            return Ok(None);
+        };
+        // As it is stored, the descriptor, and both together.
+        let hold = budget.keep(2 * places.with_descriptor(text.len()).len())?;
+        let start = places.with(&text, records, source)?;
+        Ok(Some((start, hold)))
+    }
+
+    fn changed_text(&self, changed: &[ChangedArray]) -> Result<Option<(&HeaderPlaces, Vec<u8>)>> {
         let changes: Vec<&ChangedArray> = changed.iter().collect();
-        match self.arrays.changed_text(&changes)? {
-            Some(text) => self.places.with(&text, records, source).map(Some),
-            None => Ok(None),
-        }
+        let text = self.arrays.changed_text(&changes)?;
+        Ok(self.places.as_ref().zip(text))
     }
 }

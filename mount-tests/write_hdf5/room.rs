@@ -75,13 +75,35 @@ fn files_that_know_their_free_space_stay_within_bounds() {
 }
 
 /// What was freed is known to nobody.
-#[test]
-fn mounts_with_one_commit_each_stay_within_bounds() {
-    let mut place = Place::mounted(&[]);
-    made(&place, "plain");
+fn in_many_mounts(kind: &str, commit: &str) {
+    let mut place = Place::mounted(&[commit]);
+    made(&place, kind);
     for round in 0..rounds(MOUNTS) {
         change(&place, run_seed() + round, 1);
-        place.mount_again();
+        place.mount_again_with(&[commit]);
     }
     assert_at_most(&place, "5");
+}
+
+#[test]
+fn mounts_with_one_commit_each_stay_within_bounds() {
+    in_many_mounts("plain", "commit=auto");
+}
+
+/// Their last filters take no zeros behind what they have made, so that no chunk has room to grow
+/// in its place.
+#[test]
+fn so_do_those_of_files_whose_chunks_are_exactly_as_long_as_they_are() {
+    for kind in ["fletcher32", "zstd", "lzf"] {
+        for commit in ["commit=replace", "commit=inplace"] {
+            in_many_mounts(kind, commit);
+        }
+    }
+}
+
+#[test]
+fn chunks_that_are_exactly_as_long_as_they_are_use_what_was_freed() {
+    for kind in ["fletcher32", "zstd", "lzf"] {
+        in_one_mount(&["commit=inplace"], kind, "2");
+    }
 }

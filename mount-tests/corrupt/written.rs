@@ -130,7 +130,8 @@ fn write_container(container: &Path, acknowledged: &mut Acknowledged, counts: &m
                 let clean = xattr(container, "user.arrayfs.state").unwrap() == "clean";
                 counts.committed += usize::from(clean);
                 counts.staged += usize::from(!clean);
-                let given_up = !clean && counts.staged % 3 != 0 && is_discarded(container);
+                let given_up =
+                    !clean && !counts.staged.is_multiple_of(3) && is_discarded(container);
                 if !given_up {
                     acknowledged.insert(path, written);
                 }

@@ -1,5 +1,8 @@
 //! Damage of every kind, by a seeded generator: nothing that a file contains crashes, hangs or
-//! escapes; a bad block harms itself alone and is logged once, with its coordinates.
+//! escapes; a bad block harms itself alone and is logged once, with its coordinates. `written` has
+//! what becomes of damaged files that are written to.
+
+mod written;
 
 use std::fs::File;
 use std::io::Read;

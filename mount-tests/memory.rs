@@ -1,8 +1,10 @@
 //! The memory bound: whatever is read, and whatever a file claims, the daemon's peak stays below
 //! its cache plus 64 MiB.
 
+mod described;
 mod unordered;
 mod writing;
+mod written_hdf5;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use rustix::process::Signal;
 
 use crate::harness::mounted::Mounted;
-use crate::harness::process::{ARRAYFS, arrayfs, has_ended, install_script, send};
+use crate::harness::process::{ARRAYFS, arrayfs, has_ended, install_script, send, workers};
 use crate::harness::python::Written;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::wait_until;
@@ -105,32 +105,13 @@ impl Ground {
     }
 
     fn workers(&self) -> Vec<u32> {
-        // The guardian is a child, too.
-        let is_worker = |pid: &u32| {
-            let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            arguments
-                .split(|byte| *byte == 0)
-                .any(|argument| argument == b"hdf5-worker")
-        };
-        let children = children(self.mounted.daemon()).into_iter();
-        children.filter(is_worker).collect()
+        workers(self.mounted.daemon())
     }
 }
 
 /// What both files hold.
 fn numbers() -> Vec<u8> {
     (0..1000).flat_map(i32::to_le_bytes).collect()
-}
-
-/// Processes that a process has started and not collected.
-fn children(of: u32) -> Vec<u32> {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{of}/task")) else {
-        return Vec::new();
-    };
-    let list = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).ok();
-    let lists: Vec<String> = tasks.filter_map(|task| list(task.ok()?)).collect();
-    let numbers = lists.iter().flat_map(|list| list.split_whitespace());
-    numbers.map(|number| number.parse().unwrap()).collect()
 }
 
 /// Looks into a container from a thread of its own, which has begun to wait when this returns.

@@ -22,6 +22,10 @@ use crate::harness::seeded::run_seed;
 const STEPS: (u64, u64) = (6, 12);
 
 fn session(options: &[&str]) {
+    session_of("write_daphne.py", options);
+}
+
+fn session_of(program: &str, options: &[&str]) {
     let place = Place::mounted(options);
     let [seed, steps] = [run_seed(), rounds(STEPS)].map(|number| number.to_string());
     let arguments = [
@@ -30,7 +34,7 @@ fn session(options: &[&str]) {
         place.source(),
         place.path(),
     ];
-    script("write_daphne.py", arguments).success();
+    script(program, arguments).success();
     let verified = arrayfs([Path::new("verify"), place.source()]);
     assert_eq!(verified.code(), Some(0), "seed {seed}: {verified:?}");
 }
@@ -43,6 +47,17 @@ fn replaced_files_are_as_the_program_writes_them() {
 #[test]
 fn files_that_are_changed_in_place_are_as_the_program_writes_them() {
     session(&["commit=inplace"]);
+}
+
+/// Where only values change.
+#[test]
+fn blocks_keep_their_cutting_in_files_that_are_replaced() {
+    session_of("write_daphne_blocks.py", &["commit=replace"]);
+}
+
+#[test]
+fn blocks_keep_their_cutting_in_files_that_are_changed_in_place() {
+    session_of("write_daphne_blocks.py", &["commit=inplace"]);
 }
 
 /// A matrix of 64-bit integers as the program writes it.

@@ -6,6 +6,7 @@
 //! session of its own, in `text`.
 
 mod carried;
+mod dying;
 mod fortran;
 mod full;
 mod groups;
@@ -14,6 +15,7 @@ mod in_groups;
 mod killed;
 mod lengths;
 mod made;
+mod marked;
 mod names;
 mod refused;
 mod room;

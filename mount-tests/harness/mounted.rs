@@ -186,7 +186,10 @@ impl Mounted {
 /// the same.
 fn without_staged(said: &str) -> String {
     let lines = said.lines();
-    let others = lines.filter(|line| !line.contains(": stays staged: "));
+    let is_staged = |line: &&str| {
+        line.contains(": stays staged: ") || line.ends_with(" more containers stay staged")
+    };
+    let others = lines.filter(|line| !is_staged(line));
     others.collect::<Vec<_>>().join("\n")
 }
 

@@ -70,8 +70,13 @@ impl Place {
 
     /// Ends the mount and makes the next one.
     pub fn mount_again(&mut self) {
+        self.mount_again_with(&[]);
+    }
+
+    /// The same with these options.
+    pub fn mount_again_with(&mut self, options: &[&str]) {
         drop(self.mounted.take());
-        self.mount(&[]);
+        self.mount(options);
     }
 
     /// The directory to work in.

@@ -173,6 +173,29 @@ pub fn open_descriptors(pid: u32) -> usize {
         .count()
 }
 
+/// The processes that run libhdf5 for a daemon.
+pub fn workers(daemon: u32) -> Vec<u32> {
+    // The guardian is a child, too.
+    let is_worker = |pid: &u32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments
+            .split(|byte| *byte == 0)
+            .any(|argument| argument == b"hdf5-worker")
+    };
+    children(daemon).into_iter().filter(is_worker).collect()
+}
+
+/// Processes that a process has started and not collected.
+fn children(of: u32) -> Vec<u32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{of}/task")) else {
+        return Vec::new();
+    };
+    let list = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).ok();
+    let lists: Vec<String> = tasks.filter_map(|task| list(task.ok()?)).collect();
+    let numbers = lists.iter().flat_map(|list| list.split_whitespace());
+    numbers.map(|number| number.parse().unwrap()).collect()
+}
+
 /// A link to the program under another name, in `directory`.
 pub fn link_to_arrayfs(directory: &Path, name: &str) -> std::path::PathBuf {
     let link = directory.join(name);

@@ -40,6 +40,16 @@ pub fn script<S: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = S
     ran
 }
 
+/// For a script that is no test's own, but started by the program under test.
+pub fn interpreter() -> &'static Path {
+    PYTHON.as_ref().unwrap_or_else(|| {
+        panic!(
+            "no Python can do '{IMPORTS}': scripts/test.sh installs one in target/venv; or name one \
+             in {NAMED}"
+        )
+    })
+}
+
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests")
 }
@@ -54,13 +64,7 @@ struct Runner {
 
 impl Runner {
     fn start() -> Runner {
-        let python = PYTHON.as_ref().unwrap_or_else(|| {
-            panic!(
-                "no Python can do '{IMPORTS}': scripts/test.sh installs one in target/venv; or name \
-                 one in {NAMED}"
-            )
-        });
-        let mut command = Command::new(python);
+        let mut command = Command::new(interpreter());
         command.arg("-B").arg(scripts().join("run_scripts.py"));
         command.env("LC_ALL", "C");
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());

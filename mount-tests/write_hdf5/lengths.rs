@@ -9,6 +9,7 @@ use crate::harness::place::Place;
 use crate::harness::python::script;
 use crate::harness::reads::assert_content;
 use crate::harness::tools::shell;
+use crate::harness::{scratch_directory, wait_until};
 
 /// The raw file that `cp` and `cat` take, beside the mount's own files.
 fn raw(place: &Place, of: &[i32]) -> std::path::PathBuf {
@@ -215,30 +216,45 @@ fn chunks_that_were_never_written_come_to_be() {
     assert_array(&place, "never", "[4]", &numbers(&[5, 1, 5, 5]));
 }
 
-/// libhdf5 looks at each, which would take minutes of a larger one.
+/// libhdf5 looks at each, which would take minutes of a larger one. Rows count with all that lies
+/// in them.
 #[test]
 fn many_cells_of_a_grid_cannot_be_removed_at_once() {
-    let place = Place::mounted(&[]);
-    let stored = place.stored("wide.h5");
-    script("write_hdf5/scenario.py", [Path::new("wide"), &stored]).success();
-    let before = std::fs::read(&stored).unwrap();
-    let path = place.join("wide.h5/wide");
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
-    let at_call = file.set_len(20).err();
-    drop(file);
-    let none = rustix::fs::XattrFlags::empty();
-    let at_commit = rustix::fs::setxattr(place.join("wide.h5"), "user.arrayfs.commit", b"1", none);
-    let refused = at_call.and_then(|error| error.raw_os_error());
-    let refused = refused.or(at_commit.err().map(|error| error.raw_os_error()));
-    assert_eq!(refused, Some(libc::EINVAL));
-    assert_eq!(std::fs::read(&stored).unwrap(), before);
-    // Some of them can.
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(20_000_000).unwrap();
-    file.set_len(19_000_000).unwrap();
-    drop(file);
-    commit(&place);
-    assert_eq!(std::fs::metadata(&path).unwrap().len(), 19_000_000);
+    for (name, whole, little, left) in [
+        ("wide", 20_000_000, 20, 19_000_000),
+        ("plane", 16_000_000, 4 * 1_400_000, 4 * 3_900_000),
+    ] {
+        let logged = scratch_directory();
+        let log = logged.path().join("log");
+        let place = Place::mounted(&[&format!("log={}", log.display())]);
+        let stored = place.stored("x.h5");
+        script("write_hdf5/scenario.py", [Path::new("wide"), &stored]).success();
+        let before = std::fs::read(&stored).unwrap();
+        let path = place.join("x.h5").join(name);
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let at_call = file.set_len(little).err();
+        drop(file);
+        let (container, none) = (place.join("x.h5"), rustix::fs::XattrFlags::empty());
+        let at_commit = rustix::fs::setxattr(&container, "user.arrayfs.commit", b"1", none);
+        let refused = at_call.and_then(|error| error.raw_os_error());
+        let refused = refused.or(at_commit.err().map(|error| error.raw_os_error()));
+        assert_eq!(refused, Some(libc::EINVAL), "{name}");
+        assert_eq!(std::fs::read(&stored).unwrap(), before);
+        let said = || std::fs::read_to_string(&log).unwrap();
+        wait_until("the log says why", || {
+            let said = said();
+            let mut lines = said.lines();
+            lines.any(|line| line.contains(name) && line.contains("chunks"))
+        });
+        // Some of them can.
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(whole).unwrap();
+        file.set_len(left).unwrap();
+        drop(file);
+        commit(&place);
+        assert_eq!(state(&place), "clean", "{name}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), left);
+    }
 }
 
 /// A variable's own extent changes alone, its dimension is as long as its longest variable.

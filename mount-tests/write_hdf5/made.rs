@@ -13,7 +13,7 @@ use crate::harness::process::arrayfs;
 use crate::harness::python::script;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::seeded::run_seed;
-use crate::harness::tools::{shell, tools};
+use crate::harness::tools::{shell, tool, tools};
 use crate::harness::{golden, scratch_directory, wait_until};
 
 /// Copies all containers of a directory that a mount shows, and compares them with the originals.
@@ -37,8 +37,11 @@ fn copies_have_it_all(source: &Path, copy: &str, one_of: u64) {
         assert!(state.starts_with("clean"), "{name}: {state}");
         write(told.path().join(name), state).unwrap();
     }
+    let h5diff = tool("h5diff");
     let compared = [source, place.source(), told.path()];
-    script("write_hdf5/copied.py", compared).success();
+    let compared = compared.into_iter().chain(h5diff.as_deref());
+    let ran = script("write_hdf5/copied.py", compared).success();
+    println!("{}", ran.text());
     arrayfs([Path::new("verify"), place.source()]).success();
 }
 
@@ -65,6 +68,19 @@ fn so_have_copies_by_rsync() {
 fn copies_of_the_golden_files_have_it_all() {
     let source = golden("binsparse/sources");
     copies_have_it_all(&source, r#"cp -a "$1" . 2>/dev/null"#, 2);
+}
+
+/// The whole of that corpus, where the project is developed.
+#[test]
+fn copies_of_two_hundred_files_have_it_all() {
+    for format in ["binsparse", "bpcells"] {
+        let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
+        let source = shared.join(format).join("sources");
+        match source.exists() {
+            true => copies_have_it_all(&source, r#"cp -r "$1" . 2>/dev/null"#, 4),
+            false => eprintln!("not tested: {} is not here", source.display()),
+        }
+    }
 }
 
 /// Matrices of AnnData, Binsparse and Binsparse in NetCDF.

@@ -100,6 +100,33 @@ fn what_can_never_be_written_shows_it() {
     assert_ne!(mode(&place.join("x.h5/fixed")), 0);
 }
 
+/// What refers to something else in the file is no bytes that could be copied, nor is what contains
+/// such a thing, however deep.
+#[test]
+fn compounds_that_refer_to_something_are_only_read() {
+    let place = Place::mounted(&[]);
+    let path = place.stored("x.h5");
+    script("write_hdf5/scenario.py", [Path::new("compounds"), &path]).success();
+    let before = std::fs::read(&path).unwrap();
+    let within = ["reference", "region", "text", "list"];
+    let deep = within.map(|name| format!("deep_{name}"));
+    for name in within.into_iter().chain(deep.iter().map(|name| &name[..])) {
+        let path = place.join("x.h5").join(name);
+        assert_eq!(mode(&path), 0, "{name}");
+        let refused = opened_for_writing(&path);
+        let never = [libc::EROFS, libc::EACCES, libc::EPERM, libc::EIO];
+        assert!(never.map(Some).contains(&refused), "{name}: {refused:?}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    // Of numbers alone it can be written.
+    let plain = place.join("x.h5/plain");
+    assert_ne!(mode(&plain), 0);
+    write_at(&plain, &[7; 12], 12).unwrap();
+    commit(&place);
+    assert_eq!(state(&place), "clean");
+    assert_content(&plain, &[[0; 12], [7; 12], [0; 12]].concat());
+}
+
 #[test]
 fn nothing_is_made_in_a_group() {
     let place = with_file(&[]);

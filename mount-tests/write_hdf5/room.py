@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much room a file takes when its chunks get other sizes again and again.
 
-    room.py make PATH [KIND]                  a dataset of nine chunks, `x`
+    room.py make PATH [KIND]                  a dataset of nine chunks, `x`: a kind of file, or of filters
     room.py change MOUNTED SEED TIMES         that often one of the nine chunks, from text to noise; each is a commit
     room.py assert PATH MOUNTED TIMES         at most TIMES the live bytes and 256 KiB, and the values as in the mount
 
@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import h5py
+import hdf5plugin
 import numpy as np
 from h5py import h5d, h5f
 
@@ -25,12 +26,19 @@ KINDS = {
     "paged": dict(fs_strategy="page", fs_page_size=4096),
     "persisted": dict(fs_strategy="fsm", fs_persist=True, fs_threshold=1),
 }
+# Behind the last filter of these nothing may follow.
+FILTERS = {
+    "fletcher32": dict(compression="gzip", fletcher32=True),
+    "zstd": hdf5plugin.Zstd(),
+    "lzf": dict(compression="lzf"),
+}
 
 
 def make(path, kind="plain"):
-    with h5py.File(path, "w", libver="latest", **KINDS[kind]) as file:
+    filters = FILTERS.get(kind, dict(compression="gzip"))
+    with h5py.File(path, "w", libver="latest", **KINDS.get(kind, {})) as file:
         file["beside"] = np.arange(100)
-        file.create_dataset("x", data=np.zeros(CHUNKS * CHUNK, "<i4"), chunks=(CHUNK,), compression="gzip")
+        file.create_dataset("x", data=np.zeros(CHUNKS * CHUNK, "<i4"), chunks=(CHUNK,), **filters)
 
 
 def change(mounted, seed, times):

@@ -11,6 +11,8 @@ use crate::harness::seeded::run_seed;
 /// Commits in one mount, and mounts with one commit each; in a sample and in the whole.
 const COMMITS: (u64, u64) = (200, 1000);
 const MOUNTS: (u64, u64) = (20, 1000);
+/// The same where there are files of several kinds.
+const MOUNTS_EACH: (u64, u64) = (8, 150);
 
 fn room<const N: usize>(arguments: [&OsStr; N]) {
     script("write_hdf5/room.py", arguments).success();
@@ -75,13 +77,35 @@ fn files_that_know_their_free_space_stay_within_bounds() {
 }
 
 /// What was freed is known to nobody.
-#[test]
-fn mounts_with_one_commit_each_stay_within_bounds() {
-    let mut place = Place::mounted(&[]);
-    made(&place, "plain");
-    for round in 0..rounds(MOUNTS) {
+fn in_many_mounts(kind: &str, commit: &str, mounts: u64) {
+    let mut place = Place::mounted(&[commit]);
+    made(&place, kind);
+    for round in 0..mounts {
         change(&place, run_seed() + round, 1);
-        place.mount_again();
+        place.mount_again_with(&[commit]);
     }
     assert_at_most(&place, "5");
+}
+
+#[test]
+fn mounts_with_one_commit_each_stay_within_bounds() {
+    in_many_mounts("plain", "commit=auto", rounds(MOUNTS));
+}
+
+/// Their last filters take no zeros behind what they have made, so that no chunk has room to grow
+/// in its place.
+#[test]
+fn so_do_those_of_files_whose_chunks_are_exactly_as_long_as_they_are() {
+    for kind in ["fletcher32", "zstd", "lzf"] {
+        for commit in ["commit=replace", "commit=inplace"] {
+            in_many_mounts(kind, commit, rounds(MOUNTS_EACH));
+        }
+    }
+}
+
+#[test]
+fn chunks_that_are_exactly_as_long_as_they_are_use_what_was_freed() {
+    for kind in ["fletcher32", "zstd", "lzf"] {
+        in_one_mount(&["commit=inplace"], kind, "2");
+    }
 }

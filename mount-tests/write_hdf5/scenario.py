@@ -18,7 +18,11 @@
     scenario.py edges PATH              `rows` of 25 numbers in chunks of 10, with gzip, of which no filter takes the last one
     scenario.py notes PATH              datasets `g/deep/notes` and `late/rows` of two numbers come to it
     scenario.py marked PATH             the same, marked as being written by a program that has gone
-    scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, none of them written
+    scenario.py mark PATH               a program has opened the file to write it, and has gone
+    scenario.py compounds PATH          `plain`, a compound of two numbers, and compounds with a `reference`, a `text` and a `list`
+    scenario.py lzf PATH                `a` and `b` of four numbers each, with lzf
+    scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, and `plane` of 4,000,000 by 4, none of them written
+    scenario.py in_chunks PATH CHUNKS   a dataset `numbers` of 64 MiB in so many chunks, with gzip, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
     scenario.py whole PATH              `numbers` is one number again and again, and `beside` counts
     scenario.py many PATH               datasets `packed` and `plain` of 8,000 zeros in 1,000 chunks, with gzip and without filters
@@ -225,9 +229,39 @@ def marked(path):
     os._exit(0)
 
 
+def mark(path):
+    file = h5py.File(path, "r+", libver="latest")
+    file.flush()
+    os._exit(0)
+
+
+def compounds(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        file["plain"] = np.zeros(3, [("n", "<i4"), ("x", "<f8")])
+        number = ("n", "<i4")
+        within = dict(reference=h5py.ref_dtype, region=h5py.regionref_dtype, text=h5py.string_dtype(), list=h5py.vlen_dtype("<i4"))
+        for name, kind in within.items():
+            file.create_dataset(name, (3,), [number, (name, kind)])
+            file.create_dataset(f"deep_{name}", (3,), [number, ("inner", [number, (name, kind)])])
+        file["reference"][0] = (1, file["plain"].ref)
+
+
+def lzf(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        for name in "ab":
+            file.create_dataset(name, data=[5, 5, 5, 5], dtype="<i4", chunks=(2,), compression="lzf")
+
+
 def wide(path):
     with h5py.File(path, "w", libver="latest") as file:
         file.create_dataset("wide", (20_000_000,), "u1", chunks=(1,), maxshape=(None,))
+        file.create_dataset("plane", (4_000_000, 4), "u1", chunks=(1, 1), maxshape=(None, 4))
+
+
+def in_chunks(path, chunks):
+    with h5py.File(path, "w", libver="latest") as file:
+        count = 8 << 20
+        file.create_dataset("numbers", (count,), "<u8", chunks=(count // int(chunks),), compression="gzip", compression_opts=1)
 
 
 def long(path):

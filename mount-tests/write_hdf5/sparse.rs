@@ -113,6 +113,16 @@ fn packed_matrices_and_fragments_in_files_that_are_written_in_place() {
     session("write_hdf5/packed.py", &["commit=inplace", "cache=16M"]);
 }
 
+#[test]
+fn containers_as_few_programs_write_them_in_files_that_are_replaced() {
+    session("write_hdf5/unusual.py", &["commit=replace"]);
+}
+
+#[test]
+fn containers_as_few_programs_write_them_in_files_that_are_written_in_place() {
+    session("write_hdf5/unusual.py", &["commit=inplace"]);
+}
+
 /// A CSR matrix of 4 rows, 4 columns and 7 entries, whose arrays can have any length.
 fn growing(options: &[&str]) -> Place {
     let source = open_directory();

@@ -9,6 +9,7 @@ use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
 use crate::harness::python::script;
 use crate::harness::reads::xattr;
+use crate::harness::scratch_directory;
 use crate::harness::seeded::Seeded;
 
 /// Of an array, by `info` and in the mount.
@@ -45,6 +46,33 @@ fn chunks_that_skip_their_filters_are_told() {
     for name in ["rows", "fixed"] {
         let told = unfiltered(&container, &stored, name);
         assert_eq!(told, [Value::Null, Value::Null], "{name}");
+    }
+}
+
+/// Once for each dataset, however often it is written.
+#[test]
+fn the_log_says_once_that_chunks_skip_their_filters() {
+    let logged = scratch_directory();
+    let log = logged.path().join("log");
+    for commit in ["commit=replace", "commit=inplace"] {
+        std::fs::write(&log, "").unwrap();
+        let place = Place::mounted(&[commit, &format!("log={}", log.display())]);
+        let stored = place.stored("x.h5");
+        script("write_hdf5/scenario.py", [Path::new("lzf"), &stored]).success();
+        for round in 0..3 {
+            for name in ["a", "b"] {
+                let path = place.join("x.h5").join(name);
+                write_at(&path, &numbers(&[round, 1]), 4).unwrap();
+                assert_array(&place, name, "[4]", &numbers(&[5, round, 1, 5]));
+            }
+        }
+        let (mounted, _source) = place.into_parts();
+        drop(mounted);
+        let said = std::fs::read_to_string(&log).unwrap();
+        for name in ["a", "b"] {
+            let told = format!("{name}: chunks are stored unfiltered: there is no encoder for lzf");
+            assert_eq!(said.matches(&told).count(), 1, "{commit}: {said}");
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use super::carried::Carried;
 use super::free_room::FreeRoom;
 use super::own_lengths::OwnLengths;
+use super::told_once::ToldOnce;
 
 /// Empty for a container that this mount has not written.
 #[derive(Default)]
@@ -14,4 +15,6 @@ pub struct LeftByCommits {
     pub own_lengths: OwnLengths,
     pub free_room: FreeRoom,
     pub carried: Carried,
+    /// Of datasets whose chunks skip their filters, by their tokens.
+    pub unfiltered: ToldOnce,
 }

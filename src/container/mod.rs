@@ -35,6 +35,7 @@ mod recognised;
 pub mod restated;
 pub mod rewrite;
 pub mod stored;
+pub mod told_once;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

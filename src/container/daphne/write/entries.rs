@@ -88,7 +88,7 @@ impl EntryFile {
                 _ if block.height == 0 => false,
                 _ => {
                     let entries = shown.of_rows(&block.rows())?;
-                    dirty.within(entries).next().is_some()
+                    shown.lie_in(dirty.within(entries).flatten(), &block.cols())?
                 }
             };
             match has_changed {

@@ -112,37 +112,54 @@ impl ShownEntries<'_> {
         (cols, to): (&Range<u64>, ValueType),
         take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<bool> {
+        const ROOM: usize = 8 * RUN as usize;
         let (from, mut at) = (self.value, entries.start);
-        let (mut converted, mut back) = ([0; 8 * RUN as usize], [0; 8 * RUN as usize]);
+        let [mut own, mut converted, mut back] = [[0; ROOM]; 3];
         while at < entries.end {
             let run = at..entries.end.min(at + RUN);
-            let columns = self.columns.get(run.clone())?;
-            let raw = self.values.get(run.clone())?;
-            let count = (run.end - run.start) as usize;
+            let columns = self.columns.get(run.clone())?.as_chunks().0.iter();
+            let raw = self.values.get(run.clone())?.chunks_exact(from.size());
+            let columns = columns.map(|column| u64::from_le_bytes(*column));
+            let mut within = Vec::new();
+            // What other columns hold does not matter.
+            for (column, value) in columns.zip(raw).filter(|(column, _)| cols.contains(column)) {
+                own[within.len() * from.size()..][..from.size()].copy_from_slice(value);
+                within.push(column);
+            }
+            let own = &own[..within.len() * from.size()];
             let values = match from == to {
-                true => raw,
+                true => own,
                 false => {
-                    let out = &mut converted[..count * to.size()];
-                    let back = &mut back[..raw.len()];
-                    let is_exact = convert(from, to, raw, out).is_ok()
+                    let out = &mut converted[..within.len() * to.size()];
+                    let back = &mut back[..own.len()];
+                    let is_exact = convert(from, to, own, out).is_ok()
                         && convert(to, from, out, back).is_ok()
-                        && back == raw;
+                        && back == own;
                     if !is_exact {
                         return Ok(false);
                     }
                     out
                 }
             };
-            let columns = columns.as_chunks().0.iter();
-            for (column, value) in columns.zip(values.chunks_exact(to.size())) {
-                let column = u64::from_le_bytes(*column);
-                if cols.contains(&column) {
-                    take(column, value)?;
-                }
+            for (column, value) in within.into_iter().zip(values.chunks_exact(to.size())) {
+                take(column, value)?;
             }
             at = run.end;
         }
         Ok(true)
+    }
+
+    /// Whether one of these entries lies in some columns.
+    pub(super) fn lie_in(
+        &mut self,
+        mut entries: impl Iterator<Item = u64>,
+        cols: &Range<u64>,
+    ) -> Result<bool> {
+        let found = entries.find_map(|entry| match self.columns.number(entry) {
+            Ok(column) => cols.contains(&column).then_some(Ok(true)),
+            Err(e) => Some(Err(e)),
+        });
+        found.unwrap_or(Ok(false))
     }
 
     /// How many entries a rectangle has, if a type holds their values.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::limits::Allowance;
-use super::pool::{POOL, request};
+use super::pool::{POOL, WorkerPool, request};
 use super::process::{Failed, Worker, WorkerEnd};
 use super::wire::{self, Wanted};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit};
@@ -62,6 +62,7 @@ impl Drop for SessionSeat {
 
 /// A file that a worker has open to change it.
 pub(in crate::container::hdf5) struct EditSession<'a> {
+    pool: &'static WorkerPool,
     file: &'a dyn Source,
     budget: &'a Arc<Budget>,
     allowance: Allowance,
@@ -77,7 +78,7 @@ impl<'a> EditSession<'a> {
         file: &'a dyn Source,
         budget: &'a Arc<Budget>,
     ) -> Result<EditSession<'a>> {
-        EditSession::with(Wanted::Edit, file, budget)
+        EditSession::of(&POOL, Wanted::Edit, (file, budget))
     }
 
     /// Begins a new file; `nothing` has no bytes.
@@ -86,18 +87,20 @@ impl<'a> EditSession<'a> {
         nothing: &'a dyn Source,
         budget: &'a Arc<Budget>,
     ) -> Result<EditSession<'a>> {
-        EditSession::with(Wanted::Create(form), nothing, budget)
+        EditSession::of(&POOL, Wanted::Create(form), (nothing, budget))
     }
 
-    fn with(
+    /// One that a worker of this pool carries out.
+    pub(super) fn of(
+        pool: &'static WorkerPool,
         wanted: Wanted,
-        file: &'a dyn Source,
-        budget: &'a Arc<Budget>,
+        (file, budget): (&'a dyn Source, &'a Arc<Budget>),
     ) -> Result<EditSession<'a>> {
-        let seat = POOL.sessions.sit();
-        let allowance = POOL.allowance(file);
-        let worker = POOL.take_worker()?;
+        let seat = pool.sessions.sit();
+        let allowance = pool.allowance(file);
+        let worker = pool.take_worker()?;
         let mut session = EditSession {
+            pool,
             file,
             budget,
             allowance,
@@ -108,12 +111,12 @@ impl<'a> EditSession<'a> {
         };
         match session.open() {
             // An idle one may have ended long ago.
-            Err(Failed::Ended(_)) => session.worker = Some(POOL.start()?),
-            Err(other) => return Err(POOL.error(other, allowance)),
+            Err(Failed::Ended(_)) => session.worker = Some(pool.start()?),
+            Err(other) => return Err(pool.error(other, allowance)),
             Ok(()) => return Ok(session),
         }
         let opened = session.open();
-        opened.map_err(|failed| POOL.error(failed, allowance))?;
+        opened.map_err(|failed| pool.error(failed, allowance))?;
         Ok(session)
     }
 
@@ -144,7 +147,7 @@ impl<'a> EditSession<'a> {
         let answered = sent.and_then(|()| worker.answer(self.file, end, self.budget));
         let answered = answered.map_err(|failed| {
             self.worker = None;
-            POOL.error(failed, self.allowance)
+            self.pool.error(failed, self.allowance)
         })?;
         let unreadable = || Fault::new("the answer of the HDF5 worker cannot be read");
         let answer = wire::decode::<EditReply>(&answered.bytes).ok_or_else(unreadable)?;
@@ -159,7 +162,7 @@ impl<'a> EditSession<'a> {
         match self.step(&EditStep::Finish)? {
             EditReply::Finished(edit) => {
                 if let Some(worker) = self.worker.take() {
-                    POOL.give_back(worker);
+                    self.pool.give_back(worker);
                 }
                 Ok(edit)
             }

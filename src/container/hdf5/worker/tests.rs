@@ -1,5 +1,7 @@
 //! Workers that do what no worker should, and the real one.
 
+mod sessions;
+
 use std::fs::File;
 use std::path::Path;
 

@@ -82,6 +82,11 @@ impl ChunkedPlace {
         self.has_filters && self.encoder.unfiltered().is_none()
     }
 
+    /// Why chunks that change skip their filters, if they do.
+    pub(super) fn unfiltered(&self) -> Option<&str> {
+        self.encoder.unfiltered()
+    }
+
     /// The chunks of the array as it is shown.
     pub(super) fn shown_grid(&self, dims: &[u64], element: &Element) -> Option<ChunkGrid> {
         ChunkGrid::new(dims, &self.chunk, element.shown).ok()
@@ -169,9 +174,6 @@ impl ChunkedPlace {
         let plan = ChangedChunks::new(dataset, self, change)?;
         if plan.dirty.is_empty() {
             return Ok(());
-        }
-        if let Some(why) = self.encoder.unfiltered() {
-            log::info!("{}: chunks are stored unfiltered: {why}", dataset.name());
         }
         let mut memory = EncodeMemory::for_array(&plan, plan.dirty.count(), budget)?;
         let mut teller = ChunkTeller {

@@ -243,6 +243,14 @@ impl WrittenDataset {
         }
     }
 
+    /// Why chunks that change skip their filters, if they do.
+    pub(super) fn unfiltered(&self) -> Option<&str> {
+        match &self.place {
+            WrittenPlace::Chunked(place) => place.unfiltered(),
+            _ => None,
+        }
+    }
+
     /// Whether every shown element is one stored element, and can be stored.
     pub(super) fn is_lossless(&self) -> bool {
         self.element.cast.is_lossless() && !self.element.refuses()

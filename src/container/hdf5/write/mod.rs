@@ -413,6 +413,11 @@ impl Rewrite for Hdf5File {
         for (dataset, change) in &changes {
             let put = dataset.put(change, budget, &mut recipe);
             put.map_err(|e| e.of_array("", dataset.name()))?;
+            if let Some(why) = dataset.unfiltered()
+                && self.left.unfiltered.is_first(dataset.token)
+            {
+                log::info!("{}: chunks are stored unfiltered: {why}", dataset.name());
+            }
         }
         for plan in &planned {
             let put = plan.put(budget, &mut recipe);

@@ -162,28 +162,24 @@ impl ChunkTable {
 
     /// The stored chunks by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = ChunkEntry> {
-        let mut received = self.packed().iter().peekable();
+        let mut packed = self.packed().iter().peekable();
         let mut moved = self.moved.values().copied().peekable();
-        std::iter::from_fn(move || match (received.peek(), moved.peek()) {
-            (Some(stays), Some(first)) if stays.number < first.number => received.next(),
+        std::iter::from_fn(move || match (packed.peek(), moved.peek()) {
+            (Some(stays), Some(first)) if stays.number < first.number => packed.next(),
             (Some(stays), Some(first)) => {
                 if stays.number == first.number {
-                    received.next();
+                    packed.next();
                 }
                 moved.next()
             }
             (None, Some(_)) => moved.next(),
-            (_, None) => received.next(),
+            (_, None) => packed.next(),
         })
     }
 
     fn packed(&self) -> PackedChunks<'_> {
-        PackedChunks(
-            self.received
-                .bytes
-                .get(self.received.skip..)
-                .unwrap_or_default(),
-        )
+        let received = &*self.received;
+        PackedChunks(received.bytes.get(received.skip..).unwrap_or_default())
     }
 }
 
@@ -269,18 +265,18 @@ impl Iterator for Entries<'_> {
 
     fn next(&mut self) -> Option<ChunkEntry> {
         self.left = self.left.checked_sub(1)?;
-        let (&received, rest) = self.bytes.split_first()?;
+        let (&kinds, rest) = self.bytes.split_first()?;
         self.bytes = rest;
-        let mut received = |what, value: u64| match received & what {
+        let mut field = |what, value: u64| match kinds & what {
             0 => Some(value),
             _ => take(&mut self.bytes).map(|more| value.wrapping_add(more)),
         };
         let before = self.before;
         let chunk = ChunkEntry {
-            number: received(NUMBER, before.number.wrapping_add(1))?,
-            address: received(ADDRESS, before.address.wrapping_add(before.size))?,
-            size: received(SIZE, before.size)?,
-            mask: u32::try_from(received(MASK, before.mask.into())?).ok()?,
+            number: field(NUMBER, before.number.wrapping_add(1))?,
+            address: field(ADDRESS, before.address.wrapping_add(before.size))?,
+            size: field(SIZE, before.size)?,
+            mask: u32::try_from(field(MASK, before.mask.into())?).ok()?,
         };
         self.before = chunk;
         Some(chunk)

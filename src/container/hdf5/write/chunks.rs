@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::dataset::WrittenDataset;
 use super::edit_recipe::{EditRecipe, PutTo};
+use super::padding::padding;
 use crate::array::Array;
 use crate::array::BlockId;
 use crate::array::chunking::{ChunkId, Chunking};
@@ -23,7 +24,7 @@ use crate::container::hdf5::dataset::chunked::grid::ChunkGrid;
 use crate::container::hdf5::dataset::chunked::{Chunked, filter_pipeline};
 use crate::container::hdf5::edit::StoredChunk;
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FilterEntry, StorageLayout};
+use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, StorageLayout};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{Amount, ChangedArray, EncodedAhead};
 use crate::error::{Error, Fault, Result};
@@ -181,6 +182,7 @@ impl ChunkedPlace {
             recipe,
         };
         let counts = write_chunks(&plan, &mut memory, &mut teller)?;
+        // What goes wrong there is told of this dataset.
         teller.recipe.place_gathered()?;
         log::debug!("{}: {counts:?}", dataset.name());
         Ok(())
@@ -196,21 +198,6 @@ pub(super) fn encode_whole(
     let mut plan = ChangedChunks::of_none(dataset, place, change)?;
     plan.dirty = Numbers::one(number);
     encode_alone(&plan, budget)
-}
-
-/// The bit of the last filter, if its readers pass over zeros behind its data: gzip, scale-offset,
-/// bzip2, lz4, bitshuffle.
-fn padding(filters: &[FilterEntry]) -> Option<u32> {
-    let last = filters.last()?;
-    let bit = u32::try_from(filters.len() - 1).ok()?;
-    let mask = 1u32.checked_shl(bit)?;
-    let passes = match last.id {
-        1 | 6 | 307 | 32004 => true,
-        // With LZ4; without a compressor the length counts.
-        32008 => last.values.get(4) == Some(&2),
-        _ => false,
-    };
-    passes.then_some(mask)
 }
 
 /// The chunks of a dataset as it is going to be.

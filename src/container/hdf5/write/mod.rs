@@ -24,6 +24,7 @@ mod gathered;
 mod headers;
 mod heap_cost;
 mod offered;
+mod padding;
 mod patched;
 mod room;
 mod rules;

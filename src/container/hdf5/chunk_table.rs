@@ -100,9 +100,8 @@ impl ChunkTable {
     pub(super) fn with_moved(&self, moved: &[ChunkEntry]) -> Option<ChunkTable> {
         let mut table = self.clone();
         for chunk in moved {
-            let is_new = self.get(chunk.number).is_none();
             let is_first = table.moved.insert(chunk.number, *chunk).is_none();
-            table.stored += u64::from(is_new && is_first);
+            table.stored += u64::from(is_first && self.get(chunk.number).is_none());
         }
         (table.moved.len() <= MOVED_MOST).then_some(table)
     }
@@ -178,8 +177,8 @@ impl ChunkTable {
     }
 
     fn packed(&self) -> PackedChunks<'_> {
-        let received = &*self.received;
-        PackedChunks(received.bytes.get(received.skip..).unwrap_or_default())
+        let (bytes, skip) = (&self.received.bytes, self.received.skip);
+        PackedChunks(bytes.get(skip..).unwrap_or_default())
     }
 }
 

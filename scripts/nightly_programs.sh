@@ -44,13 +44,14 @@ database() {
     chown postgres: "$mount/database"
     as_postgres initdb --data-checksums -D "$mount/database" >/dev/null
     server start >/dev/null
-    as_postgres pgbench "${here[@]}" -q -i -s 5 postgres
+    as_postgres pgbench "${here[@]}" -q -i -s 5 postgres 2>/dev/null
     as_postgres pgbench "${here[@]}" -T 40 -c 4 postgres >/dev/null 2>&1 &
     local running=$! before
-    until before=$(transactions) && [ "$before" -gt 1000 ]; do :; done
+    until before=$(transactions) && [ "$before" -gt 1000 ]; do sleep 0.2; done
     kill -9 "$(head -1 "$mount/database/postmaster.pid")"
     wait "$running" || true
-    until server start >/dev/null; do :; done
+    # The killed server's children are on their way out.
+    until server start >/dev/null 2>&1; do sleep 0.2; done
     [ "$(transactions)" -ge "$before" ]
     as_postgres pg_amcheck "${here[@]}" --install-missing --heapallindexed postgres
     server stop >/dev/null

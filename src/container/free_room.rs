@@ -11,7 +11,7 @@ const MOST: usize = 4096;
 
 /// Room of a file: address and length of each range.
 #[derive(Debug, Default)]
-pub struct FreeRoom(Mutex<Vec<(u64, u64)>>);
+pub struct FreeRoom(Mutex<Box<[(u64, u64)]>>);
 
 impl FreeRoom {
     /// What lies before the end of the file.
@@ -28,10 +28,10 @@ impl FreeRoom {
             room.sort_unstable_by_key(|(_, len)| std::cmp::Reverse(*len));
             room.truncate(MOST);
         }
-        *self.lock() = room;
+        *self.lock() = room.into_boxed_slice();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
+    fn lock(&self) -> MutexGuard<'_, Box<[(u64, u64)]>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,21 +11,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// By the names of arrays, in bytes.
 pub type ArrayLengths = BTreeMap<String, u64>;
 
+/// Small as long as there are none.
 #[derive(Debug, Default)]
-pub struct OwnLengths(Mutex<ArrayLengths>);
+pub struct OwnLengths(Mutex<Option<Box<ArrayLengths>>>);
 
 impl OwnLengths {
     /// The length of an array, if it has one of its own.
     pub fn of(&self, array: &str) -> Option<u64> {
-        self.lock().get(array).copied()
+        self.lock().as_ref()?.get(array).copied()
     }
 
     /// Sets all of them, and returns those before.
     pub fn replace(&self, lengths: ArrayLengths) -> ArrayLengths {
-        std::mem::replace(&mut *self.lock(), lengths)
+        let new = (!lengths.is_empty()).then(|| Box::new(lengths));
+        let before = std::mem::replace(&mut *self.lock(), new);
+        before.map_or_else(ArrayLengths::new, |before| *before)
     }
 
-    fn lock(&self) -> MutexGuard<'_, ArrayLengths> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<ArrayLengths>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,14 +9,15 @@ use std::sync::{Mutex, PoisonError};
 /// Most parts that are remembered; of others nothing is told.
 const MOST: usize = 4096;
 
-/// The parts of which it has been told, by their numbers.
+/// The parts of which it has been told, by their numbers. Small as long as there are none.
 #[derive(Debug, Default)]
-pub struct ToldOnce(Mutex<BTreeSet<u64>>);
+pub struct ToldOnce(Mutex<Option<Box<BTreeSet<u64>>>>);
 
 impl ToldOnce {
     /// Whether it is to be told of this part: the first time alone.
     pub(in crate::container) fn is_first(&self, part: u64) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = told.get_or_insert_default();
         told.len() < MOST && told.insert(part)
     }
 }

@@ -10,9 +10,10 @@
 //! What describes: [`descriptor`] reads the JSON ([`json`], [`declared`] types, [`triangle`]
 //! structures), [`levels`] turns formats into levels, from which all rules follow. What checks:
 //! [`lengths`] the arrays when a container is opened, [`check`] their elements. [`follow`] says
-//! what becomes of a descriptor whose arrays change, [`changed`] says whether changed
-//! arrays agree, [`given`] checks arrays that are none of a file yet, and [`text`] lets a descriptor be written. What recognises and reads is the format
-//! around it: `container::hdf5` and `container::netcdf` use this one.
+//! what becomes of a descriptor whose arrays change, [`changed`] whether changed arrays agree,
+//! [`given`] checks arrays that are none of a file yet, and [`text`] lets a descriptor be written.
+//! What recognises and reads is the format around it: `container::hdf5` and `container::netcdf` use
+//! this one.
 
 mod changed;
 mod check;

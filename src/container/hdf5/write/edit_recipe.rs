@@ -2,10 +2,11 @@
 //! its patches at the end.
 //!
 //! The library is asked when the first chunk needs another place than it has, for many of them at
-//! once ([`super::gathered`]): what keeps its place needs no change of any structure. New bytes lie behind the old end of the file, where a chunk
-//! was that is stored elsewhere now or not at all, or in room that earlier commits have freed. Of
-//! any other place that the library gives it is found out that nothing lies there
-//! ([`super::unchanged`]). Bytes that are put twice are refused. Used by [`super`].
+//! once ([`super::gathered`]): what keeps its place needs no change of any structure. New bytes lie
+//! behind the old end of the file, where a chunk was that is stored elsewhere now or not at all, or
+//! in room that earlier commits have freed. Of any other place that the library gives it is found
+//! out that nothing lies there ([`super::unchanged`]). Bytes that are put twice are refused. Used
+//! by [`super`].
 
 use std::collections::HashMap;
 use std::ops::Range;

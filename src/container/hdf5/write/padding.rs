@@ -1,5 +1,5 @@
-//! Which filters let zeros follow what they have made: a chunk need not leave its place then when it
-//! gets shorter. Pure. Used by [`super::chunks`].
+//! Which filters let zeros follow what they have made: a chunk need not leave its place then when
+//! it gets shorter. Pure. Used by [`super::chunks`].
 
 use crate::container::hdf5::index::FilterEntry;
 

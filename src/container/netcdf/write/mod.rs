@@ -214,8 +214,8 @@ impl ClassicFile {
         sparse.filter(|sparse| array.name == TEXT && sparse.has_line())
     }
 
-    /// Why the arrays of a Binsparse container, which are to agree, would not do so in the file: one
-    /// of them would be filled.
+    /// Why the arrays of a Binsparse container would not agree in the file: one of them would be
+    /// filled.
     fn filled_member(&self, changed: &[ChangedArray]) -> Result<Option<String>> {
         let records = self.new_records(changed)?;
         for variable in &self.variables {

@@ -22,7 +22,7 @@ use crate::harness::{golden, scratch_directory, within_patience};
 /// One of so many of the broken files is tried, in a sample and in the whole.
 const BROKEN: (u64, u64) = (3, 1);
 /// Good files in which bytes are changed.
-const CHANGED: (u64, u64) = (60, 300);
+const CHANGED: (u64, u64) = (30, 300);
 
 /// Larger files are left out: of most the structure is a small part.
 const LONGEST: u64 = 300_000;

@@ -77,7 +77,7 @@ fn copies_of_two_hundred_files_have_it_all() {
         let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
         let source = shared.join(format).join("sources");
         match source.exists() {
-            true => copies_have_it_all(&source, r#"cp -r "$1" . 2>/dev/null"#, 4),
+            true => copies_have_it_all(&source, r#"cp -r "$1" . 2>/dev/null"#, 8),
             false => eprintln!("not tested: {} is not here", source.display()),
         }
     }

@@ -12,7 +12,7 @@ use crate::harness::seeded::run_seed;
 const COMMITS: (u64, u64) = (200, 1000);
 const MOUNTS: (u64, u64) = (20, 1000);
 /// The same where there are files of several kinds.
-const MOUNTS_EACH: (u64, u64) = (8, 150);
+const MOUNTS_EACH: (u64, u64) = (5, 150);
 
 fn room<const N: usize>(arguments: [&OsStr; N]) {
     script("write_hdf5/room.py", arguments).success();

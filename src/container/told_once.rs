@@ -4,20 +4,20 @@
 //! `live`.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Most parts that are remembered; of others nothing is told.
 const MOST: usize = 4096;
 
 /// The parts of which it has been told, by their numbers. Small as long as there are none.
 #[derive(Debug, Default)]
-pub struct ToldOnce(Mutex<Option<Box<BTreeSet<u64>>>>);
+pub struct ToldOnce(OnceLock<Box<Mutex<BTreeSet<u64>>>>);
 
 impl ToldOnce {
     /// Whether it is to be told of this part: the first time alone.
     pub(in crate::container) fn is_first(&self, part: u64) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = told.get_or_insert_default();
+        let told = self.0.get_or_init(Box::default).lock();
+        let mut told = told.unwrap_or_else(PoisonError::into_inner);
         told.len() < MOST && told.insert(part)
     }
 }

@@ -221,7 +221,8 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             self.place_gathered()?;
         }
         if self.gathered.takes(to, bytes, self.budget) {
-            return self.gathered.add(to, chunk, bytes);
+            self.gathered.add(to, chunk, bytes);
+            return Ok(());
         }
         let at = self.places(to.token, vec![chunk])?[0];
         self.put_placed((to.token, at), (chunk, to.before), bytes)

@@ -1,5 +1,5 @@
 //! Encoded chunks that wait for their places: those of small chunks are asked for together, since
-//! each answer of the worker takes as long as encoding one of them.
+//! each answer of the worker costs two changes of process.
 //!
 //! Assumes that places do not depend on what is put meanwhile. Used by [`super::edit_recipe`].
 
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::edit_recipe::PutTo;
 use crate::container::hdf5::edit::StoredChunk;
 use crate::container::hdf5::index::ChunkEntry;
-use crate::error::Result;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
 
@@ -48,21 +47,22 @@ impl GatheredChunks {
             return false;
         }
         // Without memory for it they are asked for one by one.
-        if self.hold.is_none() {
-            self.hold = budget.try_reserve(ROOM as u64);
+        if self.hold.is_none()
+            && let Some(hold) = budget.try_reserve(ROOM as u64)
+            && let Ok(room) = fallible::room_for(ROOM, "cannot keep encoded chunks")
+        {
+            (self.bytes, self.hold) = (room, Some(hold));
         }
         self.hold.is_some()
     }
 
-    pub(super) fn add(&mut self, to: &PutTo, chunk: StoredChunk, bytes: &[u8]) -> Result<()> {
+    /// Adds one that it takes: there is room.
+    pub(super) fn add(&mut self, to: &PutTo, chunk: StoredChunk, bytes: &[u8]) {
         self.token = to.token;
-        let (start, doing) = (self.bytes.len(), "cannot keep encoded chunks");
-        fallible::lengthen(&mut self.bytes, start + bytes.len(), doing)?;
-        self.bytes[start..].copy_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len());
         self.before.push(to.before);
         self.chunks.push(chunk);
-        Ok(())
     }
 
     pub(super) fn token(&self) -> u64 {

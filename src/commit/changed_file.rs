@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::beside_old::{remove_rights, set_mode};
 use super::future_file::{FutureContent, Redo};
+use super::grown::GrownFile;
 use super::new_files::create_hidden;
 use super::redo::put_patches;
 use super::sealed::{Sealing, seal};
@@ -104,8 +105,12 @@ impl ChangedFile {
         seal(&sealing, &|at, out| commit.stage.read_logged(at, out))
     }
 
-    /// As it is going to be.
-    pub(super) fn future(&self, log: LogBytes) -> FutureFile {
+    pub(super) fn number(&self) -> MemberNumber {
+        self.number
+    }
+
+    /// As it is going to be. `grown`: if it has got bytes behind its end already.
+    pub(super) fn future(&self, log: LogBytes, grown: Option<&GrownFile>) -> FutureFile {
         FutureFile {
             name: self.seen.name.clone(),
             len: self.len,
@@ -113,6 +118,7 @@ impl ChangedFile {
             content: FutureContent::Redo(Redo {
                 is_made: self.is_made(),
                 patches: Arc::clone(&self.patches),
+                grown: grown.map(GrownFile::bytes),
                 log,
             }),
         }
@@ -156,7 +162,7 @@ impl ChangedFile {
         self.len > self.old.len()
     }
 
-    pub(super) fn reserve(&self, commit: &Commit<'_>) -> Result<()> {
+    pub(super) fn reserve(&self, commit: &Commit<'_>, grown: Option<&GrownFile>) -> Result<()> {
         if !self.grows() {
             return Ok(());
         }
@@ -166,6 +172,9 @@ impl ChangedFile {
             offset,
             len: self.len - old,
         };
+        if let Some(grown) = grown {
+            return grown.step(|file, owner| file.allocate(room(old), owner));
+        }
         if self.mtime.is_some() {
             return self.file()?.allocate(room(old), self.owner);
         }
@@ -234,7 +243,7 @@ pub(super) fn finish_made(
 /// A user who may write a file need not own it. Tried by setting the time of access to what it is,
 /// not the time of modification: another process may be writing the file at this very moment, and
 /// its time must not be lost.
-fn may_set_time(commit: &Commit<'_>, file: &dyn DiskFile, now: &Stat) -> Result<bool> {
+pub(super) fn may_set_time(commit: &Commit<'_>, file: &dyn DiskFile, now: &Stat) -> Result<bool> {
     let same = NewAttributes {
         atime: Some(NewTime::At(now.atime)),
         ..NewAttributes::default()

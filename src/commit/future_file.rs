@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use super::fingerprint::read_filled;
 use crate::error::{Fault, Result};
 use crate::source::{BytesSource, Fetch, FileIdentity, Source, Stat, Timestamp};
 use crate::stage::log::{LogBytes, Patch};
@@ -38,6 +39,8 @@ pub(super) struct Redo {
     pub(super) is_made: bool,
     /// The patches that are put into it: in order, none of which overlap.
     pub(super) patches: Arc<[Patch]>,
+    /// The bytes behind its end, if it has got some that it is not shown with.
+    pub(super) grown: Option<Arc<dyn Source>>,
     pub(super) log: LogBytes,
 }
 
@@ -82,7 +85,10 @@ impl Patched {
         }
         let there = self.stored.len().clamp(at, end) - at;
         self.stored.fetch_one(at, &mut buf[..there as usize])?;
-        buf[there as usize..].fill(0);
+        match &self.redo.grown {
+            Some(grown) => read_filled(&**grown, at + there, &mut buf[there as usize..])?,
+            None => buf[there as usize..].fill(0),
+        }
         let patches = &self.redo.patches;
         let first = patches.partition_point(|patch| patch.range().end <= at);
         for patch in &patches[first..] {

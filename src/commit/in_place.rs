@@ -4,19 +4,20 @@
 //! record that seals it; both are on the disk before a file is touched. Doing it all again from the
 //! log gives the same files, however much of it was done before: so after a crash they are the old
 //! ones, if there is no seal, or the new ones. Bytes that stay where they are cost nothing. A file
-//! that was not there is named in the seal, made, and then written like the others. Used by
-//! [`super`].
+//! that was not there is named in the seal, made, and then written like the others. Much that
+//! comes behind a file's end is no redo ([`super::grown`]). Used by [`super`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Commit;
-use super::FutureFile;
 use super::changed_file::ChangedFile;
 use super::covered::CoveredBytes;
+use super::grown;
+use super::grown::{GROWN_FROM, GrownFile};
 use super::redo::STEP;
 use super::target::CommitTarget;
+use super::{Commit, FutureFile};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::source::{BytesSource, Source};
@@ -28,6 +29,9 @@ pub(super) struct RedoLog<'a> {
     told: BTreeMap<MemberNumber, RedoFile>,
     /// Those that are sealed.
     files: Vec<ChangedFile>,
+    /// Those that have got bytes behind their ends, until they are published.
+    grown: BTreeMap<MemberNumber, GrownFile>,
+    is_sealed: bool,
 }
 
 /// A file as far as the recipe has told it.
@@ -36,6 +40,17 @@ struct RedoFile {
     old: Option<Arc<dyn Source>>,
     patches: Vec<Patch>,
     told: CoveredBytes,
+    behind: BehindTheEnd,
+}
+
+/// What has been told of the bytes behind the old end of a file.
+#[derive(Default)]
+struct BehindTheEnd {
+    /// How many went to the log, and where the last of them end.
+    logged: u64,
+    logged_to: u64,
+    /// Whether all of them go there.
+    cannot_grow: bool,
 }
 
 impl<'a> RedoLog<'a> {
@@ -44,6 +59,8 @@ impl<'a> RedoLog<'a> {
             commit,
             told: BTreeMap::new(),
             files: Vec::new(),
+            grown: BTreeMap::new(),
+            is_sealed: false,
         }
     }
 
@@ -55,6 +72,7 @@ impl<'a> RedoLog<'a> {
                 old: old.transpose()?,
                 patches: Vec::new(),
                 told: CoveredBytes::default(),
+                behind: BehindTheEnd::default(),
             };
             self.told.insert(number, told);
         }
@@ -63,11 +81,15 @@ impl<'a> RedoLog<'a> {
     }
 
     /// The changes of a file; none if there are none.
-    fn changed(&self, number: MemberNumber, file: RedoFile) -> Result<Option<ChangedFile>> {
+    fn changed(&mut self, number: MemberNumber, file: RedoFile) -> Result<Option<ChangedFile>> {
         let len = file.told.check(number)?;
+        let grown = self.grown.get_mut(&number);
         let stays = |old: &Arc<dyn Source>| old.len() == len && file.patches.is_empty();
-        if file.old.as_ref().is_some_and(stays) {
+        if grown.is_none() && file.old.as_ref().is_some_and(stays) {
             return Ok(None);
+        }
+        if let Some(grown) = grown {
+            grown.settle(len)?;
         }
         let patches = last_said(file.patches);
         let seen = self.commit.seen_file(number)?.clone();
@@ -85,10 +107,14 @@ impl<'a> RedoLog<'a> {
     /// is changed.
     fn reserve_all(&self) -> Result<()> {
         for (number, file) in self.files.iter().enumerate() {
-            match file.reserve(self.commit) {
+            let grown = self.grown.get(&file.number());
+            match file.reserve(self.commit, grown) {
                 Err(e) if e.is_no_room() => {
-                    let mut reserved = self.files[..=number].iter().rev();
+                    let reserved = self.files[..=number].iter().rev();
+                    // Those that have grown are cut back.
+                    let is_left = |file: &&ChangedFile| !self.grown.contains_key(&file.number());
                     reserved
+                        .filter(is_left)
                         .try_for_each(|file| file.restore(self.commit))
                         .inspect_err(|_| self.commit.stage.stay_sealed())?;
                     return Err(e);
@@ -137,11 +163,15 @@ impl CommitTarget for RedoLog<'_> {
             return Ok(Vec::new());
         }
         let log = self.commit.stage.log_bytes()?;
-        let files = self.files.iter().map(|file| file.future(log.clone()));
+        let files = self.files.iter().map(|file| {
+            let grown = self.grown.get(&file.number());
+            file.future(log.clone(), grown)
+        });
         Ok(files.collect())
     }
 
     fn seal(&mut self) -> Result<()> {
+        self.is_sealed = true;
         let sealed = self.files.iter().map(|file| file.seal(self.commit));
         self.commit.stage.append(&CommitRecord::Sealed {
             layer: self.commit.layer,
@@ -157,6 +187,8 @@ impl CommitTarget for RedoLog<'_> {
                 .iter()
                 .for_each(|file| file.remove_made(self.commit))
         })?;
+        // From here on there is no way back: they are shown as they are.
+        self.grown.clear();
         // A half changed file is neither container: a failed step is tried again here, and after a
         // second failure by the recovery.
         self.carry_out_all()
@@ -179,7 +211,9 @@ impl CommitTarget for RedoLog<'_> {
             .inspect_err(|_| self.commit.stage.stay_sealed())
     }
 
-    fn end(&mut self, _is_made: bool) {}
+    fn end(&mut self, _is_made: bool) {
+        self.take_back();
+    }
 }
 
 impl Recipe for RedoLog<'_> {
@@ -203,9 +237,13 @@ impl Recipe for RedoLog<'_> {
     }
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        let stage = self.commit.stage;
+        let (stage, range) = (self.commit.stage, at..at + bytes.len() as u64);
+        self.file(file)?.told.add(range.clone());
+        if let Some(grown) = self.behind_the_end(file, &range)? {
+            return grown.put(at, bytes);
+        }
         let redo = self.file(file)?;
-        redo.told.add(at..at + bytes.len() as u64);
+        redo.log_behind_the_end(&range);
         let patches = &mut redo.patches;
         stage.append_redo(file.0, at, bytes, &mut |at, logged| {
             patches.push(Patch { at, logged });
@@ -222,6 +260,62 @@ impl Recipe for RedoLog<'_> {
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
         self.file(file)?.told.set_len(len);
         Ok(())
+    }
+}
+
+impl RedoLog<'_> {
+    /// The file, if these bytes are written behind its end now rather than logged: once there are
+    /// many, and not over those that are going to be put there from the log.
+    fn behind_the_end(
+        &mut self,
+        number: MemberNumber,
+        range: &Range<u64>,
+    ) -> Result<Option<&mut GrownFile>> {
+        let (commit, redo) = (self.commit, self.file(number)?);
+        let len = range.end - range.start;
+        let is_free = |len: u64| range.start >= len.max(redo.behind.logged_to);
+        let Some(old) = redo.old.clone().filter(|old| len > 0 && is_free(old.len())) else {
+            return Ok(None);
+        };
+        let are_many = redo.behind.logged.saturating_add(len) > GROWN_FROM;
+        let begins = are_many && !redo.behind.cannot_grow;
+        if begins && !self.grown.contains_key(&number) {
+            match GrownFile::begin(commit, commit.seen_file(number)?, &*old)? {
+                Some(grown) => drop(self.grown.insert(number, grown)),
+                None => self.file(number)?.behind.cannot_grow = true,
+            }
+        }
+        Ok(self.grown.get_mut(&number))
+    }
+
+    /// Cuts the files back if the commit has come to nothing.
+    fn take_back(&mut self) {
+        let grown = std::mem::take(&mut self.grown);
+        if !grown.is_empty()
+            && let Err(e) = grown::take_back(self.commit, grown.into_values(), self.is_sealed)
+        {
+            log::warn!("{e}");
+        }
+    }
+}
+
+impl Drop for RedoLog<'_> {
+    /// After a panic nobody has ended it.
+    fn drop(&mut self) {
+        self.take_back();
+    }
+}
+
+impl RedoFile {
+    fn log_behind_the_end(&mut self, range: &Range<u64>) {
+        let old = self.old.as_ref().map_or(0, |old| old.len());
+        if range.end > old && range.start < range.end {
+            let behind = &mut self.behind;
+            behind.logged = behind
+                .logged
+                .saturating_add(range.end - range.start.max(old));
+            behind.logged_to = behind.logged_to.max(range.end);
+        }
     }
 }
 

@@ -15,7 +15,8 @@
 //! - [`recovery`]: completing or undoing a commit that did not come to its end, by the log that it
 //!   left behind; [`recovery_state`] finds out how far it got, with [`fingerprint`]s;
 //!   [`found_logs`]: which logs there are; [`through_log`]: reading without recovering.
-//!   [`future_file`]: a file as a commit is about to make it. [`program_lock`]: other programs that
+//!   [`future_file`]: a file as a commit is about to make it. [`grown`]: bytes behind a file's end
+//!   that need no redo. [`program_lock`]: other programs that
 //!   have a file open.
 //!
 //! A commit is of the stage's frozen layer; writing goes on above it meanwhile. The caller chooses
@@ -32,6 +33,7 @@ mod exchange;
 mod fingerprint;
 pub mod found_logs;
 mod future_file;
+mod grown;
 mod in_place;
 mod metered;
 pub mod new_container;

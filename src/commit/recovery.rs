@@ -15,6 +15,7 @@ use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::found_logs::LogBeside;
 use super::future_file::{FutureContent, FutureFile, Redo};
+use super::grown::cut_back;
 pub use super::recovery_state::RecoveryState;
 use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of, recovery_state};
 use super::redo::{redo, sync_done};
@@ -69,7 +70,7 @@ pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
 }
 
 fn says_nothing(state: &LogState) -> bool {
-    state.pending().is_none() && state.is_clean()
+    state.pending().is_none() && state.is_clean() && !state.grows()
 }
 
 impl Leftover {
@@ -165,6 +166,9 @@ impl Leftover {
         let new = self.new_at.iter().find(|(named, _)| named == path);
         let mut sealed = self.state.sealed().iter();
         let sealed = sealed.find(|file| file.name == name);
+        if let Some(cut) = self.cut(name) {
+            return cut.over(stored);
+        }
         match (self.recovery_state, sealed, new) {
             (RecoveryState::Sealed, Some(of), _) => {
                 let future = FutureFile {
@@ -174,6 +178,7 @@ impl Leftover {
                     content: FutureContent::Redo(Redo {
                         is_made: self.state.base().file(name).is_none(),
                         patches: self.state.patches_of(of).into(),
+                        grown: None,
                         log: self.state.bytes(),
                     }),
                 };
@@ -182,6 +187,24 @@ impl Leftover {
             (RecoveryState::PartlyPublished, _, Some((_, new))) => store.open(new),
             _ => stored,
         }
+    }
+
+    /// A file that a commit was making longer, as it was before.
+    fn cut(&self, name: &str) -> Option<FutureFile> {
+        let is_staged = self.recovery_state == RecoveryState::Staged;
+        let base = self.state.base().file(name).filter(|_| is_staged)?;
+        self.state.growing(name)?;
+        Some(FutureFile {
+            name: name.into(),
+            len: base.size,
+            mtime: None,
+            content: FutureContent::Redo(Redo {
+                is_made: false,
+                patches: Arc::default(),
+                grown: None,
+                log: self.state.bytes(),
+            }),
+        })
     }
 }
 
@@ -220,7 +243,14 @@ pub fn recover(
             sync_done(spot, &left.state)?;
             committed(spot, left, &stage)?;
         }
-        _ => stage.unfreeze(&mut to_nobody)?,
+        RecoveryState::Staged => {
+            // A change by somebody else after that is none of the commit's.
+            if cut_back(spot, &left.state)? {
+                stage.sync_log()?;
+            }
+            stage.unfreeze(&mut to_nobody)?;
+        }
+        RecoveryState::Stale | RecoveryState::Foreign => stage.unfreeze(&mut to_nobody)?,
     }
     remove_new(spot)?;
     match stage.is_clean() {
@@ -264,7 +294,8 @@ pub fn discard(spot: &LogSpot, left: &Leftover) -> Result<()> {
         RecoveryState::Sealed => redo(spot, &left.state)?,
         RecoveryState::PartlyPublished => go_forward(spot, &left.state)?,
         RecoveryState::Committed => sync_done(spot, &left.state)?,
-        _ => {}
+        RecoveryState::Staged => drop(cut_back(spot, &left.state)?),
+        RecoveryState::Stale | RecoveryState::Foreign => {}
     }
     remove_new(spot)?;
     stage.throw_away()

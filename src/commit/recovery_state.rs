@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use super::fingerprint::fingerprint;
+use super::grown::is_grown;
 use super::sealed::{can_be, is_done};
 use crate::error::Result;
 use crate::source::{Stat, Timestamp};
@@ -73,7 +74,7 @@ pub(super) fn is_like(now: &Stat, size: u64, mtime: Timestamp) -> bool {
     now.identity.size == size && now.identity.mtime == mtime
 }
 
-fn is_base(now: &Stat, base: &BaseFile) -> bool {
+pub(super) fn is_base(now: &Stat, base: &BaseFile) -> bool {
     is_like(now, base.size, base.mtime())
 }
 
@@ -92,7 +93,11 @@ fn others_are_base(of: &LogOf<'_>, state: &LogState, but: impl Fn(&str) -> bool)
             false => stat(of, path_of(of, &base.name))?,
             true => continue,
         };
-        if !now.is_some_and(|now| is_base(&now, base)) {
+        let is_same = match now {
+            Some(now) => is_base(&now, base) || is_grown(of, &now, (state, &base.name))?,
+            None => false,
+        };
+        if !is_same {
             return Ok(false);
         }
     }

@@ -9,6 +9,7 @@
 mod attributes;
 pub(crate) mod beneath;
 mod file;
+pub(crate) mod growing;
 pub(crate) mod status;
 
 pub(crate) use file::LocalSource;

@@ -223,6 +223,15 @@ impl Stage {
         log.put_commit_record(record)
     }
 
+    /// Says that the commit that is under way has come to nothing, and that the files are what they
+    /// were; that is on the disk when this returns.
+    pub fn call_off(&self, layer: u64) -> Result<()> {
+        let mut log = self.open_log()?;
+        log.put_record(&Record::Thawed { layer })?;
+        drop(log);
+        self.sync_log()
+    }
+
     /// Appends bytes that a file of the container is to have; `each` is called for parts of them,
     /// with their offset in the file and their range in the log.
     pub fn append_redo(

@@ -2,7 +2,8 @@
 //!
 //! `statx` also reports when a file was born and through which mount it was reached. Where the
 //! system does not say, both are 0: then a file whose number was given away again passes for the
-//! old one. Used by [`super`] and by `disk`.
+//! old one. A file that a commit makes longer is told as before ([`super::growing`]). Used by
+//! [`super`] and by `disk`.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -10,19 +11,21 @@ use std::path::Path;
 use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::{Errno, Result};
 
+use super::growing::as_before;
 use crate::source::{FileId, FileIdentity, FileKind, MountId, SpecialKind, Stat, Timestamp};
 
 /// Of an entry of `directory`, which is not followed if it is a link.
 pub(crate) fn of_entry(directory: BorrowedFd<'_>, name: &Path) -> Result<Stat> {
-    ask(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+    as_before(|| ask(directory, name, AtFlags::SYMLINK_NOFOLLOW))
 }
 
 /// Of an opened file.
 pub(crate) fn of_file(file: BorrowedFd<'_>) -> Result<Stat> {
-    ask(file, Path::new(""), AtFlags::EMPTY_PATH)
+    as_before(|| ask(file, Path::new(""), AtFlags::EMPTY_PATH))
 }
 
-fn ask(directory: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> Result<Stat> {
+/// As it is, also if it grows.
+pub(super) fn ask(directory: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> Result<Stat> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | StatxFlags::MNT_ID;
     match fs::statx(directory, name, flags, wanted) {
         Ok(found) => Ok(of_statx(&found)),

@@ -7,6 +7,7 @@
 //! an array can have, names that stay in the container.
 
 mod check;
+mod growing;
 mod layer;
 mod provisional;
 
@@ -28,6 +29,7 @@ use crate::memory::fallible;
 use crate::source::{FileIdentity, Source};
 use crate::stage::StagedArray;
 use crate::stage::layer::Layer;
+use growing::GrowingFiles;
 
 const DOING: &str = "cannot read the log of a stage";
 
@@ -48,6 +50,7 @@ pub struct LogState {
     /// The redo records of each file, by the number that the seal gives it.
     redo: BTreeMap<u32, Vec<Patch>>,
     lengths: Vec<(u32, u64)>,
+    growing: GrowingFiles,
     pending: Option<PendingCommit>,
     /// The bottom first.
     layers: Vec<FoundLayer>,
@@ -94,6 +97,7 @@ impl LogState {
             highest: 0,
             redo: BTreeMap::new(),
             lengths: Vec::new(),
+            growing: GrowingFiles::default(),
             pending: None,
             layers: Vec::new(),
             end: 0,
@@ -190,6 +194,7 @@ impl LogState {
             commit @ (Record::Sealed { .. }
             | Record::SealedFiles { .. }
             | Record::Replacing { .. }
+            | Record::Growing { .. }
             | Record::Thawed { .. }
             | Record::Committed { .. }) => self.add_commit(commit),
         }
@@ -215,6 +220,7 @@ impl LogState {
                 self.end_commit();
                 Ok(())
             }
+            Record::Growing { layer, file } => self.grow(layer, file),
             Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
             _ => Err(Error::Bug("a record that is none of a commit".into())),
         }
@@ -243,6 +249,7 @@ impl LogState {
     fn end_commit(&mut self) {
         self.redo.clear();
         self.lengths.clear();
+        self.growing = GrowingFiles::default();
         self.pending = None;
     }
 
@@ -395,7 +402,7 @@ impl LogState {
 
     /// Whether a commit has begun to say what files are to hold, or how long they are to be.
     pub fn is_begun(&self) -> bool {
-        !self.redo.is_empty() || !self.lengths.is_empty()
+        !self.redo.is_empty() || !self.lengths.is_empty() || self.grows()
     }
 
     /// Arrays of whose new content the log has a part alone, which is void.

@@ -34,8 +34,8 @@ pub(super) const BEFORE_BYTES: usize = 24;
 
 /// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and
 /// [`Record::SealedFiles`]. Version 3 has none of those that follow them, version 4 no
-/// [`Record::TypedArray`].
-pub(super) const VERSION: u32 = 5;
+/// [`Record::TypedArray`], version 5 no [`Record::Growing`].
+pub(super) const VERSION: u32 = 6;
 pub(super) const OLDEST: u32 = 2;
 
 /// The longest payload; no writer makes longer ones.
@@ -142,6 +142,22 @@ pub(in crate::stage) enum Record {
     },
     /// One more array, with its type.
     TypedArray(LoggedArray),
+    /// The commit of this layer is about to put bytes behind the end of a file. After a seal: that
+    /// is void, and the file is about to be cut back.
+    Growing {
+        layer: u64,
+        file: GrowingFile,
+    },
+}
+
+/// A file of a container that gets bytes behind its end, of which the log has none, and how it is
+/// recognised meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrowingFile {
+    /// As in [`Base::files`], which say how long it was, and its time.
+    pub name: String,
+    /// A fingerprint of the bytes before its old end.
+    pub untouched: u32,
 }
 
 /// The time of modification that a file of the container has after a commit.
@@ -209,6 +225,8 @@ pub enum CommitRecord {
         layer: u64,
         files: Vec<NewFileRecord>,
     },
+    /// A file is about to get bytes behind its end; or to be cut back, and a seal is void.
+    Growing { layer: u64, file: GrowingFile },
 }
 
 impl RecordHeader {

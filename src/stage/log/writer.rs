@@ -242,6 +242,10 @@ impl LogWriter {
                 let files = files.clone();
                 self.put(&Record::Replacing { layer, files })
             }
+            CommitRecord::Growing { layer, ref file } => {
+                let file = file.clone();
+                self.put(&Record::Growing { layer, file })
+            }
         }
     }
 

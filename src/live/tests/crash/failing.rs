@@ -30,7 +30,12 @@ fn fail(run: &Run, code: i32, call: usize) -> Result<Went, String> {
     let done = session.done.lock().unwrap();
     let told = done.errors.len();
     if told > usize::from(!well) {
-        return Err(format!("told {told} errors: {:?}", done.errors));
+        let image = Image::load(session.directory.path());
+        return Err(format!(
+            "told {told} errors: {:?}\n{}",
+            done.errors,
+            describe(&session, &done, &image)
+        ));
     }
     // The power goes now.
     let image = Image::load(session.directory.path());

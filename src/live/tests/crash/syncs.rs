@@ -41,26 +41,49 @@ fn a_small_commit_in_place_waits_for_the_disk_twice() {
 
 /// Chunks behind the last one, and such that have outgrown their places.
 #[test]
-fn what_a_commit_in_place_puts_behind_the_end_costs_no_wait_of_its_own() {
+fn few_bytes_that_a_commit_in_place_puts_behind_the_end_cost_no_wait_of_their_own() {
     for (subject, sample, at_end) in [
         (&FILE, "chunk-127.blp", true),
         (&datasets::FILE, "earliest.h5", true),
         (&datasets::FILE, "latest.h5", false),
     ] {
-        let session = session(subject, sample);
-        let len = || {
-            let file = session.directory.path().join(subject.first_file);
-            file.metadata().unwrap().len()
-        };
-        let (before, len_before) = (session.disk.changes().len(), len());
-        let file = session.open();
-        let at = if at_end { session.first[0].len() } else { 0 };
-        session.write(file, at as u64, &noise(96));
-        session.close(file);
-        assert!(len() > len_before, "{sample}: nothing is behind the end");
-        let waited = waited(&session, before);
+        let waited = waited_for_growth((subject, sample, at_end), 6);
         assert_eq!(waited, ["file with its name", "file"], "{sample}");
     }
+}
+
+/// They are written once: the log says that the file grows, they are on the disk, it is sealed, and
+/// then the rest is written.
+#[test]
+fn many_bytes_that_a_commit_in_place_puts_behind_the_end_cost_two_waits() {
+    for (subject, sample, at_end) in [
+        (&FILE, "chunk-127.blp", true),
+        (&datasets::FILE, "earliest.h5", true),
+    ] {
+        let waited = waited_for_growth((subject, sample, at_end), 96);
+        let all = ["file with its name", "file", "file", "file"];
+        assert_eq!(waited, all, "{sample}");
+    }
+}
+
+/// What a commit waits for that makes the file longer: of so many new bytes, at the end of the array
+/// or over it.
+fn waited_for_growth(
+    (subject, sample, at_end): (&'static Subject, &'static str, bool),
+    bytes: usize,
+) -> Vec<&'static str> {
+    let session = session(subject, sample);
+    let len = || {
+        let file = session.directory.path().join(subject.first_file);
+        file.metadata().unwrap().len()
+    };
+    let (before, len_before) = (session.disk.changes().len(), len());
+    let file = session.open();
+    let at = if at_end { session.first[0].len() } else { 0 };
+    session.write(file, at as u64, &noise(bytes));
+    session.close(file);
+    assert!(len() > len_before, "{sample}: nothing is behind the end");
+    waited(&session, before)
 }
 
 #[test]

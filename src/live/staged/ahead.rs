@@ -1,5 +1,5 @@
-//! Encoding arrays while they are being written, before the commit: whole blocks, by threads of
-//! their own, while the program writes on.
+//! What a close would have to wait for, done while the program writes on, by threads of their own:
+//! whole blocks are encoded, and where the close is going to log what is staged, it is logged.
 //!
 //! No request waits for it and nothing depends on it: a block that is not taken up, for want of a
 //! thread or of memory, is encoded by the commit. A later write to a block drops its encoded form
@@ -17,6 +17,9 @@ use crate::live::Containers;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::memory::budget::Budget;
 use crate::stage::{Layer, StageMemory, StagedArray};
+
+/// So much is logged at once, before the close.
+const LOGGED_AT_ONCE: u64 = if cfg!(test) { 16 << 10 } else { 8 << 20 };
 
 /// A block of an array, as a layer has it.
 struct EncodeTask {
@@ -89,6 +92,23 @@ impl EncodeTask {
 }
 
 impl Containers {
+    /// Has what is staged logged, if the container's commits are put off: then the close does it.
+    pub(crate) fn log_ahead(&self, writer: &ArrayWriter, written: u64) {
+        let is_put_off = || writer.version.staged.rests(&self.settings.pacing);
+        if !writer.counts_to(LOGGED_AT_ONCE, written) || !is_put_off() {
+            return;
+        }
+        let container = Arc::clone(&writer.container);
+        let log = move || {
+            if let Err(e) = container.stage.log_all() {
+                log::debug!("what is staged cannot be logged before the close: {e}");
+            }
+        };
+        if let Some(workers) = &self.background {
+            workers.order(log);
+        }
+    }
+
     /// Has the blocks encoded that a write has completed, or come to the end of once more.
     pub(crate) fn encode_ahead(&self, writer: &ArrayWriter, written: Range<u64>) {
         let (Some(workers), Some(memory)) = (&self.background, &self.stage_memory) else {

@@ -185,6 +185,7 @@ impl Containers {
             n => n?,
         };
         self.encode_ahead(writer, offset..offset.saturating_add(n as u64));
+        self.log_ahead(writer, n as u64);
         if how.durable != Durability::Later {
             writer.stage().sync()?;
         }

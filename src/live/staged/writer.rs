@@ -5,7 +5,7 @@
 //! [`super::arrays`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::StagedContainer;
 use crate::container::inside::ArrayAddress;
@@ -28,6 +28,8 @@ pub(crate) struct ArrayWriter {
     emptied: AtomicBool,
     /// It has been closed once: perhaps by a child of the process that opened it.
     closed: AtomicBool,
+    /// Bytes written since it was last ordered that they be logged.
+    unordered: AtomicU64,
 }
 
 impl ArrayWriter {
@@ -44,7 +46,18 @@ impl ArrayWriter {
             wrote: AtomicBool::new(false),
             emptied: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            unordered: AtomicU64::new(0),
         }
+    }
+
+    /// Counts what was written, and begins anew where that has become so much; says whether.
+    pub(crate) fn counts_to(&self, most: u64, written: u64) -> bool {
+        let before = self.unordered.fetch_add(written, Ordering::Relaxed);
+        let is_much = before.saturating_add(written) >= most;
+        if is_much {
+            self.unordered.store(0, Ordering::Relaxed);
+        }
+        is_much
     }
 
     /// Whether something may be done to it.

@@ -9,6 +9,7 @@ use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::ordinary::{OrdinaryFile, SET_ID};
 use super::super::{HandleId, InodeId, Open, Tree};
+use super::copies::reach;
 use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::FileIdentity;
@@ -60,7 +61,7 @@ impl Tree {
 
     /// Makes a change of ours to a file. A change by another process before it costs the kernel's
     /// pages; not before this request is answered, which holds some of them.
-    fn change<T>(
+    pub(super) fn change<T>(
         &self,
         inode: InodeId,
         of: &OrdinaryFile,
@@ -99,7 +100,10 @@ impl Tree {
             return written;
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
-        self.change(inode, of, file, || file.put(offset, bytes, how, caller))
+        self.change(inode, of, file, || match self.is_made_anew(inode) {
+            true => reach(file, (offset, bytes.len() as u64), how, caller),
+            false => file.put(offset, bytes, how, caller),
+        })
     }
 
     /// Whether a write took bits of the mode away in the source that were reported to the kernel
@@ -162,25 +166,6 @@ impl Tree {
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.allocate(what, caller))
-    }
-
-    /// Copies a range of one open file to another, as far as the source can; arrays are copied by
-    /// reading and writing.
-    pub fn copy_range(
-        &self,
-        from: (HandleId, u64),
-        to: (InodeId, HandleId, u64),
-        len: u64,
-        caller: Caller,
-    ) -> Result<usize> {
-        let (source, open) = (self.open_files.get(from.0)?, self.open_files.get(to.1)?);
-        let source = source.source().ok_or(Error::Unsupported)?;
-        if open.array_writer().is_some() {
-            return Err(Error::Unsupported);
-        }
-        let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
-        let range = from.1..from.1.saturating_add(len);
-        self.change(to.0, of, file, || file.copy(source, range, to.2, caller))
     }
 
     /// The next data or hole of an open file. An array has none but its end, nor has a file that is

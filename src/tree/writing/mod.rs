@@ -9,6 +9,7 @@ mod added;
 mod arrays;
 mod attributes;
 mod content;
+mod copies;
 mod create;
 mod names;
 mod promote;

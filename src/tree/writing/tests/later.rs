@@ -152,6 +152,26 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
     }
 }
 
+/// The close has nothing left to do but for what was written last.
+#[test]
+fn what_is_written_while_commits_are_put_off_is_logged_before_the_close() {
+    let source = ground();
+    let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
+    write(&tree, 0, b"committed").unwrap();
+    let log = source.path().join(LOG);
+    let (inode, handle) = tree.written(DATA, false).unwrap();
+    let all = [7; 20_000];
+    let n = tree.write(inode, handle, 0, &all, Putting::default(), NOBODY);
+    assert_eq!(n.unwrap(), all.len());
+    let is_logged = |_| {
+        std::thread::sleep(Duration::from_millis(1));
+        std::fs::metadata(&log).is_ok_and(|log| log.len() >= 20_000)
+    };
+    assert!((0..60_000).any(is_logged), "nobody has logged it");
+    assert!(after_a_kill(source.path()).starts_with(&all));
+    tree.release(handle);
+}
+
 /// A source with a Bloscpack file without an array, so that no stored block shows how well new
 /// bytes can be packed.
 fn empty_ground() -> tempfile::TempDir {

@@ -8,7 +8,7 @@ mod packed;
 use std::time::Duration;
 
 use super::*;
-use crate::tree::InUse;
+use crate::tree::{InUse, PageCache};
 
 const PLAIN: &[u8] = b"what is put into it, and then packed";
 const DESCRIPTION: &[u8] = br#"{"arrays": [{"name": "data", "dtype": "int16", "shape": [3, 6]}]}"#;

@@ -1,0 +1,114 @@
+//! Copies within the mount: those that a program leaves to the system (copy_file_range(2)), and
+//! what need not be copied at all.
+//!
+//! Files are copied by the source's file system, what containers show by reading it here, so that
+//! none of its bytes go through the kernel. A program that copies a container as a directory copies
+//! its views, too, which are as large as its arrays and are made anew: of these the new container
+//! gets the lengths alone. Used by [`super`].
+
+use std::path::Path;
+
+use super::super::node::Node;
+use super::super::open_file::OpenFile;
+use super::super::{HandleId, InodeId, Tree};
+use crate::disk::{Caller, DiskFile, Putting};
+use crate::error::{Error, Result};
+use crate::live::creation::roles::is_made_anew;
+use crate::live::shown::open_entry::PageCache;
+
+/// Bytes that are read at once, and most of a request: its program cannot be interrupted before.
+const PART: u64 = 256 << 10;
+const MOST: u64 = 16 << 20;
+
+impl Tree {
+    /// Copies a range of one open file to another, as far as the source can. Into arrays the
+    /// program writes what it reads.
+    pub fn copy_range(
+        &self,
+        from: (HandleId, u64),
+        to: (InodeId, HandleId, u64),
+        len: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let (source, open) = (self.open_files.get(from.0)?, self.open_files.get(to.1)?);
+        if open.array_writer().is_some() {
+            return Err(Error::Unsupported);
+        }
+        let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
+        let range = from.1..from.1.saturating_add(len);
+        let (at, shown) = (to.2, source.entry().is_some());
+        self.change(to.0, of, file, || match source.source() {
+            Some(source) => file.copy(source, range, at, caller),
+            None if shown && self.is_made_anew(to.0) => {
+                let there = source.len().saturating_sub(range.start).min(len).min(MOST);
+                reach(file, (at, there), Putting::default(), caller)
+            }
+            None => self.copy_shown((&source, range.start), (file, at), len, caller),
+        })
+    }
+
+    /// What a container shows, as far as a request goes.
+    fn copy_shown(
+        &self,
+        (source, from): (&OpenFile, u64),
+        (file, to): (&dyn DiskFile, u64),
+        len: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let (most, mut done) = (len.min(MOST), 0);
+        while done < most {
+            let (at, len) = (from.saturating_add(done), PART.min(most - done) as usize);
+            let put = |bytes: Result<&[u8]>| {
+                let bytes = bytes?;
+                let at = to.saturating_add(done);
+                let put = file.put(at, bytes, Putting::default(), caller)?;
+                Ok((put, put < bytes.len()))
+            };
+            let pages = PageCache::Bypassed;
+            match source.read(&self.workers, at, len, pages, put) {
+                // The next request finds out why.
+                Err(_) if done > 0 => break,
+                Err(e) => return Err(e),
+                Ok((n, is_full)) => {
+                    done += n as u64;
+                    if n == 0 || is_full {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(done as usize)
+    }
+
+    /// Whether a file lies where a new container shows what follows from its arrays: its bytes are
+    /// not looked at when that is packed.
+    pub(super) fn is_made_anew(&self, file: InodeId) -> bool {
+        let Some((container, node)) = self.new_above(file) else {
+            return false;
+        };
+        let Node::Container(_) = &*node else {
+            return false;
+        };
+        let Ok(Some(drafts)) = self.live.drafts_at(container.into()) else {
+            return false;
+        };
+        let paths = self.inodes.paths(file);
+        let is_one = |path: &Path| path.strip_prefix(&drafts).is_ok_and(is_made_anew);
+        !paths.is_empty() && paths.iter().all(|path| is_one(path))
+    }
+}
+
+/// A file is as long as if these bytes had been put there; says how many.
+pub(super) fn reach(
+    file: &dyn DiskFile,
+    (at, len): (u64, u64),
+    how: Putting,
+    caller: Caller,
+) -> Result<usize> {
+    let now = file.source().stat()?.identity.size;
+    let end = if how.append { now } else { at }.saturating_add(len);
+    if now < end {
+        file.set_len(end, caller)?;
+    }
+    Ok(len as usize)
+}

@@ -71,7 +71,8 @@ impl<'a> CommitPublisher<'a> {
 
 impl Publisher for CommitPublisher<'_> {
     fn look_ahead(&mut self, files: &[FutureFile]) -> Result<()> {
-        let opened = self.outdated.containers.open_ahead(self.version, files)?;
+        let (containers, base) = (self.outdated.containers, self.container.base());
+        let opened = containers.open_ahead(self.version, &base, files)?;
         self.ahead = Some(opened);
         Ok(())
     }
@@ -166,6 +167,7 @@ impl Containers {
             // A commit that is planned by the old file must never be carried out on the new one: to
             // us that is another process's.
             version.adopt(before, old);
+            ahead.inspect(|ahead| ahead.take_back());
         }
         shown?;
         version.note_owner_of(&found);

@@ -122,8 +122,8 @@ impl Chunked {
         })
     }
 
-    /// The same with chunks that a commit has changed, of the file that it makes. `applied`: bits of
-    /// filters, if they may be others.
+    /// The same with chunks that a commit has changed, of the file that it makes. `applied`: which
+    /// filters some chunk went through, if they may be others.
     pub(super) fn succeeded(
         &self,
         source: &Arc<dyn Source>,

@@ -7,9 +7,10 @@
 //! nothing itself. What comes of it is checked before it is told: [`edit_recipe`] knows where new
 //! bytes may lie ([`room`]), and [`unchanged`] has the file be looked at again with the patches
 //! over it. Arrays of a group that have to agree with each other wait until they do, and attributes
-//! follow from them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Assumes a file
-//! without faults and without bytes behind its end; others are not offered for writing. Used by
-//! `assemble`.
+//! follow from them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Where nothing follows
+//! from the values that change, the container lives on ([`successor`]); else the next opening is
+//! told what it need not find out ([`carried`]). Assumes a file without faults and without bytes
+//! behind its end; others are not offered for writing. Used by `assemble`.
 
 mod ahead;
 mod anndata;

@@ -16,11 +16,13 @@ use crate::source::Source;
 use crate::source::bound::BoundSource;
 use crate::source::switched::SwitchedSource;
 
+/// An array that is another than before, and its number in the container.
+pub type OtherArray = (usize, Arc<dyn Array>);
+
 /// A container after a commit.
 pub struct Successor {
     pub container: Container,
-    /// The arrays that are others than before, by their numbers in the container.
-    pub changed: Vec<(usize, Arc<dyn Array>)>,
+    pub changed: Vec<OtherArray>,
     pub handover: Handover,
 }
 
@@ -82,7 +84,7 @@ impl Container {
     /// The same with other arrays in the places of some.
     pub(in crate::container) fn succeeded(
         &self,
-        changed: &[(usize, Arc<dyn Array>)],
+        changed: &[OtherArray],
         rewrite: Arc<dyn Rewrite>,
     ) -> Container {
         let mut arrays = self.arrays.clone();

@@ -9,6 +9,7 @@ use crate::array::Array;
 use crate::cache::VersionId;
 use crate::container::Container;
 use crate::container::inside::Located;
+use crate::container::successor::OtherArray;
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::memory::set_aside;
@@ -17,12 +18,12 @@ use crate::memory::set_aside;
 const LISTED: usize = size_of::<Located>() + 4 * size_of::<Arc<dyn Array>>();
 
 impl OpenContainer {
-    /// The same with an outermost container of which these arrays are others, by their numbers; a
-    /// file of `stored` bytes.
+    /// The same with an outermost container of which these arrays are others; a file of `stored`
+    /// bytes.
     pub(crate) fn succeeded(
         &self,
         (path, blocks): (PathBuf, VersionId),
-        (container, changed): (Container, &[(usize, Arc<dyn Array>)]),
+        (container, changed): (Container, &[OtherArray]),
         stored: u64,
         budget: &Arc<Budget>,
     ) -> Result<OpenContainer> {

@@ -35,6 +35,7 @@ mod recognised;
 pub mod restated;
 pub mod rewrite;
 pub mod stored;
+pub mod successor;
 pub mod told_once;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +163,8 @@ impl OpenRequest<'_> {
 ///
 /// Names are shown names (see [`names`]): in a container with groups they are paths, components
 /// separated by `/`. They are unique across arrays, texts, groups, links, unreadable members and
-/// inner containers.
+/// inner containers. What is said of many arrays is shared with the container after a commit that
+/// leaves it as it is ([`successor`]).
 pub struct Container {
     pub format: &'static str,
     /// Version of the format, as the container spells it.
@@ -173,14 +175,14 @@ pub struct Container {
     /// `arrays.json`, and the numbers behind those of the arrays.
     pub lines: Vec<Arc<dyn Array>>,
     /// Groups that would not exist by the names of their members: empty ones.
-    pub groups: Vec<String>,
+    pub groups: Arc<Vec<String>>,
     /// Second ways to a group, shown as symbolic links.
-    pub links: Vec<Link>,
+    pub links: Arc<Vec<Link>>,
     /// Of the outermost container: arrays of it, and of those inside, that are another one by a
     /// further name; by their paths, the path of that one.
-    pub further_names: BTreeMap<String, String>,
+    pub further_names: Arc<BTreeMap<String, String>>,
     /// Members that are not shown, or only as an entry that answers EIO.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Arc<Vec<Unreadable>>,
     /// Types without data: they have no entry.
     pub types: Vec<CommittedType>,
     /// Containers in groups of this one.
@@ -189,14 +191,14 @@ pub struct Container {
     pub attributes: Attributes,
     /// Of its arrays, types and groups, by their names; by none, those that a container's group has
     /// itself, where its format tells others beside.
-    pub described: BTreeMap<String, Attributes>,
+    pub described: Arc<BTreeMap<String, Attributes>>,
     /// How its arrays, types, groups and what cannot be shown are stored, by their names; by none,
     /// the container itself.
-    pub details: BTreeMap<String, ArrayDetails>,
+    pub details: Arc<BTreeMap<String, ArrayDetails>>,
     /// Of the outermost container: what the file says beside its arrays.
-    pub file: FileDetails,
+    pub file: Arc<FileDetails>,
     /// Arrays that have a type but no space for elements (HDF5's H5S_NULL): shown as empty ones.
-    pub without_space: BTreeSet<String>,
+    pub without_space: Arc<BTreeSet<String>>,
     /// What cannot be trusted, one line of `error.txt` each.
     pub faults: Vec<Fault>,
     /// Rules between arrays.
@@ -208,6 +210,7 @@ pub struct Container {
 pub type Attributes = serde_json::Map<String, serde_json::Value>;
 
 /// A second way to a group.
+#[derive(Clone)]
 pub struct Link {
     pub name: String,
     /// Path of the group, from the root of the outermost container.
@@ -247,6 +250,7 @@ pub struct CommittedType {
 }
 
 /// A container in a group of another.
+#[derive(Clone)]
 pub struct Inner {
     /// Path of the group, relative to the container that it lies in.
     pub path: String,
@@ -264,6 +268,7 @@ pub trait Check: Send + Sync {
 }
 
 /// A small file shown beside the arrays.
+#[derive(Clone)]
 pub struct Text {
     pub name: String,
     pub content: Arc<Vec<u8>>,
@@ -277,17 +282,17 @@ impl Container {
             arrays: Vec::new(),
             texts: Vec::new(),
             lines: Vec::new(),
-            groups: Vec::new(),
-            links: Vec::new(),
-            further_names: BTreeMap::new(),
-            unreadable: Vec::new(),
+            groups: Arc::default(),
+            links: Arc::default(),
+            further_names: Arc::default(),
+            unreadable: Arc::default(),
             types: Vec::new(),
             inner: Vec::new(),
             attributes: Attributes::new(),
-            described: BTreeMap::new(),
-            details: BTreeMap::new(),
-            file: FileDetails::default(),
-            without_space: BTreeSet::new(),
+            described: Arc::default(),
+            details: Arc::default(),
+            file: Arc::default(),
+            without_space: Arc::default(),
             faults: Vec::new(),
             checks: Vec::new(),
             rewrite: None,
@@ -304,14 +309,22 @@ impl Container {
     /// Notes the attributes of an array or a group.
     pub fn describe(&mut self, name: &str, attributes: Attributes) {
         if !attributes.is_empty() {
-            self.described.insert(name.to_owned(), attributes);
+            Arc::make_mut(&mut self.described).insert(name.to_owned(), attributes);
         }
     }
 
     /// Notes how an array, a type or a group is stored.
     pub fn detail(&mut self, name: &str, details: ArrayDetails) {
         if !details.is_empty() {
-            self.details.insert(name.to_owned(), details);
+            Arc::make_mut(&mut self.details).insert(name.to_owned(), details);
+        }
+    }
+
+    /// Notes members that cannot be shown.
+    pub fn add_unreadable(&mut self, members: impl IntoIterator<Item = Unreadable>) {
+        let mut members = members.into_iter().peekable();
+        if members.peek().is_some() {
+            Arc::make_mut(&mut self.unreadable).extend(members);
         }
     }
 

@@ -40,11 +40,8 @@ fn restate_one(
     }
     container.attributes.extend(restated.attributes);
     for (path, attributes) in restated.groups {
-        container
-            .described
-            .entry(path)
-            .or_default()
-            .extend(attributes);
+        let described = Arc::make_mut(&mut container.described);
+        described.entry(path).or_default().extend(attributes);
     }
     for text in &mut container.texts {
         if let Some(content) = restated.texts.get(&text.name) {

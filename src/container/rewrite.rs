@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use super::inside::{ArrayAddress, ContainerNumber};
 use super::own_lengths::ArrayLengths;
-use super::{Attributes, Check};
+use super::successor::Successor;
+use super::{Attributes, Check, Container};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::{Array, Info};
 use crate::container::creation::{GivenType, NOT_TYPED};
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Hold};
+use crate::source::Source;
 
 /// Something that is to be done to an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,6 +280,12 @@ pub trait Rewrite: Send + Sync {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()>;
+
+    /// The container that the recipe which was told last makes, sharing with this one all that
+    /// stays; none if it has to be opened. `future`: its only file, as it is going to be.
+    fn succeed(&self, _before: &Container, _future: &Arc<dyn Source>) -> Result<Option<Successor>> {
+        Ok(None)
+    }
 
     /// Whether programs of the format lock the files that they have open, and lose if those are
     /// changed meanwhile.

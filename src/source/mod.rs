@@ -6,6 +6,7 @@
 //! `container` (to recognise and decode) and by `tree` (to list and to pass files through).
 
 mod acl;
+pub mod bound;
 pub mod descriptors;
 mod forward;
 mod identity;
@@ -80,6 +81,11 @@ pub trait Source: Send + Sync {
     /// Runs `with` on the local descriptor, where there is one ([`on_descriptor`]).
     fn with_descriptor(&self, _with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
         Err(crate::error::Error::Unsupported)
+    }
+
+    /// The file that it is now, of one that may become another.
+    fn switched(&self) -> Option<Arc<dyn Source>> {
+        None
     }
 }
 

@@ -1,7 +1,8 @@
 //! A file that is read as it is going to be, and then as it is.
 //!
 //! What is planned by it holds for both: they are the same bytes. Used by `live`, which opens a
-//! container before a commit makes its files visible.
+//! container before a commit makes its files visible, and by containers that live on through
+//! commits.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
@@ -26,13 +27,17 @@ impl SwitchedSource {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = file;
     }
 
-    fn now(&self) -> Arc<dyn Source> {
+    pub fn now(&self) -> Arc<dyn Source> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&now)
     }
 }
 
 impl Source for SwitchedSource {
+    fn switched(&self) -> Option<Arc<dyn Source>> {
+        Some(self.now())
+    }
+
     fn len(&self) -> u64 {
         self.now().len()
     }

@@ -85,7 +85,9 @@ fn detailed() -> Container {
         unlimited: true,
         id: None,
     };
-    container.file.dimensions.insert("t".into(), dimension);
+    Arc::make_mut(&mut container.file)
+        .dimensions
+        .insert("t".into(), dimension);
     container
 }
 

@@ -36,6 +36,7 @@ use crate::container::{
 };
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::source::Source;
+use crate::source::switched::SwitchedSource;
 use binsparse_group::BinsparseGroup;
 pub(super) use details::of_packed;
 use details::{StoredNames, committed_type};
@@ -86,9 +87,10 @@ pub(super) struct Assembly<'a> {
 /// Makes the container of a file. What is wrong with parts of it is among its faults.
 pub(super) fn container(
     (index, carried): (&FileIndex, &CarriedStructure),
-    source: &Arc<dyn Source>,
+    file: &Arc<SwitchedSource>,
     request: &OpenRequest<'_>,
 ) -> Result<Container> {
+    let source = &(Arc::clone(file) as Arc<dyn Source>);
     let assembly = Assembly {
         index,
         source,
@@ -101,21 +103,21 @@ pub(super) fn container(
     for (number, group) in index.groups.iter().enumerate() {
         assembly.place(number, group, &mut drafts, &mut places)?;
     }
-    let mut file = assembly.stored.file(&places);
+    let mut details = assembly.stored.file(&places);
     for (number, group) in index.groups.iter().enumerate() {
-        assembly.add_group((number, group), &mut drafts, &places, &mut file)?;
+        assembly.add_group((number, group), &mut drafts, &places, &mut details)?;
     }
     anndata::add_rules(index, &places, &mut drafts);
     let further_names = assembly.names.assign(&mut drafts);
     if let Some(draft) = drafts.first_mut() {
-        draft.container.file = file;
-        draft.container.further_names = further_names;
+        draft.container.file = Arc::new(details);
+        draft.container.further_names = Arc::new(further_names);
         draft.container.faults.extend(problems(index));
-        draft.container.unreadable.extend(left_out(index));
+        draft.container.add_unreadable(left_out(index));
     }
     let (mut container, written) = finish(drafts)?;
     let opened = (index, &carried.answer);
-    write::offer(&mut container, opened, source, (written, request))?;
+    write::offer(&mut container, opened, file, (written, request))?;
     Ok(container)
 }
 
@@ -301,7 +303,8 @@ impl<'a> Assembly<'a> {
                     });
                     if let (false, Some(target)) = (is_place, places.get(*to as usize)) {
                         let target = target.full.clone();
-                        draft.container.links.push(Link { name: path, target });
+                        let links = Arc::make_mut(&mut draft.container.links);
+                        links.push(Link { name: path, target });
                         let named = (&full[..], own_place, link);
                         self.stored.add_link(file, named, places);
                     }
@@ -326,7 +329,7 @@ impl<'a> Assembly<'a> {
     ) -> Result<()> {
         let path = &place.path;
         if !path.is_empty() {
-            draft.container.groups.push(path.clone());
+            Arc::make_mut(&mut draft.container.groups).push(path.clone());
             let attributes = self.json(&group.attributes, b"")?;
             draft.container.describe(path, attributes);
         }
@@ -373,7 +376,7 @@ impl<'a> Assembly<'a> {
                 array: array.clone().map_err(|unreadable| unreadable.reason),
             });
         }
-        draft.container.unreadable.extend(array.err());
+        draft.container.add_unreadable(array.err());
         Ok(())
     }
 
@@ -411,7 +414,7 @@ impl<'a> Assembly<'a> {
             }) => {
                 container.arrays.push(Arc::clone(&array));
                 if dataset.dims.is_none() {
-                    container.without_space.insert(path.to_owned());
+                    Arc::make_mut(&mut container.without_space).insert(path.to_owned());
                 }
                 match trouble {
                     Some(error) => (error, true),
@@ -477,8 +480,8 @@ fn finish(mut drafts: Vec<Draft>) -> Result<(Container, Vec<WrittenGroup>)> {
         draft.examine()?;
         written.push(WrittenGroup {
             path: draft.full,
-            datasets: draft.written,
-            texts: draft.texts,
+            datasets: draft.written.into_iter().map(Arc::new).collect(),
+            texts: draft.texts.into_iter().map(Arc::new).collect(),
             sparse: draft.sparse,
             bpcells: draft.bpcells,
             rules: draft.rules,

@@ -10,6 +10,7 @@
 pub(super) mod chunked;
 mod composed;
 mod fill;
+mod successor;
 mod unchunked;
 
 use std::borrow::Cow;
@@ -30,9 +31,11 @@ use crate::array::{Array, BlockId, Info, Order, Piece, Unfiltered};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
+use crate::source::bound::BoundSource;
 use chunked::Chunked;
 use composed::{Composed, Opening};
 use fill::Fill;
+pub(super) use successor::ChangedStorage;
 use unchunked::Unchunked;
 
 /// What has become of a dataset.
@@ -170,6 +173,8 @@ pub(super) struct DatasetArray {
     /// As shown.
     bytes: u64,
     stored_bytes: u64,
+    /// What its own bytes are read through, if it has some.
+    own: Option<Arc<BoundSource>>,
     storage: Storage,
 }
 
@@ -195,6 +200,10 @@ impl DatasetArray {
         size(&dims, element.stored)?;
         let dtype = element.dtype.clone();
         let shape = [&dims[..], &element.dims].concat();
+        let own = successor::is_followed(&dataset.layout)
+            .then(|| Arc::new(BoundSource::new(Arc::clone(source))));
+        let bound = own.clone().map(|own| own as Arc<dyn Source>);
+        let source = bound.as_ref().unwrap_or(source);
         let storage = match bytes {
             0 => Storage::Unchunked(Unchunked::empty(&dataset.layout)),
             _ => storage(source, index, dataset, &dims, (element, fill), tables)?,
@@ -205,6 +214,7 @@ impl DatasetArray {
             shape,
             bytes,
             stored_bytes: dataset.stored_bytes,
+            own,
             storage,
         })
     }
@@ -411,7 +421,8 @@ impl Array for DatasetArray {
         };
         // Members of a compound are listed for the conversion as well.
         let element = 4 * self.dtype.name().len();
-        storage + WRITTEN + (size_of::<DatasetArray>() + self.name.len() + element) as u64
+        let own = size_of::<DatasetArray>() + size_of::<BoundSource>();
+        storage + WRITTEN + (own + self.name.len() + element) as u64
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {

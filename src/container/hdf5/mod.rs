@@ -43,6 +43,7 @@ use crate::error::{Fault, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::set_aside;
 use crate::source::Source;
+use crate::source::switched::SwitchedSource;
 use dataset::CarriedTables;
 use index::FileIndex;
 use worker::IndexAnswer;
@@ -92,7 +93,8 @@ impl Format for Hdf5 {
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
-        let source = request.store.open(request.path)?;
+        let file = request.store.open(request.path)?;
+        let file = Arc::new(SwitchedSource::new(file));
         let carried = request
             .carried_over()
             .and_then(|over| over.downcast::<CarriedStructure>().ok());
@@ -101,13 +103,13 @@ impl Format for Hdf5 {
                 let read = carried.answer.read(request.budget)?;
                 (CarriedStructure::clone(&carried), read)
             }
-            None => CarriedStructure::found(&*source, request.budget)?,
+            None => CarriedStructure::found(&*file, request.budget)?,
         };
         // Until it is made; the keeper of the container charges what it takes then.
         let made = charged.bytes().saturating_mul(worker::MADE);
         let _made = request.budget.keep(made)?;
         set_aside(made, "cannot open an HDF5 file", || {
-            assemble::container((&index, &carried), &source, request)
+            assemble::container((&index, &carried), &file, request)
         })?
     }
 }

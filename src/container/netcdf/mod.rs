@@ -120,12 +120,12 @@ fn assemble(
     if container.format == binsparse::NAME {
         // The others follow from the descriptor.
         container.describe("", attributes.clone());
-        container.file.classic = Some(header.version.name().to_owned());
+        Arc::make_mut(&mut container.file).classic = Some(header.version.name().to_owned());
     }
     for (name, value) in attributes {
         container.attributes.entry(name).or_insert(value);
     }
-    container.file.dimensions = describe::dimensions(header);
+    Arc::make_mut(&mut container.file).dimensions = describe::dimensions(header);
     let details = ArrayDetails {
         attribute_types,
         ..ArrayDetails::default()
@@ -151,12 +151,12 @@ fn variables(
         let place = match place {
             Ok(place) => place,
             Err(fault) => {
-                container.unreadable.push(Unreadable {
+                container.add_unreadable([Unreadable {
                     name: name.clone(),
                     reason: fault.to_string(),
                     is_whole: false,
                     entry: true,
-                });
+                }]);
                 container.faults.push(fault.array(&name));
                 continue;
             }

@@ -71,7 +71,8 @@ impl<'a> CommitPublisher<'a> {
 
 impl Publisher for CommitPublisher<'_> {
     fn look_ahead(&mut self, files: &[FutureFile]) -> Result<()> {
-        let opened = self.outdated.containers.open_ahead(self.version, files)?;
+        let (containers, base) = (self.outdated.containers, self.container.base());
+        let opened = containers.open_ahead(self.version, &base, files)?;
         self.ahead = Some(opened);
         Ok(())
     }
@@ -166,6 +167,7 @@ impl Containers {
             // A commit that is planned by the old file must never be carried out on the new one: to
             // us that is another process's.
             version.adopt(before, old);
+            ahead.inspect(|ahead| ahead.take_back());
         }
         shown?;
         version.note_owner_of(&found);
@@ -184,7 +186,7 @@ impl Containers {
         opened: Arc<OpenContainer>,
     ) -> Result<()> {
         match container {
-            Some(container) => container.rebase(opened)?,
+            Some(container) => self.free(container.rebase(opened)?),
             None => version.staged.show_stored(&opened, &self.cache)?,
         }
         version.staged.show(&self.cache)
@@ -208,14 +210,20 @@ impl Containers {
     /// Frees the decoded blocks of the files before: much work, if there are many.
     pub(crate) fn forget_blocks(&self, of: VersionId) {
         let cache = Arc::clone(&self.cache);
-        let forget = move || cache.forget(of);
-        let ordered = self
-            .background
-            .as_ref()
-            .map(|workers| workers.order(forget));
-        if ordered != Some(true) {
+        if !self.order(move || cache.forget(of)) {
             self.cache.forget(of);
         }
+    }
+
+    /// Drops what is useless now; the same.
+    pub(crate) fn free(&self, useless: Arc<OpenContainer>) {
+        // Where nobody takes it up it is dropped here.
+        self.order(move || drop(useless));
+    }
+
+    fn order(&self, task: impl FnOnce() + Send + 'static) -> bool {
+        let workers = self.background.as_ref();
+        workers.is_some_and(|workers| workers.order(task))
     }
 
     /// The layer that was committed goes, and so do the kernel's pages of files that follow from

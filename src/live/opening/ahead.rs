@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
 use crate::commit::FutureFile;
+use crate::container::successor::Handover;
 use crate::error::{Error, Result};
 use crate::live::Containers;
 use crate::live::shown::open_container::OpenContainer;
@@ -30,28 +31,49 @@ pub(crate) struct OpenedAhead {
     files: Arc<FutureFiles>,
 }
 
+/// Where the bytes of a file are read of which something is opened ahead.
+enum FutureSource {
+    Opened(Arc<SwitchedSource>),
+    /// The container shares with the one before what the commit leaves.
+    Shared(Handover),
+}
+
 /// In the order of [`files_at`].
 fn all_of(identity: &Identity) -> impl Iterator<Item = Option<FileIdentity>> {
     std::iter::once(identity.file()).chain(identity.companions())
 }
 
-type FutureFiles = Mutex<Vec<(FutureFile, Arc<SwitchedSource>)>>;
+type FutureFiles = Mutex<Vec<(FutureFile, FutureSource)>>;
 
 impl OpenedAhead {
     /// Under which its blocks are cached.
     pub(crate) fn blocks(&self) -> VersionId {
         self.blocks
     }
+
+    /// It is not shown: what it shares with the container before is that one's again.
+    pub(crate) fn take_back(&self) {
+        for (_, source) in &*lock(&self.files) {
+            if let FutureSource::Shared(handover) = source {
+                handover.take_back();
+            }
+        }
+    }
 }
 
 impl Containers {
-    /// Opens a container of which these files are about to be changed or replaced.
+    /// Opens a container of which these files are about to be changed or replaced. `base`: as it is
+    /// before.
     pub(crate) fn open_ahead(
         &self,
         version: &ContainerVersion,
+        base: &OpenContainer,
         files: &[FutureFile],
     ) -> Result<OpenedAhead> {
         let path = self.places.path(version.container)?;
+        if let Some(ahead) = self.share_ahead(version, (base, &path), files)? {
+            return Ok(ahead);
+        }
         let before = version.identity();
         let (ahead, budget) = (Arc::<FutureFiles>::default(), self.cache.budget());
         let store = self.future_store(version, &path, (files, &ahead))?;
@@ -70,6 +92,37 @@ impl Containers {
             before,
             files: ahead,
         })
+    }
+
+    /// The same of a container of which only values change: what stays is shared, and need not be
+    /// made again.
+    fn share_ahead(
+        &self,
+        version: &ContainerVersion,
+        (base, path): (&OpenContainer, &Path),
+        files: &[FutureFile],
+    ) -> Result<Option<OpenedAhead>> {
+        let is_file = version.recognised.format.members().is_empty();
+        let (Some(rewrite), [file], true) = (base.rewrite(), files, is_file) else {
+            return Ok(None);
+        };
+        let before = version.identity();
+        let store = pinned(&self.store, version, path, self.at_path(version));
+        let future = file.over(store.open(path))?;
+        let Some(successor) = rewrite.succeed(base.outermost()?, &future)? else {
+            return Ok(None);
+        };
+        let blocks = self.versions.next_id();
+        let at = (self.store.display(path), blocks);
+        let shared = (successor.container, &*successor.changed);
+        let opened = base.succeeded(at, shared, file.len, self.cache.budget())?;
+        let source = FutureSource::Shared(successor.handover);
+        Ok(Some(OpenedAhead {
+            opened: Arc::new(opened),
+            blocks,
+            before,
+            files: Arc::new(Mutex::new(vec![(file.clone(), source)])),
+        }))
     }
 
     /// The version's files, and those that are about to be changed as they are going to be; these
@@ -92,7 +145,8 @@ impl Containers {
                 return stored;
             };
             let source = Arc::new(SwitchedSource::new(file.over(stored)?));
-            lock(&ahead).push((file.clone(), Arc::clone(&source)));
+            let opened = FutureSource::Opened(Arc::clone(&source));
+            lock(&ahead).push((file.clone(), opened));
             Ok(source)
         })))
     }
@@ -130,7 +184,10 @@ impl Containers {
             if !file.is(&now.identity()) {
                 return self.reopen_version(version, path);
             }
-            source.switch(now);
+            match source {
+                FutureSource::Opened(source) => source.switch(now),
+                FutureSource::Shared(handover) => handover.hand_over(now),
+            }
         }
         self.take_for_opened(version, &ahead.opened);
         Ok(Arc::clone(&ahead.opened))

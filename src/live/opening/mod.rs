@@ -97,13 +97,17 @@ pub(crate) struct OpenVersions {
 }
 
 impl OpenVersions {
-    fn keep(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
+    /// Returns those that are kept no more.
+    fn keep(
+        &self,
+        version: &ContainerVersion,
+        opened: &Arc<OpenContainer>,
+    ) -> Vec<Arc<OpenContainer>> {
         let mut kept = self.kept();
         // Asked under the lock under which it is retired.
-        if !version.opening.retired.load(Ordering::Relaxed) {
-            let closed = kept.keep(version.id, opened);
-            drop(kept);
-            drop(closed);
+        match version.opening.retired.load(Ordering::Relaxed) {
+            true => Vec::new(),
+            false => kept.keep(version.id, opened),
         }
     }
 
@@ -183,7 +187,9 @@ impl Containers {
             }
         };
         drop(slot);
-        self.versions.open.keep(version, &opened);
+        for closed in self.versions.open.keep(version, &opened) {
+            self.free(closed);
+        }
         Ok(opened)
     }
 }

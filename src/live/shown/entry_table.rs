@@ -150,10 +150,10 @@ impl EntryTable {
         for Text { name, content } in &container.texts {
             self.add(at, name, EntryContent::Text(part, Arc::clone(content)));
         }
-        for path in &container.groups {
+        for path in &*container.groups {
             self.directory(at, path);
         }
-        for link in &container.links {
+        for link in &*container.links {
             let target = relative(&join(group, &link.name), &link.target);
             self.add(at, &link.name, EntryContent::Link(target.into()));
         }
@@ -396,17 +396,17 @@ mod tests {
     #[test]
     fn paths_become_directories() {
         let mut container = Container::new("x", "1");
-        container.groups.push("a/empty".into());
-        container.unreadable.push(Unreadable {
+        Arc::make_mut(&mut container.groups).push("a/empty".into());
+        container.add_unreadable([Unreadable {
             name: "a/b/outside".into(),
             reason: String::new(),
             is_whole: true,
             entry: true,
-        });
-        container.links.push(Link {
+        }]);
+        container.links = Arc::new(vec![Link {
             name: "a/b/up".into(),
             target: "a/empty".into(),
-        });
+        }]);
         container.inner.push(Inner {
             path: "a/inner".into(),
             container: Arc::new(Container::new("y", "1")),
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn a_file_makes_way_for_a_group_of_its_name() {
         let mut container = Container::new("x", "1");
-        container.groups.push("a".into());
+        Arc::make_mut(&mut container.groups).push("a".into());
         for _ in 0..2 {
             container.texts.push(Text {
                 name: "a".into(),

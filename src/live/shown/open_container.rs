@@ -2,6 +2,8 @@
 //!
 //! Sizes are asked of the arrays when an entry is first described. Used by `tree`.
 
+mod successor;
+
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -37,7 +39,7 @@ pub struct OpenContainer {
     /// The outermost container first.
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
-    pub(super) entries: EntryTable,
+    pub(super) entries: Arc<EntryTable>,
     /// Bytes of the file that it is, if it is one.
     stored: u64,
     weight: usize,
@@ -101,7 +103,7 @@ impl OpenContainer {
                 path,
                 members: version.recognised.format.members(),
                 tombstones: Arc::clone(&version.tombstones),
-                entries: EntryTable::new(&all, names, stored.is_some()),
+                entries: Arc::new(EntryTable::new(&all, names, stored.is_some())),
                 stored: stored.unwrap_or(0),
                 arrays,
                 weight,
@@ -150,7 +152,7 @@ impl OpenContainer {
 
     /// Whether an entry has another name than in the version as it was before a commit.
     pub(crate) fn renames(&self, before: &OpenContainer) -> bool {
-        self.entries.renames(&before.entries)
+        !Arc::ptr_eq(&self.entries, &before.entries) && self.entries.renames(&before.entries)
     }
 
     /// Whether it is the version as it is stored now.

@@ -195,17 +195,17 @@ impl StagedContainer {
     }
 
     /// The stored container is this one now. If entries of it have other names than before, no
-    /// thread asks by these meanwhile.
-    pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<()> {
+    /// thread asks by these meanwhile. Returns the one before.
+    pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<Arc<OpenContainer>> {
         let now = StoredContainer::new(base)?;
         let before = std::mem::replace(&mut *lock(&self.base), now);
         if self.base().renames(&before.opened) {
             *lock(&self.restated) = Default::default();
         }
-        match self.replacing() {
-            Some((array, len)) => self.stage.replaced(array, len),
-            None => Ok(()),
+        if let Some((array, len)) = self.replacing() {
+            self.stage.replaced(array, len)?;
         }
+        Ok(before.opened)
     }
 
     /// An array with these layers over the stored one.

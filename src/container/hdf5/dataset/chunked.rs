@@ -122,6 +122,28 @@ impl Chunked {
         })
     }
 
+    /// The same with chunks that a commit has changed, of the file that it makes. `applied`: which
+    /// filters some chunk went through, if they may be others.
+    pub(super) fn succeeded(
+        &self,
+        source: &Arc<dyn Source>,
+        table: ChunkTable,
+        applied: Option<u32>,
+    ) -> Result<Chunked> {
+        Ok(Chunked {
+            token: self.token,
+            tables: Arc::clone(&self.tables),
+            table: OnceLock::from(table.checked(self.grid.chunks())?),
+            asking: Mutex::default(),
+            grid: self.grid.clone(),
+            reader: self.reader.of_file(source),
+            fill: self.fill.clone(),
+            plain_edges: self.plain_edges,
+            applied: applied.unwrap_or(self.applied),
+            short: ShortChunks::default(),
+        })
+    }
+
     /// Why not everything can be decoded.
     pub(super) fn trouble(&self) -> Option<Error> {
         self.reader.trouble(self.applied)

@@ -4,6 +4,7 @@ use crate::container::hdf5::element::Element;
 use crate::error::{Fault, Result};
 use crate::memory::no_memory;
 
+#[derive(Clone)]
 pub(super) struct Fill {
     /// One element as shown; none for zeros.
     shown: Option<Box<[u8]>>,

@@ -83,6 +83,17 @@ impl Unchunked {
         Ok(Unchunked { place, cast })
     }
 
+    /// The same of another file, if it lies in it by itself.
+    pub(super) fn of_file(&self, source: &Arc<dyn Source>) -> Option<Unchunked> {
+        let RawData::At(_, address) = &self.place else {
+            return None;
+        };
+        Some(Unchunked {
+            place: RawData::At(Arc::clone(source), *address),
+            cast: self.cast.clone(),
+        })
+    }
+
     pub(super) fn compact(&self) -> Option<&[u8]> {
         match &self.place {
             RawData::Compact(bytes) => Some(bytes),

@@ -1,17 +1,43 @@
-//! What the opening after a commit need not find out: the file's structure, and its tables
-//! of chunks, with what the commit changes of them. Used by [`super`].
+//! What the container after a commit need not find out: which values have changed, if nothing else
+//! has ([`super::successor`]); else the file's structure, and its tables of chunks, with what the
+//! commit changes of them. Used by [`super`].
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::Hdf5File;
 use super::dataset::WrittenDataset;
 use super::edit_recipe::DoneEdit;
 use crate::container::hdf5::CarriedStructure;
+use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::rewrite::ChangedArray;
 
 impl Hdf5File {
-    /// What is known of the file as it is going to be.
-    pub(super) fn next_structure(
+    /// Leaves what is known of the file as it is going to be. `is_else`: something else than values
+    /// of datasets changes.
+    pub(super) fn leave(
+        &self,
+        changes: &[(&WrittenDataset, &ChangedArray)],
+        is_else: bool,
+        done: DoneEdit,
+    ) {
+        let told = (!is_else).then(|| self.told_values(changes, &done));
+        match told.flatten() {
+            Some(told) => *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(told),
+            None => {
+                let next = self.next_structure(changes, &done);
+                self.left.carried.set(Some(Arc::new(next)));
+            }
+        }
+        let next = self.next_room.lock();
+        *next.unwrap_or_else(PoisonError::into_inner) = done.room;
+    }
+
+    pub(super) fn forget_told(&self) {
+        self.left.carried.set(None);
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn next_structure(
         &self,
         changes: &[(&WrittenDataset, &ChangedArray)],
         done: &DoneEdit,
@@ -23,14 +49,11 @@ impl Hdf5File {
         };
         let datasets = self.groups.values().flat_map(|group| &group.datasets);
         let tables = datasets.filter_map(|dataset| {
-            let table = dataset.array.chunked()?.known_table()?;
-            let table = match (new(dataset), done.moved.get(&dataset.token)) {
-                // The library stores chunks at the edges itself.
-                (Some(dims), _) if dims != dataset.dims => return None,
-                (_, Some(moved)) => table.with_moved(moved)?,
-                (_, None) => table.clone(),
-            };
-            Some((dataset.token, table))
+            // The library stores chunks at the edges itself.
+            if new(dataset).is_some_and(|dims| dims != dataset.dims) {
+                return None;
+            }
+            Some((dataset.token, next_table(dataset, done)?))
         });
         CarriedStructure {
             tables: Arc::new(tables.collect()),
@@ -39,5 +62,14 @@ impl Hdf5File {
                 None => Arc::clone(&self.answer),
             },
         }
+    }
+}
+
+/// Where the chunks of a dataset that keeps its dimensions are going to be, if that is known.
+pub(super) fn next_table(dataset: &WrittenDataset, done: &DoneEdit) -> Option<ChunkTable> {
+    let table = dataset.array.chunked()?.known_table()?;
+    match done.moved.get(&dataset.token) {
+        Some(moved) => table.with_moved(moved),
+        None => Some(table.clone()),
     }
 }

@@ -23,6 +23,7 @@ use crate::memory::fallible;
 /// libhdf5 looks at every chunk of the grid that is cut off, stored or not.
 const CUT_MOST: u64 = 10_000_000;
 
+#[derive(Clone)]
 pub(in crate::container::hdf5) struct WrittenDataset {
     pub(super) array: Arc<DatasetArray>,
     pub(super) token: u64,
@@ -38,13 +39,14 @@ pub(in crate::container::hdf5) struct WrittenDataset {
     slice: u64,
 }
 
+#[derive(Clone)]
 pub(super) enum WrittenPlace {
     /// None: it has no place yet.
     Contiguous {
         address: Option<u64>,
     },
     Compact,
-    Chunked(Box<ChunkedPlace>),
+    Chunked(Arc<ChunkedPlace>),
 }
 
 impl WrittenDataset {
@@ -63,7 +65,7 @@ impl WrittenDataset {
             },
             StorageLayout::Compact(_) => WrittenPlace::Compact,
             StorageLayout::Chunked { .. } => {
-                WrittenPlace::Chunked(Box::new(ChunkedPlace::of(dataset, &element)?))
+                WrittenPlace::Chunked(Arc::new(ChunkedPlace::of(dataset, &element)?))
             }
             StorageLayout::Texts(_)
             | StorageLayout::External(_)
@@ -99,6 +101,14 @@ impl WrittenDataset {
     pub(in crate::container::hdf5) fn kept_if(self, is_kept: bool) -> WrittenDataset {
         let is_free = self.is_free && !is_kept;
         WrittenDataset { is_free, ..self }
+    }
+
+    /// The same whose values are read through another array.
+    pub(super) fn of_array(&self, array: Arc<DatasetArray>) -> WrittenDataset {
+        WrittenDataset {
+            array,
+            ..self.clone()
+        }
     }
 
     /// Most bytes that it may have.

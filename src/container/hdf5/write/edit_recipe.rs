@@ -16,7 +16,7 @@ use super::gathered::GatheredChunks;
 use super::headers::ObjectHeaders;
 use super::patched::PatchedSource;
 use super::room::Intervals;
-use super::unchanged::{ExpectedChanges, UnchangedCheck};
+use super::unchanged::{ChangedSizes, ExpectedChanges, UnchangedCheck};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 use crate::container::hdf5::index::ChunkEntry;
 use crate::container::hdf5::worker::{EditSession, IndexAnswer, wrong_reply};
@@ -53,6 +53,8 @@ pub(super) struct DoneEdit {
     pub(super) answer: Option<Arc<IndexAnswer>>,
     /// Chunks that got other places, by the tokens of their datasets.
     pub(super) moved: HashMap<u64, Vec<ChunkEntry>>,
+    /// Where there is another structure.
+    pub(super) sizes: ChangedSizes,
 }
 
 /// The file as it is.
@@ -300,6 +302,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
     pub(super) fn finish(mut self, expected: &ExpectedChanges<'_>) -> Result<DoneEdit> {
         self.place_gathered()?;
         let (mut end, mut answer) = (self.source.len(), None);
+        let mut sizes = ChangedSizes::default();
         if let Some(session) = self.session.take() {
             let FinishedEdit {
                 patches,
@@ -321,9 +324,10 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 budget: self.budget,
             };
             let shared: Arc<dyn Source> = patched.clone();
-            let (index, freed) = check.run(&shared)?;
-            answer = Some(Arc::new(index));
-            freed.iter().for_each(|range| self.freed.add(range));
+            let found = check.run(&shared)?;
+            answer = Some(Arc::new(found.answer));
+            sizes = found.sizes;
+            found.freed.iter().for_each(|range| self.freed.add(range));
             drop(shared);
             let patched = Arc::into_inner(patched);
             let kept = || Error::Bug("a file that was looked at is still in use".into());
@@ -340,6 +344,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             room: (!self.is_managed).then(|| self.left_room(end)),
             answer,
             moved: self.moved,
+            sizes,
         })
     }
 

@@ -38,7 +38,7 @@ impl FurtherNames {
         }
         let paths = container.further_names.clone();
         let places = places(container, &paths)?;
-        for (path, first) in &paths {
+        for (path, first) in &*paths {
             let (Some(further), Some(first)) = (places.get(path), places.get(first)) else {
                 continue;
             };
@@ -58,6 +58,12 @@ impl FurtherNames {
         known.entry(name).or_default().push(further.clone());
         let (container, name) = further;
         self.first.entry(container).or_default().insert(name, first);
+    }
+
+    /// Whether an array that is addressed so has other names.
+    pub(super) fn has_further(&self, array: ArrayAddress<'_>) -> bool {
+        let names = self.further.get(&array.container);
+        names.is_some_and(|names| names.contains_key(array.name))
     }
 
     /// The address by which an array is changed.

@@ -7,9 +7,10 @@
 //! nothing itself. What comes of it is checked before it is told: [`edit_recipe`] knows where new
 //! bytes may lie ([`room`]), and [`unchanged`] has the file be looked at again with the patches
 //! over it. Arrays of a group that have to agree with each other wait until they do, and attributes
-//! follow from them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Assumes a file
-//! without faults and without bytes behind its end; others are not offered for writing. Used by
-//! `assemble`.
+//! follow from them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Where nothing follows
+//! from the values that change, the container lives on ([`successor`]); else the next opening is
+//! told what it need not find out ([`carried`]). Assumes a file without faults and without bytes
+//! behind its end; others are not offered for writing. Used by `assemble`.
 
 mod ahead;
 mod anndata;
@@ -29,6 +30,7 @@ mod patched;
 mod room;
 mod rules;
 mod sparse;
+mod successor;
 mod texts;
 mod texts_unchanged;
 mod unchanged;
@@ -41,15 +43,18 @@ use super::text_lines;
 use super::worker::IndexAnswer;
 use crate::array::Info;
 use crate::array::chunking::{ChunkId, Chunking};
+use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::left_by_commits::LeftByCommits;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
+use crate::container::successor::Successor;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
+use crate::source::switched::SwitchedSource;
 use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
 pub(super) use bpcells::{BpcellsRules, WrittenMember, told_fields};
@@ -61,20 +66,25 @@ pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
 pub(super) use sparse::SparseRules;
+use successor::ToldValues;
 pub(super) use texts::WrittenTexts;
 use unchanged::ExpectedChanges;
 
 struct Hdf5File {
     source: Arc<dyn Source>,
+    /// The same, to be switched when it has become another one.
+    file: Arc<SwitchedSource>,
     /// The structure of the file as it was opened.
     answer: Arc<IndexAnswer>,
-    headers: ObjectHeaders,
-    groups: HashMap<ContainerNumber, WrittenGroup>,
-    names: FurtherNames,
+    headers: Arc<ObjectHeaders>,
+    groups: HashMap<ContainerNumber, Arc<WrittenGroup>>,
+    names: Arc<FurtherNames>,
     /// What the next opening is to know.
     left: Arc<LeftByCommits>,
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
+    /// What that recipe changes, if it is values alone.
+    told: Mutex<Option<ToldValues>>,
 }
 
 /// Tells a new file over one that has everything but its values.
@@ -173,7 +183,7 @@ impl Hdf5File {
         self.groups.iter().filter_map(|(number, group)| {
             let of_group = changed.iter().filter(|change| change.container == *number);
             let changes: Vec<_> = of_group.collect();
-            (!changes.is_empty()).then_some((group, changes))
+            (!changes.is_empty()).then_some((&**group, changes))
         })
     }
 
@@ -388,7 +398,7 @@ impl Rewrite for Hdf5File {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        self.left.carried.set(None);
+        self.forget_told();
         let (mut changes, attributes) = (self.changes(changed)?, self.attributes(changed)?);
         let of_bpcells = self.changed_bpcells(changed);
         let (mut packed, mut planned) = (Vec::new(), Vec::new());
@@ -429,11 +439,13 @@ impl Rewrite for Hdf5File {
         }
         let expected = ExpectedChanges::new(&changes, &planned, &attributes);
         let done = recipe.finish(&expected)?;
-        let next = self.next_structure(&changes, &done);
-        self.left.carried.set(Some(Arc::new(next)));
-        let next = self.next_room.lock();
-        *next.unwrap_or_else(PoisonError::into_inner) = done.room;
+        let is_else = !planned.is_empty() || !attributes.is_empty() || !of_bpcells.is_empty();
+        self.leave(&changes, is_else, done);
         Ok(())
+    }
+
+    fn succeed(&self, before: &Container, future: &Arc<dyn Source>) -> Result<Option<Successor>> {
+        self.successor(before, future)
     }
 
     fn blocks_ahead(&self, array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>> {
@@ -463,7 +475,7 @@ impl Rewrite for Hdf5File {
     }
 
     fn published(&self) {
-        self.left.carried.set(None);
+        self.forget_told();
         let next = self.next_room.lock();
         if let Some(next) = next.unwrap_or_else(PoisonError::into_inner).take() {
             self.left.free_room.set(next);

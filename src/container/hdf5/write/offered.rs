@@ -20,13 +20,14 @@ use crate::container::inside::ContainerNumber;
 use crate::container::{Container, OpenRequest};
 use crate::error::Result;
 use crate::source::Source;
+use crate::source::switched::SwitchedSource;
 
 /// What can be written of a container: of the file, or of a group that is one by itself.
 pub(in crate::container::hdf5) struct WrittenGroup {
     /// From the root.
     pub(in crate::container::hdf5) path: String,
-    pub(in crate::container::hdf5) datasets: Vec<WrittenDataset>,
-    pub(in crate::container::hdf5) texts: Vec<WrittenTexts>,
+    pub(in crate::container::hdf5) datasets: Vec<Arc<WrittenDataset>>,
+    pub(in crate::container::hdf5) texts: Vec<Arc<WrittenTexts>>,
     /// Of a Binsparse container.
     pub(in crate::container::hdf5) sparse: Option<SparseRules>,
     /// Of a BPCells container.
@@ -41,13 +42,18 @@ impl WrittenGroup {
     }
 
     pub(super) fn dataset(&self, name: &str) -> Option<&WrittenDataset> {
+        self.number(name).map(|at| &*self.datasets[at])
+    }
+
+    /// The number of a dataset among them.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
         let found = self.datasets.binary_search_by(|one| one.name().cmp(name));
-        found.ok().map(|at| &self.datasets[at])
+        found.ok()
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&WrittenTexts> {
         let found = self.texts.binary_search_by(|one| one.name().cmp(name));
-        found.ok().map(|at| &self.texts[at])
+        found.ok().map(|at| &*self.texts[at])
     }
 
     pub(super) fn rules(&self) -> impl Iterator<Item = &dyn GroupRules> {
@@ -66,7 +72,7 @@ impl WrittenGroup {
 pub(in crate::container::hdf5) fn offer(
     container: &mut Container,
     (index, answer): (&FileIndex, &Arc<IndexAnswer>),
-    source: &Arc<dyn Source>,
+    file: &Arc<SwitchedSource>,
     (groups, request): (Vec<WrittenGroup>, &OpenRequest<'_>),
 ) -> Result<()> {
     // A dataset that is put together of others would show what they were.
@@ -79,19 +85,24 @@ pub(in crate::container::hdf5) fn offer(
         return Ok(());
     }
     // Somebody's bytes that would be cut off.
-    if worker::end(&**source)? != Some(source.len()) {
+    if worker::end(&**file)? != Some(file.len()) {
         return Ok(());
     }
     let mut groups = numbered(container, groups)?;
     let names = FurtherNames::new(container, &mut groups)?;
     container.rewrite = Some(Arc::new(Hdf5File {
-        source: Arc::clone(source),
+        source: Arc::clone(file) as _,
+        file: Arc::clone(file),
         answer: Arc::clone(answer),
-        headers: ObjectHeaders::of(index),
-        groups,
-        names,
+        headers: Arc::new(ObjectHeaders::of(index)),
+        groups: groups
+            .into_iter()
+            .map(|(number, group)| (number, Arc::new(group)))
+            .collect(),
+        names: Arc::new(names),
         left: Arc::clone(request.left),
         next_room: Mutex::default(),
+        told: Mutex::default(),
     }));
     Ok(())
 }

@@ -26,6 +26,18 @@ use crate::source::Source;
 /// Dimensions of the changed datasets, by their tokens.
 type Expected = HashMap<u64, Vec<u64>>;
 
+/// Stored bytes of the changed datasets, and bits of the filters that some chunk went through, by
+/// their tokens.
+pub(super) type ChangedSizes = HashMap<u64, (u64, u32)>;
+
+/// What has been found out of a file as it is going to be.
+pub(super) struct FoundAfter {
+    pub(super) answer: IndexAnswer,
+    /// Where chunks of texts are no more.
+    pub(super) freed: Intervals,
+    pub(super) sizes: ChangedSizes,
+}
+
 /// What is to be another one than before.
 pub(super) struct ExpectedChanges<'a> {
     dims: Expected,
@@ -73,8 +85,8 @@ pub(super) struct UnchangedCheck<'a> {
 }
 
 impl UnchangedCheck<'_> {
-    /// Gives the structure that the file is going to have, and where chunks of texts are no more.
-    pub(super) fn run(&self, after: &Arc<dyn Source>) -> Result<(IndexAnswer, Intervals)> {
+    /// Gives the structure that the file is going to have.
+    pub(super) fn run(&self, after: &Arc<dyn Source>) -> Result<FoundAfter> {
         let expected = &self.expected.dims;
         let (mut old, _old) = self.before.1.read(self.budget)?;
         let (answer, (new, _new)) = worker::index(&**after, self.budget)?;
@@ -87,11 +99,16 @@ impl UnchangedCheck<'_> {
         texts_unchanged::check(files, self.expected.texts, self.put, self.budget)?;
         let freed = texts_unchanged::freed(files, self.expected.texts, self.budget)?;
         expect_attributes(&mut old, &new, self.expected.attributes);
+        let sizes = sizes(&new, expected);
         let same = compare(old, new, expected).map_err(|what| {
             let fault = Fault::new("writing would change something else of the file");
             fault.found(what).into()
         });
-        same.map(|()| (answer, freed))
+        same.map(|()| FoundAfter {
+            answer,
+            freed,
+            sizes,
+        })
     }
 
     /// Nothing is written over data that stay.
@@ -114,6 +131,19 @@ impl UnchangedCheck<'_> {
         }
         Ok(())
     }
+}
+
+fn sizes(index: &FileIndex, expected: &Expected) -> ChangedSizes {
+    let datasets = index.datasets.iter();
+    let changed = datasets.filter(|dataset| expected.contains_key(&dataset.token));
+    let sizes = changed.map(|dataset| {
+        let applied = match dataset.layout {
+            StorageLayout::Chunked { applied, .. } => applied,
+            _ => 0,
+        };
+        (dataset.token, (dataset.stored_bytes, applied))
+    });
+    sizes.collect()
 }
 
 pub(super) fn place_of(chunk: &ChunkEntry) -> Range<u64> {

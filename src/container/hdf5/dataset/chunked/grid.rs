@@ -12,7 +12,7 @@ use crate::container::hdf5::dataset::product;
 /// Largest chunk: a limit of HDF5.
 const CHUNK_MOST: u64 = u32::MAX as u64;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::container::hdf5) struct ChunkGrid {
     /// The outermost first; at least one, `last` the innermost.
     axes: Vec<GridAxis>,

@@ -52,6 +52,17 @@ impl ChunkReader {
         }
     }
 
+    /// The same of another file.
+    pub(super) fn of_file(&self, source: &Arc<dyn Source>) -> ChunkReader {
+        ChunkReader {
+            source: Arc::clone(source),
+            cast: self.cast.clone(),
+            filters: self.filters.clone(),
+            pipeline: self.pipeline.clone(),
+            ..*self
+        }
+    }
+
     /// Why not everything can be decoded. `applied`: bits of the filters that some chunk went
     /// through.
     pub(super) fn trouble(&self, applied: u32) -> Option<Error> {

@@ -1,0 +1,57 @@
+//! An opened container after a commit that has left all its entries as they were: these are shared
+//! with the container before, and so is every array but those that have changed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{OpenContainer, OpenPart};
+use crate::array::Array;
+use crate::cache::VersionId;
+use crate::container::Container;
+use crate::container::inside::Located;
+use crate::container::successor::OtherArray;
+use crate::error::Result;
+use crate::memory::budget::Budget;
+use crate::memory::set_aside;
+
+/// What an array takes here, and in its format's lists, that is not shared.
+const LISTED: usize = size_of::<Located>() + 4 * size_of::<Arc<dyn Array>>();
+
+impl OpenContainer {
+    /// The same with an outermost container of which these arrays are others; a file of `stored`
+    /// bytes.
+    pub(crate) fn succeeded(
+        &self,
+        (path, blocks): (PathBuf, VersionId),
+        (container, changed): (Container, &[OtherArray]),
+        stored: u64,
+        budget: &Arc<Budget>,
+    ) -> Result<OpenContainer> {
+        let charge = budget.keep_built(self.weight as u64);
+        let room = (LISTED * self.arrays.len()) as u64;
+        set_aside(room, "cannot open a container", || {
+            let mut arrays = self.arrays.clone();
+            for (number, array) in changed {
+                // Those of the outermost container come first.
+                if let Some(located) = arrays.get_mut(*number) {
+                    located.array = Arc::clone(array);
+                }
+            }
+            let outermost = OpenPart::new(("".into(), Arc::new(container)));
+            let others = self.parts.iter().skip(1);
+            let others = others.map(|part| OpenPart::new(("".into(), Arc::clone(&part.container))));
+            OpenContainer {
+                blocks,
+                path,
+                members: self.members,
+                tombstones: Arc::clone(&self.tombstones),
+                parts: std::iter::once(outermost).chain(others).collect(),
+                arrays,
+                entries: Arc::clone(&self.entries),
+                stored,
+                weight: self.weight,
+                _charge: charge,
+            }
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! A file that is read as it is after every commit, until its reader is bound to one version of it.
+//!
+//! An array that a commit leaves alone lives on in the container as it is then, and goes on with
+//! the file. One that the commit changes is another array from then on: whoever has the old one
+//! still is to find the old file, or that it has changed, and never the new bytes by the old
+//! places. So it is bound before the file is switched ([`super::switched`]); the new one is bound
+//! to the file as it is going to be until then. Used by `container::hdf5`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::{Fetch, FileIdentity, Source, Stat};
+use crate::error::Result;
+
+pub struct BoundSource {
+    file: Arc<dyn Source>,
+    to: RwLock<Option<Arc<dyn Source>>>,
+}
+
+impl BoundSource {
+    /// Goes on with the file.
+    pub fn new(file: Arc<dyn Source>) -> BoundSource {
+        BoundSource {
+            file,
+            to: RwLock::default(),
+        }
+    }
+
+    /// The file that it goes on with as long as it is not bound.
+    pub fn file(&self) -> &Arc<dyn Source> {
+        &self.file
+    }
+
+    /// Reads this, and nothing else; none: the file, whatever it is.
+    pub fn bind(&self, to: Option<Arc<dyn Source>>) {
+        *self.to.write().unwrap_or_else(PoisonError::into_inner) = to;
+    }
+
+    fn now(&self) -> Arc<dyn Source> {
+        // First: who has not been bound by the time that the lock is taken reads the file that it
+        // was then.
+        let file = self.file.switched();
+        let to = self.to.read().unwrap_or_else(PoisonError::into_inner);
+        let bound = to.as_ref().map(Arc::clone);
+        bound.or(file).unwrap_or_else(|| Arc::clone(&self.file))
+    }
+}
+
+impl Source for BoundSource {
+    fn len(&self) -> u64 {
+        self.now().len()
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.now().identity()
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        self.now().stat()
+    }
+
+    fn stat_opened(&self) -> Result<Stat> {
+        self.now().stat_opened()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        self.now().fetch(ranges)
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.now().read(offset, buf)
+    }
+
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+        self.now().xattr(name)
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        self.now().xattr_names()
+    }
+
+    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
+        self.now().seek(offset, hole)
+    }
+
+    fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        self.now().with_descriptor(with)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BytesSource;
+    use super::super::switched::SwitchedSource;
+    use super::*;
+
+    fn bytes(of: &[u8]) -> Arc<dyn Source> {
+        Arc::new(BytesSource::new(of.to_vec()))
+    }
+
+    fn read(source: &BoundSource) -> Vec<u8> {
+        let mut out = vec![0; source.len() as usize];
+        source.fetch_one(0, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn what_is_bound_stays_when_the_file_is_switched_and_goes_on_when_it_is_free() {
+        let file = Arc::new(SwitchedSource::new(bytes(b"old")));
+        let sources = [0, 1].map(|_| BoundSource::new(Arc::clone(&file) as _));
+        let [stays, goes_on] = &sources;
+        stays.bind(Some(file.now()));
+        file.switch(bytes(b"newer"));
+        assert_eq!(
+            (read(stays), read(goes_on)),
+            (b"old".into(), b"newer".into())
+        );
+        stays.bind(None);
+        assert_eq!(read(stays), b"newer");
+    }
+
+    #[test]
+    fn a_file_that_is_never_switched_is_read_as_it_is() {
+        assert_eq!(read(&BoundSource::new(bytes(b"one"))), b"one");
+    }
+}

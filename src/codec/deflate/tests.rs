@@ -1,3 +1,5 @@
+//! Streams of planes of all kinds, as an independent decoder reads them.
+
 use super::*;
 use proptest::prelude::*;
 
@@ -84,6 +86,15 @@ fn each_plane_is_told_as_suits_it() {
     assert!(takes(2) < len / 2, "{}", takes(2));
     assert!(takes(3) < len / 20, "{}", takes(3));
     assert!(takes(4) < len / 20, "{}", takes(4));
+}
+
+/// What a plane begins with is no sample of it.
+#[test]
+fn runs_behind_noise_are_found() {
+    let part = [plane(1, 8 << 10, 5), plane(0, 48 << 10, 9)].concat();
+    let plain = part.repeat(4);
+    let len = encoded(&plain, plain.len()).len();
+    assert!(len < 4 * (9 << 10), "{len}");
 }
 
 #[test]

@@ -90,4 +90,7 @@ pub(super) struct FinishedEdit {
     pub(super) patches: Vec<(u64, Vec<u8>)>,
     /// Where the file ends.
     pub(super) end: u64,
+    /// What was read to find chunks that were stored anew, as address and length: the indices of
+    /// their datasets, and nothing else. In order; none if there is too much of it.
+    pub(super) indices: Vec<(u64, u64)>,
 }

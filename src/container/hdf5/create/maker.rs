@@ -122,7 +122,7 @@ impl<'a> Maker<'a> {
     /// The file, and what was lost.
     pub(super) fn finish(mut self) -> Result<(Skeleton, Vec<String>)> {
         self.flush()?;
-        let FinishedEdit { patches, end } = self.session.finish()?;
+        let FinishedEdit { patches, end, .. } = self.session.finish()?;
         let hold = self.budget.keep(end)?;
         let whole = patches
             .iter()

@@ -19,6 +19,7 @@ use hdf5_sys::h5f::H5F_mem_t;
 use hdf5_sys::h5i::hid_t;
 
 use super::identifier::{Outcome, complaint};
+use super::noted::NotedReads;
 use super::written::WrittenBytes;
 
 /// Class of the driver among others: those from 512 on are free for use.
@@ -58,6 +59,11 @@ pub(super) struct DrivenFile {
     placed: Option<u64>,
     /// Raw data that are written are dropped: the daemon writes all of them.
     pub(super) drops_raw: bool,
+    /// What the library reads is noted.
+    pub(super) notes: bool,
+    noted: NotedReads,
+    /// It reads and writes metadata piece by piece, so that it can be told what it reads.
+    pub(super) is_edited: bool,
     /// The first thing that went wrong below the library, which says less of it.
     pub(super) failure: Option<String>,
 }
@@ -95,6 +101,9 @@ impl DrivenFile {
             awaited: None,
             placed: None,
             drops_raw: false,
+            notes: false,
+            noted: NotedReads::default(),
+            is_edited: false,
             failure: None,
         }))
     }
@@ -115,7 +124,15 @@ impl DrivenFile {
         self.placed.take()
     }
 
-    fn read(&self, at: u64, out: &mut [u8]) -> Outcome<()> {
+    /// What has been noted; none if it was too much.
+    pub(super) fn take_noted(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.noted).ranges()
+    }
+
+    fn read(&mut self, at: u64, out: &mut [u8]) -> Outcome<()> {
+        if self.notes {
+            self.noted.add(at, out.len() as u64);
+        }
         let there = self.bytes.len().saturating_sub(at).min(out.len() as u64);
         let (stored, behind) = out.split_at_mut(there as usize);
         behind.fill(0);
@@ -397,10 +414,11 @@ unsafe extern "C" fn close(opened: *mut Opened) -> herr_t {
     DONE
 }
 
-unsafe extern "C" fn query(_opened: *const Opened, features: *mut c_ulong) -> herr_t {
+unsafe extern "C" fn query(opened: *const Opened, features: *mut c_ulong) -> herr_t {
+    let is_edited = !opened.is_null() && driven(opened).is_edited;
     if !features.is_null() {
         // SAFETY: not null, and the library's.
-        unsafe { *features = FEATURES };
+        unsafe { *features = if is_edited { 0 } else { FEATURES } };
     }
     DONE
 }

@@ -123,6 +123,7 @@ impl FileEdit {
         Ok(FinishedEdit {
             patches: written.into_pieces(end),
             end,
+            indices: driven.take_noted(),
         })
     }
 
@@ -179,18 +180,11 @@ impl FileEdit {
     fn place_chunks(&mut self, token: u64, chunks: &[StoredChunk]) -> Outcome<EditReply> {
         let driven = self.file.driven.clone();
         let dataset = self.dataset(token)?;
-        let mut places = Vec::new();
-        for chunk in chunks {
-            let offset = dataset.offset(chunk.number)?;
-            // With another length between them the masks are set.
-            if chunk.remask {
-                let longer = chunk.len.saturating_add(1);
-                let place = dataset.place_chunk(&offset, (longer, chunk.mask), &driven)?;
-                driver::lock(&driven).written.unplace(place);
-            }
-            places.push(dataset.place_chunk(&offset, (chunk.len, chunk.mask), &driven)?);
-        }
-        Ok(EditReply::Places(places))
+        // It is open: what is read from here on is the index of its chunks.
+        driver::lock(&driven).notes = true;
+        let placed = dataset.place_chunks(chunks, &driven);
+        driver::lock(&driven).notes = false;
+        placed.map(EditReply::Places)
     }
 
     fn allocate(&mut self, token: u64) -> Outcome<EditReply> {
@@ -267,6 +261,21 @@ impl FileEdit {
 }
 
 impl EditedDataset {
+    fn place_chunks(&self, chunks: &[StoredChunk], driven: &SharedFile) -> Outcome<Vec<u64>> {
+        let mut places = Vec::new();
+        for chunk in chunks {
+            let offset = self.offset(chunk.number)?;
+            // With another length between them the masks are set.
+            if chunk.remask {
+                let longer = chunk.len.saturating_add(1);
+                let place = self.place_chunk(&offset, (longer, chunk.mask), driven)?;
+                driver::lock(driven).written.unplace(place);
+            }
+            places.push(self.place_chunk(&offset, (chunk.len, chunk.mask), driven)?);
+        }
+        Ok(places)
+    }
+
     /// Where a chunk of this length and mask goes.
     fn place_chunk(
         &self,

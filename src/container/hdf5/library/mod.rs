@@ -19,6 +19,7 @@ mod json;
 mod links;
 mod new_type;
 mod new_value;
+mod noted;
 mod parts;
 mod scales;
 mod softlink;
@@ -95,6 +96,7 @@ impl LibraryFile {
 
     fn open_for(bytes: Box<dyn FileBytes>, purpose: OpenedFor) -> Outcome<LibraryFile> {
         let driven = DrivenFile::shared(bytes);
+        driver::lock(&driven).is_edited = purpose == OpenedFor::Editing;
         let _lock = hdf5_sys::LOCK.lock();
         let (access, offer) = (access()?, Offer::new(&driven)?);
         let name = offer.name().as_ptr();

@@ -25,16 +25,16 @@ use std::sync::Arc;
 
 use super::chunk_table::ChunkTable;
 use super::index::FileIndex;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::source::Source;
 use pool::POOL;
 use process::EncodedAnswer;
-use wire::{RawBytes, Wanted};
+use wire::{Answer, RawBytes, Wanted};
 
 pub use serve::run as serve;
 pub(super) use session::{EditSession, wrong_reply};
-pub(super) use superblock::end;
+pub(super) use superblock::{end, end_places};
 
 /// What is made of an index takes up to so many times as much as the index. Measured: 0.7 times
 /// where datasets are a number each, twice where they have chunks and attributes.
@@ -47,6 +47,17 @@ pub(super) struct IndexAnswer {
 }
 
 impl IndexAnswer {
+    /// A structure as if a worker had answered it.
+    pub(super) fn of(index: &FileIndex, budget: &Arc<Budget>) -> Result<IndexAnswer> {
+        let answer: Answer<&FileIndex> = Ok(index);
+        let bytes = postcard::to_stdvec(&answer).map_err(|e| Error::Bug(e.to_string()))?;
+        let hold = budget.keep(bytes.len() as u64)?;
+        Ok(IndexAnswer {
+            superblock: index.superblock,
+            encoded: EncodedAnswer { bytes, hold },
+        })
+    }
+
     /// The structure, and its charge, which is held while it is used. It comes from untrusted
     /// bytes: see [`super::index`].
     pub(super) fn read(&self, budget: &Arc<Budget>) -> Result<(FileIndex, Hold)> {

@@ -3,12 +3,16 @@
 //! libhdf5 refuses such files too, but does not say which bytes are missing, and it costs nothing
 //! to know before it is asked. Everything else about the superblock is left to the library.
 
+use std::ops::Range;
+
 use crate::error::{Fault, Result};
 use crate::source::Source;
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// The longest part that is looked at: version 1 with addresses of 8 bytes, up to the end address.
 const HEAD: usize = 52;
+/// Length of the checksum of versions 2 and 3.
+const CHECKSUM: u64 = 4;
 /// The flag of version 3 for a file that is being written.
 const BEING_WRITTEN: u8 = 1;
 
@@ -56,6 +60,18 @@ pub(in crate::container::hdf5) fn end(source: &dyn Source) -> Result<Option<u64>
     Ok(superblock.and_then(|superblock| superblock.end_from(start)))
 }
 
+/// The bytes by which a superblock says that, its checksum among them; none if that is not known.
+pub(in crate::container::hdf5) fn end_places(source: &dyn Source) -> Result<Vec<Range<u64>>> {
+    let Some((start, head)) = find(source)? else {
+        return Ok(Vec::new());
+    };
+    let places = Superblock::parse(&head).map(|superblock| superblock.end_places(head[8]));
+    let places = places.into_iter().flatten();
+    Ok(places
+        .map(|place| start + place.start..start + place.end)
+        .collect())
+}
+
 /// Where the superblock starts, and its first bytes with zeros behind the end of the file. It is at
 /// the beginning, or behind a user block of 512, 1024, 2048, ... bytes.
 fn find(source: &dyn Source) -> Result<Option<(u64, [u8; HEAD])>> {
@@ -86,6 +102,19 @@ impl Superblock {
     /// block that was added or cut moves the signature only.
     fn end_from(&self, start: u64) -> Option<u64> {
         self.end.checked_add(start)?.checked_sub(self.base)
+    }
+
+    /// From where it starts.
+    fn end_places(&self, version: u8) -> Vec<Range<u64>> {
+        // Of four addresses the end is the third; a checksum follows in later versions.
+        let (at, checksum) = match version {
+            0 => (24, 0),
+            1 => (28, 0),
+            _ => (12, CHECKSUM),
+        };
+        let width = (self.size - at) / 4;
+        let end = at + 2 * width;
+        vec![end..end + width, self.size..self.size + checksum]
     }
 
     /// None for what only the library may judge.
@@ -164,6 +193,13 @@ mod tests {
             Superblock::parse(&head(3, &[&[8, 8, 1], &rest])),
             expected(44, true)
         );
+        let places = |version, parts: &[&[u8]]| {
+            let superblock = Superblock::parse(&head(version, parts)).unwrap();
+            superblock.end_places(version)
+        };
+        assert_eq!(places(0, &[&old, &rest]), [40..48, 56..56]);
+        assert_eq!(places(1, &[&older, &rest]), [44..52, 60..60]);
+        assert_eq!(places(2, &[&[8, 8, 0], &rest]), [28..36, 44..48]);
         assert_eq!(Superblock::parse(&head(9, &[&[8, 8, 0], &rest])), None);
         assert_eq!(Superblock::parse(&head(2, &[&[200, 8, 0], &rest])), None);
     }

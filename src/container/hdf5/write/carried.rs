@@ -2,6 +2,7 @@
 //! has ([`super::successor`]); else the file's structure, and its tables of chunks, with what the
 //! commit changes of them. Used by [`super`].
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use super::Hdf5File;
@@ -9,6 +10,7 @@ use super::dataset::WrittenDataset;
 use super::edit_recipe::DoneEdit;
 use crate::container::hdf5::CarriedStructure;
 use crate::container::hdf5::chunk_table::ChunkTable;
+use crate::container::hdf5::index::ChunkEntry;
 use crate::container::rewrite::ChangedArray;
 
 impl Hdf5File {
@@ -67,8 +69,16 @@ impl Hdf5File {
 
 /// Where the chunks of a dataset that keeps its dimensions are going to be, if that is known.
 pub(super) fn next_table(dataset: &WrittenDataset, done: &DoneEdit) -> Option<ChunkTable> {
+    table_after(dataset, &done.moved)
+}
+
+/// The same, of chunks that get other places, by the tokens of their datasets.
+pub(super) fn table_after(
+    dataset: &WrittenDataset,
+    moved: &HashMap<u64, Vec<ChunkEntry>>,
+) -> Option<ChunkTable> {
     let table = dataset.array.chunked()?.known_table()?;
-    match done.moved.get(&dataset.token) {
+    match moved.get(&dataset.token) {
         Some(moved) => table.with_moved(moved),
         None => Some(table.clone()),
     }

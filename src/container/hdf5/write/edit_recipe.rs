@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::gathered::GatheredChunks;
 use super::headers::ObjectHeaders;
+use super::moved_chunks::MovedChunks;
 use super::patched::PatchedSource;
 use super::room::Intervals;
 use super::unchanged::{ChangedSizes, ExpectedChanges, UnchangedCheck};
@@ -90,6 +91,8 @@ pub(super) struct EditRecipe<'f, 'w> {
     is_managed: bool,
     /// The file is new: no chunk gets more room than it needs.
     is_new: bool,
+    /// The library has been asked for something else than places of chunks.
+    is_more: bool,
 }
 
 impl<'f, 'w> EditRecipe<'f, 'w> {
@@ -125,6 +128,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             unexplained: Intervals::default(),
             is_managed: false,
             is_new: false,
+            is_more: false,
         })
     }
 
@@ -146,6 +150,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
     /// Has the library carry out a step.
     pub(super) fn step(&mut self, step: &EditStep) -> Result<EditReply> {
         self.place_gathered()?;
+        self.is_more = true;
         self.ask(step)
     }
 
@@ -307,6 +312,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             let FinishedEdit {
                 patches,
                 end: new_end,
+                indices,
             } = session.finish()?;
             end = self.checked_end(new_end, &patches)?;
             let blank = std::mem::take(&mut self.unexplained);
@@ -324,7 +330,17 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 budget: self.budget,
             };
             let shared: Arc<dyn Source> = patched.clone();
-            let found = check.run(&shared)?;
+            let moved = MovedChunks {
+                check: &check,
+                headers: self.headers,
+                moved: &self.moved,
+                patches: patched.each(),
+                is_alone: !self.is_more,
+            };
+            let found = match moved.run(&shared, &indices)? {
+                Some(found) => found,
+                None => check.run(&shared)?,
+            };
             answer = Some(Arc::new(found.answer));
             sizes = found.sizes;
             found.freed.iter().for_each(|range| self.freed.add(range));

@@ -24,6 +24,7 @@ mod further_names;
 mod gathered;
 mod headers;
 mod heap_cost;
+mod moved_chunks;
 mod offered;
 mod padding;
 mod patched;

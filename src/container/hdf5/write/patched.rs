@@ -39,6 +39,10 @@ impl PatchedSource {
         patches.map(|(at, bytes)| *at..at.saturating_add(bytes.len() as u64))
     }
 
+    pub(super) fn each(&self) -> &[(u64, Vec<u8>)] {
+        &self.patches
+    }
+
     pub(super) fn into_patches(self) -> Vec<(u64, Vec<u8>)> {
         self.patches
     }

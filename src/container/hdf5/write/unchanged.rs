@@ -40,6 +40,7 @@ pub(super) struct FoundAfter {
 
 /// What is to be another one than before.
 pub(super) struct ExpectedChanges<'a> {
+    datasets: Vec<&'a WrittenDataset>,
     dims: Expected,
     texts: &'a [PlannedTexts<'a>],
     attributes: &'a [ChangedAttribute],
@@ -47,14 +48,16 @@ pub(super) struct ExpectedChanges<'a> {
 
 impl<'a> ExpectedChanges<'a> {
     pub(super) fn new(
-        datasets: &[(&WrittenDataset, &ChangedArray)],
+        datasets: &[(&'a WrittenDataset, &ChangedArray)],
         texts: &'a [PlannedTexts<'a>],
         attributes: &'a [ChangedAttribute],
     ) -> ExpectedChanges<'a> {
+        let changed = datasets.iter().map(|(dataset, _)| *dataset).collect();
         let datasets = datasets.iter();
         let dims = datasets.map(|(dataset, change)| (dataset.token, dataset.dims_at(change.len)));
         let of_texts = texts.iter().map(|plan| (plan.texts.token, plan.dims()));
         ExpectedChanges {
+            datasets: changed,
             dims: dims.chain(of_texts).collect(),
             texts,
             attributes,
@@ -62,9 +65,15 @@ impl<'a> ExpectedChanges<'a> {
     }
 }
 
-impl ExpectedChanges<'_> {
+impl<'a> ExpectedChanges<'a> {
     pub(super) fn has_texts(&self) -> bool {
         !self.texts.is_empty()
+    }
+
+    /// The datasets, if nothing but their values changes.
+    pub(super) fn values_alone(&self) -> Option<&[&'a WrittenDataset]> {
+        let is_else = self.has_texts() || !self.attributes.is_empty();
+        (!is_else).then_some(&self.datasets)
     }
 }
 
@@ -90,10 +99,7 @@ impl UnchangedCheck<'_> {
         let expected = &self.expected.dims;
         let (mut old, _old) = self.before.1.read(self.budget)?;
         let (answer, (new, _new)) = worker::index(&**after, self.budget)?;
-        for dataset in &old.datasets {
-            let changes = expected.contains_key(&dataset.token);
-            self.check_stored(dataset, changes)?;
-        }
+        self.check_all_stored(&old)?;
         let file = |source, index| TextFile { source, index };
         let files = (file(self.before.0, &old), file(after, &new));
         texts_unchanged::check(files, self.expected.texts, self.put, self.budget)?;
@@ -108,6 +114,14 @@ impl UnchangedCheck<'_> {
             answer,
             freed,
             sizes,
+        })
+    }
+
+    /// Nothing is written over data that stay, of any dataset.
+    pub(super) fn check_all_stored(&self, index: &FileIndex) -> Result<()> {
+        index.datasets.iter().try_for_each(|dataset| {
+            let changes = self.expected.dims.contains_key(&dataset.token);
+            self.check_stored(dataset, changes)
         })
     }
 

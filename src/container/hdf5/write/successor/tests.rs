@@ -194,6 +194,22 @@ fn what_a_commit_leaves_is_the_same_and_goes_on_with_the_file() {
     }
 }
 
+/// Chunks that move are looked at alone; rows that come are not.
+#[test]
+fn the_whole_file_is_read_again_only_if_more_than_places_of_chunks_changes() {
+    let taken = || super::super::moved_chunks::TAKEN.get();
+    for way in [CommitWay::Replaced, CommitWay::InPlace] {
+        let (ground, before) = (Ground::new(), taken());
+        let mut new = noise(bytes(ground.array("packed")).len());
+        ground.tell("packed", &new, way);
+        assert_eq!(taken(), before + 1, "{way:?}");
+        new.extend(noise(ROW as usize));
+        ground.tell("packed", &new, way);
+        ground.tell("plain", &noise(bytes(ground.array("plain")).len()), way);
+        assert_eq!(taken(), before + 1, "{way:?}");
+    }
+}
+
 #[test]
 fn a_container_is_opened_if_more_than_values_changes() {
     let ground = Ground::new();

@@ -26,6 +26,12 @@ impl<'a> BitWriter<'a> {
         u64::from(self.count).saturating_add(bits) <= room
     }
 
+    /// Whether so many bits more can be written, and so many bytes where the next one begins.
+    pub(super) fn has_room_for_bytes(&self, bits: u32, bytes: usize) -> bool {
+        let bits = (self.count + bits).div_ceil(8) as usize;
+        bits + bytes <= self.out.len() - self.at
+    }
+
     /// Appends bits; at most 56 between two calls of [`BitWriter::flush`].
     #[inline(always)]
     pub(super) fn put(&mut self, bits: u64, count: u32) {

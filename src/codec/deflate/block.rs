@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::bits::BitWriter;
 use super::codes::{Codes, DISTANCES, Header, LITERALS};
-use super::matches::{LONGEST, Matcher, Sequence};
+use super::matches::{LONGEST, LiteralsAndMatch, Matcher};
 
 /// Longest stretch that can be told as it is.
 pub(super) const MOST: usize = u16::MAX as usize;
@@ -42,7 +42,7 @@ pub(super) fn put_run(
     plain: &[u8],
     stretch: Range<usize>,
     is_last: bool,
-    (sequences, write): (&mut Vec<Sequence>, &mut BitWriter<'_>),
+    (sequences, write): (&mut Vec<LiteralsAndMatch>, &mut BitWriter<'_>),
 ) -> Option<()> {
     let mut left = stretch.len() - 1;
     let mut literals = 1;
@@ -57,16 +57,16 @@ pub(super) fn put_run(
             literals += length as u32;
             break;
         }
-        sequences.push(Sequence {
+        sequences.push(LiteralsAndMatch {
             literals,
             length: length as u16,
             back: 0,
         });
         (literals, left) = (0, left - length);
     }
-    sequences.push(Sequence {
+    sequences.push(LiteralsAndMatch {
         literals,
-        ..Sequence::default()
+        ..LiteralsAndMatch::default()
     });
     let coded = Coded::of(&Counts::of(plain, stretch.start, sequences));
     coded.put(plain, stretch.start, (sequences, is_last), write)
@@ -77,7 +77,7 @@ pub(super) fn put_stretch(
     plain: &[u8],
     stretch: Range<usize>,
     is_last: bool,
-    (matcher, sequences): (&mut Matcher, &mut Vec<Sequence>),
+    (matcher, sequences): (&mut Matcher, &mut Vec<LiteralsAndMatch>),
     write: &mut BitWriter<'_>,
 ) -> Option<()> {
     let bytes = &plain[stretch.clone()];
@@ -98,9 +98,9 @@ pub(super) fn put_stretch(
     }
     if !repeats {
         sequences.clear();
-        sequences.push(Sequence {
+        sequences.push(LiteralsAndMatch {
             literals: bytes.len() as u32,
-            ..Sequence::default()
+            ..LiteralsAndMatch::default()
         });
     }
     match best.cost < 8 * (bytes.len() as u64 + 5) {
@@ -111,7 +111,7 @@ pub(super) fn put_stretch(
 
 /// Bytes as they are.
 fn put_plain(bytes: &[u8], is_last: bool, write: &mut BitWriter<'_>) -> Option<()> {
-    if !write.has_room(8 * (bytes.len() as u64 + 6)) {
+    if !write.has_room_for_bytes(3, 4 + bytes.len()) {
         return None;
     }
     write.put(is_last.into(), 3);
@@ -124,7 +124,7 @@ fn put_plain(bytes: &[u8], is_last: bool, write: &mut BitWriter<'_>) -> Option<(
 }
 
 /// Whether repetitions save enough. `bits`: what a byte takes without them.
-fn is_worth_it(sequences: &[Sequence], bits: f64, bytes: usize) -> bool {
+fn is_worth_it(sequences: &[LiteralsAndMatch], bits: f64, bytes: usize) -> bool {
     let cost = sequences.iter().map(|sequence| {
         let repetition = match sequence.length {
             0 => 0.0,
@@ -168,7 +168,7 @@ impl Counts {
         }
     }
 
-    fn of(plain: &[u8], mut at: usize, sequences: &[Sequence]) -> Counts {
+    fn of(plain: &[u8], mut at: usize, sequences: &[LiteralsAndMatch]) -> Counts {
         let mut counts = Counts::none();
         for sequence in sequences {
             let end = at + sequence.literals as usize;
@@ -213,7 +213,7 @@ impl Coded {
         &self,
         plain: &[u8],
         mut at: usize,
-        (sequences, is_last): (&[Sequence], bool),
+        (sequences, is_last): (&[LiteralsAndMatch], bool),
         write: &mut BitWriter<'_>,
     ) -> Option<()> {
         if !write.has_room(self.cost) {
@@ -250,7 +250,7 @@ impl Coded {
         write.flush();
     }
 
-    fn put_repetition(&self, sequence: &Sequence, write: &mut BitWriter<'_>) {
+    fn put_repetition(&self, sequence: &LiteralsAndMatch, write: &mut BitWriter<'_>) {
         let (symbol, more, bits) = length(sequence.length);
         self.literals.put(symbol, write);
         write.put(bits, more);

@@ -16,7 +16,7 @@ const ENTERED: usize = 32;
 
 /// Bytes as they are, and then a repetition.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sequence {
+pub(super) struct LiteralsAndMatch {
     pub(super) literals: u32,
     /// 0: there is none.
     pub(super) length: u16,
@@ -43,7 +43,12 @@ impl Matcher {
     }
 
     /// Puts a stretch together from bytes and repetitions of what lies before.
-    pub(super) fn parse(&mut self, plain: &[u8], stretch: Range<usize>, out: &mut Vec<Sequence>) {
+    pub(super) fn parse(
+        &mut self,
+        plain: &[u8],
+        stretch: Range<usize>,
+        out: &mut Vec<LiteralsAndMatch>,
+    ) {
         let (mut at, mut first) = (stretch.start, stretch.start);
         while at + LEAST <= stretch.end {
             let found = self.find(plain, at);
@@ -53,7 +58,7 @@ impl Matcher {
                 continue;
             }
             let back = at - found.unwrap_or(at) - 1;
-            out.push(Sequence {
+            out.push(LiteralsAndMatch {
                 literals: (at - first) as u32,
                 length: length as u16,
                 back: back as u16,
@@ -67,9 +72,9 @@ impl Matcher {
             at += length;
             first = at;
         }
-        out.push(Sequence {
+        out.push(LiteralsAndMatch {
             literals: (stretch.end - first) as u32,
-            ..Sequence::default()
+            ..LiteralsAndMatch::default()
         });
     }
 

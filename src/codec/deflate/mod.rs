@@ -16,7 +16,7 @@ mod tests;
 use std::ops::Range;
 
 use bits::BitWriter;
-use matches::{Matcher, Sequence};
+use matches::{LiteralsAndMatch, Matcher};
 
 /// Shorter planes are no stretches of their own.
 pub(in crate::codec) const PLANE_LEAST: usize = 4 << 10;
@@ -24,7 +24,7 @@ pub(in crate::codec) const PLANE_LEAST: usize = 4 << 10;
 /// What is kept from one stream to the next: 400 KiB at most.
 pub(in crate::codec) struct PlaneDeflater {
     matcher: Matcher,
-    sequences: Vec<Sequence>,
+    sequences: Vec<LiteralsAndMatch>,
 }
 
 impl PlaneDeflater {

@@ -1,3 +1,5 @@
+//! Streams of planes of all kinds, as an independent decoder reads them.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -32,13 +32,15 @@ impl<const N: usize> Codes<N> {
 
     fn limited(counts: &[u32; N], most: usize) -> Codes<N> {
         let lengths = lengths_of(counts, most);
+        let mut of_length = [0; 16];
+        for length in &lengths {
+            of_length[usize::from(*length)] += 1;
+        }
+        of_length[0] = 0;
         let (mut next, mut code) = ([0u32; 16], 0);
-        for length in 1..16 {
-            let shorter = lengths
-                .iter()
-                .filter(|len| **len as usize == length - 1 && length > 1);
-            code = (code + shorter.count() as u32) << 1;
-            next[length] = code;
+        for (next, shorter) in next[1..].iter_mut().zip(of_length) {
+            code = (code + shorter) << 1;
+            *next = code;
         }
         let mut codes = [0; N];
         for (code, &length) in codes.iter_mut().zip(&lengths).filter(|(_, len)| **len > 0) {

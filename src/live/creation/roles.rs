@@ -61,7 +61,7 @@ pub(crate) fn is_made_anew(path: &Path) -> bool {
     let mut names = path.components();
     let first = names.next().map(|first| first.as_os_str());
     let is_own = |name: &&str| **name != *ARRAYS_JSON && first == Some(OsStr::new(*name));
-    OF_EVERY_CONTAINER.iter().any(|name| is_own(&name)) && names.next().is_some()
+    OF_EVERY_CONTAINER.iter().any(is_own) && names.next().is_some()
 }
 
 /// What a format can have, and what a description names.

@@ -142,7 +142,8 @@ fn bytes_that_a_shuffle_has_separated_get_as_small_as_others() {
             let (fast_mask, fast) = round_trip(&filters(1), &plain);
             let (mask, better) = round_trip(&filters(6), &plain);
             assert_eq!(fast_mask, mask, "{count}");
-            assert!(fast.len() <= 2 * better.len(), "{count}: {}", fast.len());
+            let most = better.len() * 5 / 2;
+            assert!(fast.len() <= most, "{count}: {}", fast.len());
         }
     }
 }

@@ -7,5 +7,4 @@ pub mod blosc;
 pub mod bp128;
 pub mod checksum;
 mod contexts;
-mod deflate;
 pub mod filters;

@@ -6,7 +6,6 @@
 use libdeflater::{CompressionLvl, Compressor as Deflate};
 use zstd::bulk::Compressor as Zstd;
 
-use crate::codec::deflate::PlaneDeflater;
 use crate::error::Result;
 use crate::memory::no_memory;
 
@@ -24,7 +23,6 @@ const DEFLATE_MOST: usize = 10 << 20;
 #[derive(Default)]
 pub(in crate::codec) struct EncoderContexts {
     deflate: Option<(i32, Deflate)>,
-    planes: Option<PlaneDeflater>,
     zstd: Option<(i32, Zstd<'static>)>,
 }
 
@@ -37,17 +35,6 @@ impl EncoderContexts {
             none => none.insert((level, new_deflate(level)?)),
         };
         Ok(context)
-    }
-
-    /// For bytes that a shuffle has separated.
-    pub(in crate::codec) fn planes(&mut self) -> Result<&mut PlaneDeflater> {
-        match &mut self.planes {
-            Some(kept) => Ok(kept),
-            none => {
-                let made = PlaneDeflater::new();
-                Ok(none.insert(made.ok_or_else(|| no_memory("cannot make a deflate encoder"))?))
-            }
-        }
     }
 
     /// For a level of zstd.

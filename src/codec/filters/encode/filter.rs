@@ -19,8 +19,6 @@ const DEFLATE_LEVEL: i32 = 6;
 pub(super) enum EncodingFilter {
     Deflate {
         level: i32,
-        /// Of the elements whose bytes the filter before has separated.
-        width: Option<usize>,
     },
     Shuffle {
         width: usize,
@@ -57,7 +55,6 @@ impl EncodingFilter {
         Ok(match checked {
             CheckedFilter::Deflate => Self::Deflate {
                 level: level(0).unwrap_or(DEFLATE_LEVEL).clamp(0, 9),
-                width: None,
             },
             CheckedFilter::Shuffle { width } => Self::Shuffle { width: *width },
             CheckedFilter::Fletcher32 => Self::Fletcher32,
@@ -90,13 +87,6 @@ impl EncodingFilter {
                 });
             }
         })
-    }
-
-    /// What comes behind another filter may go by what that leaves.
-    pub(super) fn behind(&mut self, before: &EncodingFilter) {
-        if let (Self::Deflate { width, .. }, Self::Shuffle { width: separated }) = (self, before) {
-            *width = (*separated > 1).then_some(*separated);
-        }
     }
 
     /// Whether chunks come out as they go in, so that there is nothing to do.
@@ -137,9 +127,7 @@ impl EncodingFilter {
                 let written = bitshuffle::encode(filter, *level, &mut tools, plain, out)?;
                 return Ok(written.filter(|len| filter.keeps_size() || *len < plain.len()));
             }
-            Self::Deflate { level, width } => {
-                streams::deflate(tools.contexts, (*level, *width), plain, out)?
-            }
+            Self::Deflate { level } => streams::deflate(tools.contexts, *level, plain, out)?,
             Self::Zstd { level } => streams::zstd(tools.contexts, *level, plain, out)?,
             Self::Bzip2 { level } => streams::bzip2(*level, plain, out)?,
             Self::Lz4 { block } => lz4::encode(*block, plain, out),

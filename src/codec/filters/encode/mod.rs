@@ -50,14 +50,10 @@ impl Pipeline {
     pub fn encoder(&self) -> FilterEncoder {
         let both = self.filters.iter().zip(&self.described);
         let filters = both.map(|(checked, described)| EncodingFilter::new(checked, described));
-        let (mut filters, unfiltered) = match filters.collect::<std::result::Result<Vec<_>, _>>() {
+        let (filters, unfiltered) = match filters.collect() {
             Ok(filters) => (filters, None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        for behind in 1..filters.len() {
-            let (before, after) = filters.split_at_mut(behind);
-            after[0].behind(&before[behind - 1]);
-        }
         FilterEncoder {
             filters,
             unfiltered,

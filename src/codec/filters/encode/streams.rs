@@ -4,7 +4,6 @@
 //! fit, or if the library has no memory for them: the chunk is then stored without.
 
 use crate::codec::contexts::{Contexts, KEPT_ZSTD};
-use crate::codec::deflate::{PLANE_LEAST, PlaneDeflater};
 use crate::error::Result;
 use crate::memory::{room, set_aside};
 use bzip2::{Action, Compress, Compression, Status};
@@ -19,40 +18,15 @@ const ZSTD_TABLES: [u8; ZSTD_HIGHEST as usize] = [
 /// What it takes beside.
 const ZSTD_BESIDE: u64 = 2 << 20;
 
-/// The level at which [`PlaneDeflater`] does what is asked for.
-const FASTEST: i32 = 1;
-
-/// A zlib stream, of a level 0 to 9. `width`: of the elements whose bytes have been separated, if
-/// they have.
+/// A zlib stream, of a level 0 to 9.
 pub(super) fn deflate(
     contexts: &mut Contexts,
-    (level, width): (i32, Option<usize>),
+    level: i32,
     plain: &[u8],
     out: &mut [u8],
 ) -> Result<Option<usize>> {
-    let plane = plain.len() / width.unwrap_or(usize::MAX);
-    if level == FASTEST && plane >= PLANE_LEAST {
-        let planes = contexts.encoders.planes()?;
-        return Ok(zlib_of_planes(planes, plane, plain, out));
-    }
     let context = contexts.encoders.deflate(level)?;
     Ok(context.zlib_compress(plain, out).ok())
-}
-
-fn zlib_of_planes(
-    planes: &mut PlaneDeflater,
-    plane: usize,
-    plain: &[u8],
-    out: &mut [u8],
-) -> Option<usize> {
-    // A window of 32 KiB, the fastest level.
-    const FRONT: [u8; 2] = [0x78, 0x01];
-    let (front, rest) = out.split_at_mut_checked(FRONT.len())?;
-    front.copy_from_slice(&FRONT);
-    let n = planes.encode(plain, plane, rest)?;
-    let checksum = rest.get_mut(n..n + 4)?;
-    checksum.copy_from_slice(&simd_adler32::adler32(&plain).to_be_bytes());
-    Some(FRONT.len() + n + 4)
 }
 
 /// A zstandard frame.

@@ -127,27 +127,6 @@ fn a_compressor_is_skipped_where_it_finds_nothing_and_the_others_run() {
     }
 }
 
-/// At the fastest level planes are looked at one by one, where they are long enough for that.
-#[test]
-fn bytes_that_a_shuffle_has_separated_get_as_small_as_others() {
-    for count in [1, 100, 4095, 4097, 50_000, 262_144] {
-        for plain in [measured(count), noise(4 * count as usize)] {
-            let filters = |level| {
-                [
-                    described(2, &[4]),
-                    described(1, &[level]),
-                    described(3, &[]),
-                ]
-            };
-            let (fast_mask, fast) = round_trip(&filters(1), &plain);
-            let (mask, better) = round_trip(&filters(6), &plain);
-            assert_eq!(fast_mask, mask, "{count}");
-            let most = better.len() * 5 / 2;
-            assert!(fast.len() <= most, "{count}: {}", fast.len());
-        }
-    }
-}
-
 #[test]
 fn the_level_counts() {
     let plain: Vec<u8> = measured(50_000).iter().map(|byte| byte % 11).collect();

@@ -13,7 +13,7 @@ use super::fingerprint::fingerprint;
 use super::new_files::put_all;
 use super::recovery_state::{is_base, path_of};
 use super::{Commit, SeenFile, beside};
-use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewTime, Putting, Target};
+use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::local::growing::Growth;
 use crate::source::{Fetch, FileIdentity, Source, Stat};
@@ -94,7 +94,7 @@ impl GrownFile {
     }
 
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        self.step(|file, owner| put_all(file, at, bytes, (Putting::default(), owner)))?;
+        self.step(|file, owner| put_all(file, at, bytes, owner))?;
         self.end = self.end.max(at.saturating_add(bytes.len() as u64));
         if self.end.saturating_sub(self.waiting) >= WRITEBACK {
             self.file.begin_writeback(self.waiting..self.end);

@@ -355,8 +355,8 @@ impl Commit<'_> {
             true => replaced,
             false => amount.changed,
         };
-        // To the log, and from there: what is read back in between counts as well.
-        let in_place = shared.saturating_mul(5) / 2;
+        // To the log, and from there.
+        let in_place = shared.saturating_mul(2);
         if self.preference == Preference::InPlace {
             return Ok(vec![Change]);
         }

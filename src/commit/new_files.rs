@@ -15,15 +15,7 @@ use super::covered::CoveredBytes;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile, Putting};
 use crate::error::{Error, Result};
-use crate::memory::fallible;
 use crate::source::Source;
-
-/// Of a file with more bytes the system keeps no copy: most of it is not read soon, and room for
-/// copies is what takes longest.
-const UNCACHED_FROM: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
-
-/// Bytes of it that are copied at once.
-const STEP: u64 = 1 << 20;
 
 /// The disk begins to write so much of a new file as soon as it is there, so that little is left to
 /// wait for.
@@ -56,8 +48,6 @@ pub(super) struct NewFile {
     covered: CoveredBytes,
     /// The bytes that the disk has not begun to write.
     waiting: Range<u64>,
-    /// How many have been written.
-    len: u64,
 }
 
 impl<M: MakeFile> NewFiles<M> {
@@ -101,7 +91,10 @@ impl<M: MakeFile> Recipe for NewFiles<M> {
     }
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        self.file(file)?.put(at, bytes)
+        let file = self.file(file)?;
+        put_all(&*file.file, at, bytes, file.owner)?;
+        file.written(at..at + bytes.len() as u64);
+        Ok(())
     }
 
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
@@ -128,7 +121,6 @@ impl NewFile {
             shares: false,
             covered: CoveredBytes::default(),
             waiting: 0..0,
-            len: 0,
         }
     }
 
@@ -154,9 +146,6 @@ impl NewFile {
             self.covered.add(from);
             return Ok(());
         }
-        if self.is_uncached() {
-            return self.copy_in_steps(&*old, from, to);
-        }
         let mut done = 0;
         while from.start + done < from.end {
             let range = from.start + done..from.end;
@@ -170,37 +159,7 @@ impl NewFile {
         Ok(())
     }
 
-    fn is_uncached(&self) -> bool {
-        let old = self.old.as_ref().map_or(0, |old| old.len());
-        old.max(self.len) > UNCACHED_FROM
-    }
-
-    /// The system's own copying keeps copies.
-    fn copy_in_steps(&mut self, old: &dyn Source, from: Range<u64>, to: u64) -> Result<()> {
-        let step = STEP.min(from.end.saturating_sub(from.start));
-        let mut buf = fallible::zeros(step, "cannot copy a part of a container")?;
-        let mut at = from.start;
-        while at < from.end {
-            let n = step.min(from.end - at);
-            old.fetch_one(at, &mut buf[..n as usize])?;
-            self.put(to + (at - from.start), &buf[..n as usize])?;
-            at += n;
-        }
-        Ok(())
-    }
-
-    fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        let how = Putting {
-            uncached: self.is_uncached(),
-            ..Putting::default()
-        };
-        put_all(&*self.file, at, bytes, (how, self.owner))?;
-        self.written(at..at + bytes.len() as u64);
-        Ok(())
-    }
-
     fn written(&mut self, range: Range<u64>) {
-        self.len += range.end - range.start;
         self.covered.add(range.clone());
         self.waiting = match self.waiting.end == range.start {
             true => self.waiting.start..range.end,
@@ -232,14 +191,10 @@ pub(super) fn create_hidden(
 }
 
 /// Writes all bytes, or fails.
-pub(super) fn put_all(
-    file: &dyn DiskFile,
-    at: u64,
-    bytes: &[u8],
-    (how, caller): (Putting, Caller),
-) -> Result<()> {
+pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8], caller: Caller) -> Result<()> {
     let mut done = 0;
     while done < bytes.len() {
+        let how = Putting::default();
         let n = file.put(at + done as u64, &bytes[done..], how, caller)?;
         if n == 0 {
             return Err(short());
@@ -261,7 +216,6 @@ mod tests {
     use super::*;
     use crate::disk::Place;
     use crate::disk::local::LocalDisk;
-    use crate::disk::recording::{Change, RecordingDisk};
     use crate::source::Store;
     use crate::source::local::LocalStore;
 
@@ -310,43 +264,6 @@ mod tests {
             write.set_len(FILE, OLD.len() as u64 + 10)
         });
         assert_eq!(longer.unwrap(), b"what was there before, and more");
-    }
-
-    /// The kernel is asked to keep no copy of a large file, whatever its bytes are told as.
-    #[test]
-    fn a_large_file_is_written_past_the_cache() {
-        let ground = tempfile::tempdir().unwrap();
-        let long = vec![7; 3 * UNCACHED_FROM as usize];
-        let store = Arc::new(LocalStore::open(ground.path(), ground.path()).unwrap());
-        std::fs::write(ground.path().join("long"), &long).unwrap();
-        let old = store.open(Path::new("long")).unwrap();
-        let disk = RecordingDisk::new(Arc::new(LocalDisk::new(Arc::clone(&store))));
-        let last = || match disk.changes().last() {
-            Some(Change::Put(_, _, _, how)) => how.uncached,
-            other => panic!("{other:?}"),
-        };
-        let place = Place {
-            directory: Path::new(""),
-            id: store.stat(Path::new("")).unwrap().identity.id,
-            name: OsStr::new("new"),
-        };
-        let owner = Caller { uid: 0, gid: 0 };
-        let put = |old: Option<Arc<dyn Source>>, name: &str| {
-            let name = OsStr::new(name);
-            let file = disk.create(Place { name, ..place }, 0o600, owner).unwrap();
-            NewFile::new(file, owner).beside(old)
-        };
-        let mut beside = put(Some(old), "beside");
-        beside.copy(0..100_000, 0).unwrap();
-        assert!(last());
-        beside.put(100_000, &long[100_000..]).unwrap();
-        assert_eq!(std::fs::read(ground.path().join("beside")).unwrap(), long);
-        assert!(last());
-        let mut new = put(None, "new");
-        new.put(0, &long[..UNCACHED_FROM as usize + 1]).unwrap();
-        assert!(!last(), "it may remain short");
-        new.put(UNCACHED_FROM + 1, b"more").unwrap();
-        assert!(last());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::changed_file::{HIDDEN, finish_made};
 use super::new_files::put_all;
 use super::recovery::place;
 use super::recovery_state::path_of;
-use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Putting, Target};
+use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::Result;
 use crate::source::Timestamp;
 use crate::stage::log::{Patch, SealedFile};
@@ -92,8 +92,7 @@ pub(super) fn put_patches(
         while from < patch.logged.end {
             buf.resize(STEP.min(patch.logged.end - from) as usize, 0);
             logged(from, &mut buf)?;
-            let at = patch.at + (from - patch.logged.start);
-            put_all(file, at, &buf, (Putting::default(), owner))?;
+            put_all(file, patch.at + (from - patch.logged.start), &buf, owner)?;
             from += buf.len() as u64;
         }
     }

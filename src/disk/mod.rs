@@ -145,9 +145,6 @@ pub struct Putting {
     pub append: bool,
     /// Out of the kernel's page cache, because a mapping has changed a page.
     pub of_mapping: bool,
-    /// The disk begins with it at once, and the system keeps no copy, if it can do that: where much
-    /// is written that nobody reads soon, room for a copy costs more than the writing.
-    pub uncached: bool,
     pub durable: Durability,
 }
 

@@ -35,7 +35,6 @@ pub(super) fn putting(flags: OpenFlags, write: WriteFlags) -> Putting {
         _ => Durability::Later,
     };
     Putting {
-        uncached: false,
         append: flags.0 & libc::O_APPEND != 0,
         of_mapping: false,
         durable,

@@ -14,9 +14,6 @@ use crate::error::{Error, Result};
 /// About how much memory is given back at once.
 const GIVEN_BACK: u64 = 1 << 20;
 
-/// If so much is logged that memory has as well, the system need not keep a third copy.
-const UNCACHED_FROM: u64 = if cfg!(test) { 64 << 10 } else { 16 << 20 };
-
 impl Stage {
     /// Returns when everything that is staged is in the log, and the log on the disk.
     pub fn sync(&self) -> Result<()> {
@@ -95,14 +92,11 @@ impl Stage {
         }
         let mut log = self.open_log()?;
         let layers = self.layers();
-        let unlogged = layers.iter().map(|layer| layer.unlogged_bytes());
-        let unlogged = unlogged.fold(0, u64::saturating_add);
-        log.writer()?.set_uncached(unlogged >= UNCACHED_FROM);
-        let logged = log.put_layers(&layers);
-        if let Some(writer) = &mut log.writer {
-            writer.set_uncached(false);
+        for layer in layers.iter().rev().filter(|layer| !layer.is_logged()) {
+            for array in 0..log.arrays.len() {
+                log.put_array(layer, StagedArray(array as u32))?;
+            }
         }
-        logged?;
         log.keep_provisional()
     }
 
@@ -205,16 +199,6 @@ impl StageLog {
         while let (Some(writer), Some(record)) = (&mut self.writer, self.deferred.first()) {
             writer.put(record)?;
             self.deferred.remove(0);
-        }
-        Ok(())
-    }
-
-    /// Logs everything of these layers.
-    fn put_layers(&mut self, layers: &[Arc<Layer>]) -> Result<()> {
-        for layer in layers.iter().rev().filter(|layer| !layer.is_logged()) {
-            for array in 0..self.arrays.len() {
-                self.put_array(layer, StagedArray(array as u32))?;
-            }
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, FallocateFlags};
 use rustix::io::{Errno, ReadWriteFlags};
@@ -18,12 +17,7 @@ use crate::source::{Source, on_descriptor};
 pub(super) struct LocalFile {
     source: LocalSource,
     path: PathBuf,
-    /// Its file system, or the system, keeps copies of all that is written.
-    keeps_all: AtomicBool,
 }
-
-/// Writing without a copy that stays (`RWF_DONTCACHE`, Linux 6.14), which rustix does not name.
-const UNCACHED: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 impl LocalFile {
     /// `path`: for messages. Something else than a regular file is EINVAL.
@@ -31,32 +25,11 @@ impl LocalFile {
         Ok(LocalFile {
             source: LocalSource::new(fd, path.clone())?,
             path,
-            keeps_all: AtomicBool::new(false),
         })
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.source.descriptor()
-    }
-
-    fn put_some(&self, at: u64, bytes: &[u8], flags: ReadWriteFlags) -> rustix::io::Result<usize> {
-        let fd = self.descriptor();
-        let uncached = flags.contains(UNCACHED) && !self.keeps_all.load(Ordering::Relaxed);
-        let flags = flags.difference(UNCACHED);
-        let put = |flags: ReadWriteFlags| {
-            uninterrupted(|| match flags.is_empty() {
-                true => rustix::io::pwrite(fd, bytes, at),
-                false => rustix::io::pwritev2(fd, &[IoSlice::new(bytes)], at, flags),
-            })
-        };
-        match uncached.then(|| put(flags | UNCACHED)) {
-            Some(Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS)) => {
-                self.keeps_all.store(true, Ordering::Relaxed);
-                put(flags)
-            }
-            Some(put) => put,
-            None => put(flags),
-        }
     }
 
     fn failed(&self, doing: &str, cause: Errno) -> Error {
@@ -76,7 +49,6 @@ fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::
 
 fn flags_of(how: Putting) -> ReadWriteFlags {
     let mut flags = ReadWriteFlags::empty();
-    flags.set(UNCACHED, how.uncached);
     flags.set(ReadWriteFlags::APPEND, how.append);
     flags.set(ReadWriteFlags::DSYNC, how.durable == Durability::Data);
     flags.set(ReadWriteFlags::SYNC, how.durable == Durability::All);
@@ -89,12 +61,16 @@ impl DiskFile for LocalFile {
     }
 
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
-        let flags = flags_of(how);
+        let (fd, flags) = (self.descriptor(), flags_of(how));
         let put = caller.run(Privilege::None, || {
             let mut done = 0;
             while done < bytes.len() {
                 let (at, rest) = (offset + done as u64, &bytes[done..]);
-                match self.put_some(at, rest, flags) {
+                let n = uninterrupted(|| match flags.is_empty() {
+                    true => rustix::io::pwrite(fd, rest, at),
+                    false => rustix::io::pwritev2(fd, &[IoSlice::new(rest)], at, flags),
+                });
+                match n {
                     Ok(0) => break,
                     Ok(n) => done += n,
                     // The bytes written are returned; the next write finds the disk as full.

@@ -36,13 +36,6 @@ impl Layer {
         state.arrays.iter().all(logged)
     }
 
-    /// How much the log does not have.
-    pub(in crate::stage) fn unlogged_bytes(&self) -> u64 {
-        let state = self.read_state();
-        let unlogged = state.arrays.iter().flat_map(|array| array.unlogged.iter());
-        unlogged.fold(0, |sum, range| sum.saturating_add(range.end - range.start))
-    }
-
     /// How short an array has been, if the log does not know that it was cut.
     pub(in crate::stage) fn cut(&self, array: StagedArray) -> Option<u64> {
         self.read_state().array(array).and_then(|array| array.cut)

@@ -55,8 +55,6 @@ pub(in crate::stage) struct LogWriter {
     /// The bytes written since have not reached the disk, and may never: the system reports that
     /// once.
     failed: bool,
-    /// What is written now is not read soon.
-    uncached: bool,
 }
 
 /// A sync under way.
@@ -177,13 +175,7 @@ impl LogWriter {
             told: 0,
             named: false,
             failed: false,
-            uncached: false,
         }
-    }
-
-    /// Whether the system need not keep copies of what is written from now on.
-    pub(in crate::stage) fn set_uncached(&mut self, uncached: bool) {
-        self.uncached = uncached;
     }
 
     /// A log that is not the container's owner's would not be believed later.
@@ -346,16 +338,15 @@ impl LogWriter {
     }
 
     fn put_all(&self, at: u64, bytes: &[u8]) -> Result<()> {
-        let how = Putting {
-            uncached: self.uncached,
-            ..Putting::default()
-        };
-        let n = self.file.put(at, bytes, how, self.owner)?;
+        let n = self.file.put(at, bytes, Putting::default(), self.owner)?;
         match n < bytes.len() {
             // Asked again, it says why.
             true => {
                 let rest = &bytes[n..];
-                match self.file.put(at + n as u64, rest, how, self.owner)? {
+                match self
+                    .file
+                    .put(at + n as u64, rest, Putting::default(), self.owner)?
+                {
                     put if put == rest.len() => Ok(()),
                     _ => Err(no_space()),
                 }

@@ -173,7 +173,7 @@ impl ChangedFile {
             len: self.len - old,
         };
         if let Some(grown) = grown {
-            return grown.step(|file, owner| file.allocate(room(old), owner));
+            return grown.step(0, |file, owner| file.allocate(room(old), owner));
         }
         if self.mtime.is_some() {
             return self.file()?.allocate(room(old), self.owner);

@@ -14,17 +14,24 @@ const SAMPLES: u64 = 16;
 const SAMPLE: u64 = 4 << 10;
 
 /// Of the first `len` bytes of a file, but for those in `changed`.
-pub(super) fn fingerprint(
+pub(super) fn fingerprint(source: &dyn Source, changed: Vec<Range<u64>>, len: u64) -> Result<u32> {
+    fingerprint_of(source, changed, 0..len)
+}
+
+/// The same of a range of it.
+pub(super) fn fingerprint_of(
     source: &dyn Source,
     mut changed: Vec<Range<u64>>,
-    len: u64,
+    range: Range<u64>,
 ) -> Result<u32> {
+    let len = range.end.saturating_sub(range.start);
     changed.sort_unstable_by_key(|range| range.start);
     let mut hash = crc32fast::Hasher::new();
     let mut buf = [0; SAMPLE as usize];
     for sample in 0..SAMPLES {
-        let at = (u128::from(len) * u128::from(sample) / u128::from(SAMPLES)) as u64;
-        let end = len.min(at + SAMPLE);
+        let part = (u128::from(len) * u128::from(sample) / u128::from(SAMPLES)) as u64;
+        let at = range.start + part;
+        let end = range.end.min(at + SAMPLE).max(at);
         let bytes = &mut buf[..(end - at) as usize];
         read_filled(source, at, bytes)?;
         leave_out(bytes, at, &changed);

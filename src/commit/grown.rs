@@ -6,10 +6,11 @@
 //! ([`cut_back`]). Meanwhile everybody sees the file as it was ([`Growth`]). Used by
 //! [`super::in_place`] and [`super::recovery`].
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::changed_file::may_set_time;
-use super::fingerprint::fingerprint;
+use super::fingerprint::{fingerprint, fingerprint_of};
 use super::new_files::put_all;
 use super::recovery_state::{is_base, path_of};
 use super::{Commit, SeenFile, beside};
@@ -17,7 +18,7 @@ use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::local::growing::Growth;
 use crate::source::{Fetch, FileIdentity, Source, Stat};
-use crate::stage::log::{CommitRecord, GrowingFile};
+use crate::stage::log::{CommitRecord, GrowingFile, Patch};
 use crate::stage::{LogOf, LogSpot, LogState};
 
 /// So many bytes behind the end go to the log, and into the file later, as all others do: for few
@@ -30,6 +31,7 @@ const WRITEBACK: u64 = 2 << 20;
 /// A file of a container that has got bytes behind its end.
 pub(super) struct GrownFile {
     file: Arc<dyn DiskFile>,
+    name: OsString,
     /// What the log says of it.
     said: GrowingFile,
     disk: Arc<dyn Disk>,
@@ -69,6 +71,7 @@ impl GrownFile {
                 .unwrap_or_default()
                 .to_owned(),
             untouched: fingerprint(old, Vec::new(), old.len())?,
+            grown: None,
         };
         let (layer, file_said) = (commit.layer, said.clone());
         let record = CommitRecord::Growing {
@@ -78,6 +81,7 @@ impl GrownFile {
         commit.stage.append(&record)?;
         commit.stage.sync_log()?;
         Ok(Some(GrownFile {
+            name: seen.name.clone(),
             said,
             disk: Arc::clone(commit.disk),
             owner: commit.owner(&stat),
@@ -94,8 +98,9 @@ impl GrownFile {
     }
 
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        self.step(|file, owner| put_all(file, at, bytes, owner))?;
-        self.end = self.end.max(at.saturating_add(bytes.len() as u64));
+        let end = at.saturating_add(bytes.len() as u64);
+        self.step(end, |file, owner| put_all(file, at, bytes, owner))?;
+        self.end = self.end.max(end);
         if self.end.saturating_sub(self.waiting) >= WRITEBACK {
             self.file.begin_writeback(self.waiting..self.end);
             self.waiting = self.end;
@@ -103,23 +108,41 @@ impl GrownFile {
         Ok(())
     }
 
-    /// Changes the file, which is shown as before all the same.
+    /// Changes the file, which is shown as before all the same. `len`: of the file then, at most.
     pub(super) fn step<T>(
         &self,
+        len: u64,
         change: impl FnOnce(&dyn DiskFile, Caller) -> Result<T>,
     ) -> Result<T> {
         let file = &*self.file;
-        self.growth.step(file.source(), || change(file, self.owner))
+        self.growth
+            .step(file.source(), len, || change(file, self.owner))
     }
 
-    /// Returns when all of it is on the disk: in a file that is not going to be longer than this.
-    pub(super) fn settle(&mut self, len: u64) -> Result<()> {
+    /// Returns when all of it is on the disk, in a file that is not going to be longer than this,
+    /// and the log says how it is recognised. `patches`: what is put there later.
+    pub(super) fn settle(
+        &mut self,
+        commit: &Commit<'_>,
+        len: u64,
+        patches: &[Patch],
+    ) -> Result<()> {
         let most = len.max(self.before().size);
         if self.end > most {
-            self.step(|file, owner| file.set_len(most, owner))?;
+            self.step(most, |file, owner| file.set_len(most, owner))?;
             self.end = most;
         }
-        self.disk.sync(Target::Open(self.file.source()), true)
+        self.disk.sync(Target::Open(self.file.source()), true)?;
+        let (bytes, old) = (self.bytes(), self.before().size);
+        if fingerprint(&*bytes, Vec::new(), old)? != self.said.untouched {
+            return Err(commit.changed(&self.name));
+        }
+        let changed = patches.iter().map(Patch::range).collect();
+        commit.stage.append(&CommitRecord::Grown {
+            name: self.said.name.clone(),
+            end: self.end,
+            grown: fingerprint_of(&*bytes, changed, old..self.end)?,
+        })
     }
 
     /// The file as it is, to be read behind the old end.
@@ -134,7 +157,7 @@ impl GrownFile {
     /// The file is as it was before. One that another process has changed is left alone.
     fn take_back(&self) -> Result<()> {
         let before = self.before();
-        match self.step(|file, owner| cut(&*self.disk, (file, owner), &before)) {
+        match self.step(0, |file, owner| cut(&*self.disk, (file, owner), &before)) {
             Err(Error::Changed { .. }) => Ok(()),
             cut => cut,
         }
@@ -149,6 +172,10 @@ pub(super) fn take_back(
     is_sealed: bool,
 ) -> Result<()> {
     let grown: Vec<GrownFile> = grown.into_iter().collect();
+    // Something else could not be taken back: the seal stays, and they are a part of it.
+    if is_sealed && commit.stage.is_half_done() {
+        return Ok(());
+    }
     // A seal whose file has been cut would be carried out without the bytes behind the end.
     if is_sealed {
         let void = grown.iter().try_for_each(|file| {
@@ -197,6 +224,26 @@ pub(super) fn is_grown(
     }
     let source = of.store.open(&path_of(of, name))?;
     Ok(fingerprint(&*source, Vec::new(), base.size)? == growing.untouched)
+}
+
+/// Whether a file has the bytes behind its old end that a sealed commit does not put there again.
+/// `patches`: what it does put.
+pub(super) fn has_grown(
+    of: &LogOf<'_>,
+    now: &Stat,
+    (state, name): (&LogState, &str),
+    patches: &[Patch],
+) -> Result<bool> {
+    let base = state.base().file(name);
+    let (Some(growing), Some(base)) = (state.growing(name), base) else {
+        return Ok(true);
+    };
+    let Some((end, grown)) = growing.grown.filter(|(end, _)| now.identity.size >= *end) else {
+        return Ok(false);
+    };
+    let source = of.store.open(&path_of(of, name))?;
+    let changed = patches.iter().map(Patch::range).collect();
+    Ok(fingerprint_of(&*source, changed, base.size..end)? == grown)
 }
 
 /// Cuts the files back that a commit had made longer when it was cut short: they are then what the

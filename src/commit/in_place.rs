@@ -83,15 +83,15 @@ impl<'a> RedoLog<'a> {
     /// The changes of a file; none if there are none.
     fn changed(&mut self, number: MemberNumber, file: RedoFile) -> Result<Option<ChangedFile>> {
         let len = file.told.check(number)?;
+        let patches = last_said(file.patches);
         let grown = self.grown.get_mut(&number);
-        let stays = |old: &Arc<dyn Source>| old.len() == len && file.patches.is_empty();
+        let stays = |old: &Arc<dyn Source>| old.len() == len && patches.is_empty();
         if grown.is_none() && file.old.as_ref().is_some_and(stays) {
             return Ok(None);
         }
         if let Some(grown) = grown {
-            grown.settle(len)?;
+            grown.settle(self.commit, len, &patches)?;
         }
-        let patches = last_said(file.patches);
         let seen = self.commit.seen_file(number)?.clone();
         let changed = match file.old {
             Some(old) => ChangedFile::open(self.commit, (number, seen), old, (patches, len)),
@@ -119,6 +119,7 @@ impl<'a> RedoLog<'a> {
                         .inspect_err(|_| self.commit.stage.stay_sealed())?;
                     return Err(e);
                 }
+                Err(e @ Error::Changed { .. }) => return Err(e),
                 Err(e) => log::debug!("{e}"),
                 Ok(()) => {}
             }
@@ -278,7 +279,10 @@ impl RedoLog<'_> {
             return Ok(None);
         };
         let are_many = redo.behind.logged.saturating_add(len) > GROWN_FROM;
-        let begins = are_many && !redo.behind.cannot_grow;
+        // Programs of other formats do not say that they have the file open: what they write
+        // meanwhile could pass for a part of the growth.
+        let is_alone = commit.rewrite.heeds_locks();
+        let begins = are_many && is_alone && !redo.behind.cannot_grow;
         if begins && !self.grown.contains_key(&number) {
             match GrownFile::begin(commit, commit.seen_file(number)?, &*old)? {
                 Some(grown) => drop(self.grown.insert(number, grown)),

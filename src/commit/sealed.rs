@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use super::fingerprint::{fingerprint, read_filled};
+use super::grown::has_grown;
 use super::recovery_state::{is_like, path_of};
 use super::redo::STEP;
 use crate::error::Result;
@@ -105,6 +106,10 @@ fn is_changed(
     now: &Stat,
     (state, sealed, base): (&LogState, &SealedFile, &BaseFile),
 ) -> Result<bool> {
+    let patches = state.patches_of(sealed);
+    if !has_grown(of, now, (state, &sealed.name), patches)? {
+        return Ok(false);
+    }
     // Its size and time are no sign that it is done: they may reach the disk before the bytes.
     let seems_done = sealed.mtime.is_some_and(|(secs, nanos)| {
         let mtime = Timestamp { secs, nanos };

@@ -38,10 +38,10 @@ impl BoundSource {
     }
 
     fn now(&self) -> Arc<dyn Source> {
-        // First: who has not been bound by the time that the lock is taken reads the file that it
-        // was then.
-        let file = self.file.switched();
+        // Both under the lock: it is bound before the file is switched, and freed after that was
+        // taken back.
         let to = self.to.read().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file.switched();
         let bound = to.as_ref().map(Arc::clone);
         bound.or(file).unwrap_or_else(|| Arc::clone(&self.file))
     }

@@ -10,6 +10,6 @@ pub mod given;
 pub mod later;
 pub mod not_kept;
 pub mod pack;
-pub mod roles;
+mod roles;
 pub mod state;
 pub mod stored;

@@ -55,15 +55,6 @@ enum DraftDirectory {
     Packed,
 }
 
-/// Whether a path, from the directory of the drafts on, leads into a directory that every container
-/// makes by itself.
-pub(crate) fn is_made_anew(path: &Path) -> bool {
-    let mut names = path.components();
-    let first = names.next().map(|first| first.as_os_str());
-    let is_own = |name: &&str| **name != *ARRAYS_JSON && first == Some(OsStr::new(*name));
-    OF_EVERY_CONTAINER.iter().any(is_own) && names.next().is_some()
-}
-
 /// What a format can have, and what a description names.
 pub(super) struct DraftRules<'a> {
     creation: &'a dyn Creation,

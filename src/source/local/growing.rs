@@ -26,6 +26,7 @@ struct GrownIdentity {
     before: FileIdentity,
     /// As the last step has left it.
     now: FileIdentity,
+    has_ended: bool,
 }
 
 type GrowingFiles = RwLock<HashMap<FileId, Arc<Mutex<GrownIdentity>>>>;
@@ -68,14 +69,16 @@ pub(super) fn as_before(look: impl Fn() -> rustix::io::Result<Stat>) -> rustix::
     if GROWING.load(Ordering::SeqCst) == 0 && TURNS.load(Ordering::SeqCst) == turn {
         return Ok(found);
     }
-    // None begins or ends meanwhile.
     let files = FILES.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(file) = files.get(&found.identity.id) else {
+    let Some(file) = files.get(&found.identity.id).map(Arc::clone) else {
+        // None begins meanwhile.
         return look();
     };
-    let grown = lock(file);
+    // A step may take long, and other files need not wait for it.
+    drop(files);
+    let grown = lock(&file);
     let mut found = look()?;
-    if found.identity == grown.now {
+    if found.identity == grown.now && !grown.has_ended {
         found.identity = grown.before;
     }
     Ok(found)
@@ -90,7 +93,11 @@ impl Growth {
         if files.contains_key(&now.id) {
             return Err(failed(Errno::BUSY));
         }
-        let grown = Arc::new(Mutex::new(GrownIdentity { before: now, now }));
+        let grown = Arc::new(Mutex::new(GrownIdentity {
+            before: now,
+            now,
+            has_ended: false,
+        }));
         files.insert(now.id, Arc::clone(&grown));
         GROWING.fetch_add(1, Ordering::SeqCst);
         TURNS.fetch_add(1, Ordering::SeqCst);
@@ -105,21 +112,36 @@ impl Growth {
         lock(&self.file).before
     }
 
-    /// Changes the file; ESTALE if another process has.
-    pub fn step<T>(&self, file: &dyn Source, change: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Changes the file, which is not longer than it was or `len` bytes then; ESTALE if another
+    /// process has changed it.
+    pub fn step<T>(
+        &self,
+        file: &dyn Source,
+        len: u64,
+        change: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let mut grown = lock(&self.file);
         if as_it_is(file)? != grown.now {
-            let path = Path::new("a file that grows").to_owned();
-            return Err(Error::Changed { path });
+            return Err(foreign());
         }
         let changed = change();
-        grown.now = as_it_is(file)?;
+        let now = as_it_is(file)?;
+        if now.size > grown.now.size.max(len) {
+            return Err(foreign());
+        }
+        grown.now = now;
         changed
     }
 }
 
+fn foreign() -> Error {
+    let path = Path::new("a file that grows").to_owned();
+    Error::Changed { path }
+}
+
 impl Drop for Growth {
     fn drop(&mut self) {
+        lock(&self.file).has_ended = true;
         let mut files = FILES.write().unwrap_or_else(PoisonError::into_inner);
         files.remove(&self.id);
         GROWING.fetch_sub(1, Ordering::SeqCst);
@@ -148,16 +170,17 @@ mod tests {
         assert!(Growth::begin(&*reader).is_err());
         let put = |file: &mut std::fs::File| Ok(file.write_all(&[2; 50]).unwrap());
         for _ in 0..3 {
-            growth.step(&*reader, || put(&mut file)).unwrap();
+            growth.step(&*reader, 300, || put(&mut file)).unwrap();
             assert_eq!(store.stat(Path::new("x")).unwrap().identity, before);
             assert_eq!(store.open(Path::new("x")).unwrap().len(), 100);
             reader.fetch_one(0, &mut [0; 100]).unwrap();
         }
         assert_eq!(growth.before(), before);
-        file.write_all(&[3; 50]).unwrap();
+        let late = growth.step(&*reader, 260, || put(&mut file));
+        assert!(late.is_err(), "it is longer than this process has made it");
         assert_eq!(store.stat(Path::new("x")).unwrap().identity.size, 300);
         assert!(reader.fetch_one(0, &mut [0; 100]).is_err());
-        assert!(growth.step(&*reader, || put(&mut file)).is_err());
+        assert!(growth.step(&*reader, 400, || put(&mut file)).is_err());
         drop(growth);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 300);
         assert_eq!(store.stat(Path::new("x")).unwrap().identity.size, 300);
@@ -184,7 +207,7 @@ mod tests {
                 let growth = Growth::begin(&*opened).unwrap();
                 for _ in 0..3 {
                     let put = || Ok(file.write_all(&[2; 10]).unwrap());
-                    growth.step(&*opened, put).unwrap();
+                    growth.step(&*opened, 1 << 20, put).unwrap();
                 }
             }
             looker.join().unwrap();

@@ -195,6 +195,7 @@ impl LogState {
             | Record::SealedFiles { .. }
             | Record::Replacing { .. }
             | Record::Growing { .. }
+            | Record::Grown { .. }
             | Record::Thawed { .. }
             | Record::Committed { .. }) => self.add_commit(commit),
         }
@@ -221,6 +222,7 @@ impl LogState {
                 Ok(())
             }
             Record::Growing { layer, file } => self.grow(layer, file),
+            Record::Grown { name, end, grown } => self.has_grown(&name, (end, grown)),
             Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
             _ => Err(Error::Bug("a record that is none of a commit".into())),
         }

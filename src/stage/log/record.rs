@@ -148,6 +148,13 @@ pub(in crate::stage) enum Record {
         layer: u64,
         file: GrowingFile,
     },
+    /// All of these bytes are there, up to an end, and on the disk: a fingerprint of those that a
+    /// seal does not put there again.
+    Grown {
+        name: String,
+        end: u64,
+        grown: u32,
+    },
 }
 
 /// A file of a container that gets bytes behind its end, of which the log has none, and how it is
@@ -158,6 +165,9 @@ pub struct GrowingFile {
     pub name: String,
     /// A fingerprint of the bytes before its old end.
     pub untouched: u32,
+    /// Where it ends when all of them are there, and their fingerprint.
+    #[serde(skip)]
+    pub grown: Option<(u64, u32)>,
 }
 
 /// The time of modification that a file of the container has after a commit.
@@ -227,6 +237,8 @@ pub enum CommitRecord {
     },
     /// A file is about to get bytes behind its end; or to be cut back, and a seal is void.
     Growing { layer: u64, file: GrowingFile },
+    /// It has got all of them.
+    Grown { name: String, end: u64, grown: u32 },
 }
 
 impl RecordHeader {

@@ -242,6 +242,14 @@ impl LogWriter {
                 let files = files.clone();
                 self.put(&Record::Replacing { layer, files })
             }
+            CommitRecord::Grown {
+                ref name,
+                end,
+                grown,
+            } => {
+                let name = name.clone();
+                self.put(&Record::Grown { name, end, grown })
+            }
             CommitRecord::Growing { layer, ref file } => {
                 let file = file.clone();
                 self.put(&Record::Growing { layer, file })

@@ -9,7 +9,6 @@ use super::super::node::Node;
 use super::super::open_file::{OpenFile, Stored};
 use super::super::ordinary::{OrdinaryFile, SET_ID};
 use super::super::{HandleId, InodeId, Open, Tree};
-use super::copies::reach;
 use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::FileIdentity;
@@ -100,10 +99,7 @@ impl Tree {
             return written;
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
-        self.change(inode, of, file, || match self.is_made_anew(inode) {
-            true => reach(file, (offset, bytes.len() as u64), how, caller),
-            false => file.put(offset, bytes, how, caller),
-        })
+        self.change(inode, of, file, || file.put(offset, bytes, how, caller))
     }
 
     /// Whether a write took bits of the mode away in the source that were reported to the kernel

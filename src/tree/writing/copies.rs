@@ -1,19 +1,12 @@
-//! Copies within the mount: those that a program leaves to the system (copy_file_range(2)), and
-//! what need not be copied at all.
+//! Copies within the mount that a program leaves to the system (copy_file_range(2)).
 //!
 //! Files are copied by the source's file system, what containers show by reading it here, so that
-//! none of its bytes go through the kernel. A program that copies a container as a directory copies
-//! its views, too, which are as large as its arrays and are made anew: of these the new container
-//! gets the lengths alone. Used by [`super`].
+//! none of its bytes go through the kernel. Used by [`super`].
 
-use std::path::Path;
-
-use super::super::node::Node;
 use super::super::open_file::OpenFile;
 use super::super::{HandleId, InodeId, Tree};
 use crate::disk::{Caller, DiskFile, Putting};
 use crate::error::{Error, Result};
-use crate::live::creation::roles::is_made_anew;
 use crate::live::shown::open_entry::PageCache;
 
 /// Bytes that are read at once, and most of a request: its program cannot be interrupted before.
@@ -36,13 +29,9 @@ impl Tree {
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         let range = from.1..from.1.saturating_add(len);
-        let (at, shown) = (to.2, source.entry().is_some());
+        let at = to.2;
         self.change(to.0, of, file, || match source.source() {
             Some(source) => file.copy(source, range, at, caller),
-            None if shown && self.is_made_anew(to.0) => {
-                let there = source.len().saturating_sub(range.start).min(len).min(MOST);
-                reach(file, (at, there), Putting::default(), caller)
-            }
             None => self.copy_shown((&source, range.start), (file, at), len, caller),
         })
     }
@@ -79,36 +68,4 @@ impl Tree {
         }
         Ok(done as usize)
     }
-
-    /// Whether a file lies where a new container shows what follows from its arrays: its bytes are
-    /// not looked at when that is packed.
-    pub(super) fn is_made_anew(&self, file: InodeId) -> bool {
-        let Some((container, node)) = self.new_above(file) else {
-            return false;
-        };
-        let Node::Container(_) = &*node else {
-            return false;
-        };
-        let Ok(Some(drafts)) = self.live.drafts_at(container.into()) else {
-            return false;
-        };
-        let paths = self.inodes.paths(file);
-        let is_one = |path: &Path| path.strip_prefix(&drafts).is_ok_and(is_made_anew);
-        !paths.is_empty() && paths.iter().all(|path| is_one(path))
-    }
-}
-
-/// A file is as long as if these bytes had been put there; says how many.
-pub(super) fn reach(
-    file: &dyn DiskFile,
-    (at, len): (u64, u64),
-    how: Putting,
-    caller: Caller,
-) -> Result<usize> {
-    let now = file.source().stat()?.identity.size;
-    let end = if how.append { now } else { at }.saturating_add(len);
-    if now < end {
-        file.set_len(end, caller)?;
-    }
-    Ok(len as usize)
 }

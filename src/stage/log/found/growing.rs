@@ -2,7 +2,7 @@
 
 use super::LogState;
 use super::check::check_name;
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::memory::fallible;
 use crate::stage::log::record::GrowingFile;
 
@@ -21,6 +21,18 @@ impl LogState {
             self.growing = growing;
         }
         fallible::push(&mut self.growing.0, file, super::DOING)
+    }
+
+    /// A file has got all of them.
+    pub(super) fn has_grown(&mut self, name: &str, grown: (u64, u32)) -> Result<()> {
+        let mut files = self.growing.0.iter_mut();
+        match files.find(|file| file.name == name) {
+            Some(file) => {
+                file.grown = Some(grown);
+                Ok(())
+            }
+            None => Err(Fault::new("a file has grown of which the log does not say it").into()),
+        }
     }
 
     /// Whether a commit that is not sealed was making files longer.

@@ -413,39 +413,6 @@ fn drafts_are_removed_however_deep_they_lie() {
     assert!(hidden(directory.path()).is_empty());
 }
 
-/// Views follow from the arrays, and are as large: what a program copies there takes no room.
-#[test]
-fn of_copied_views_there_are_the_lengths_alone() {
-    let directory = ground();
-    let tree = tree_of(directory.path(), |disk| disk);
-    tree.puts_container().unwrap();
-    let draft = |path: &str| std::fs::read(directory.path().join(DRAFTS).join(path)).unwrap();
-    assert_eq!(draft("views/data.npy"), [0; 7]);
-    let (parent, name) = tree.parent("new.blp/views/more.npy").unwrap();
-    let (attr, open) = tree.create(parent, name, 0o644, true, NOBODY).unwrap();
-    let array = tree.open(tree.inode("one.blp/data").unwrap()).unwrap();
-    let len = tree.copy_range(
-        (array.handle, 2),
-        (attr.inode, open.handle, 5),
-        1000,
-        NOBODY,
-    );
-    let len = len.unwrap();
-    assert!(len > 0);
-    assert_eq!(draft("views/more.npy"), vec![0; 5 + len]);
-    let append = Putting {
-        append: true,
-        ..Putting::default()
-    };
-    let put = tree.write(attr.inode, open.handle, 0, b"more", append, NOBODY);
-    assert_eq!(put.unwrap(), 4);
-    assert_eq!(draft("views/more.npy").len(), 5 + len + 4);
-    tree.release(array.handle);
-    tree.release(open.handle);
-    tree.containers().pack_quiet(Duration::ZERO);
-    assert!(tree.is_packed());
-}
-
 #[test]
 fn an_array_is_copied_into_a_new_container_as_it_is_shown() {
     let directory = ground();

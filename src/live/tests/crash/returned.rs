@@ -5,16 +5,19 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex};
 
 use super::examine::examine;
-use super::image::{Image, scratch};
-use super::scenarios::{AGO, SCENARIOS};
+use super::image::{Image, StoredFile, scratch};
+use super::scenarios::{AGO, SCENARIOS, noise};
 use super::session::{Session, tree_at};
 use super::simulated::{Random, SimulatedDisk};
 use super::subject::joined;
-use super::{Run, SEED, judge, matrices, on_all_processors, one_in, run_seed, runs_of, states};
+use super::{
+    Run, SEED, datasets, judge, matrices, on_all_processors, one_in, run_seed, runs_of, states,
+};
 use crate::commit::Preference;
-use crate::disk::recording::Change;
+use crate::disk::recording::{Change, Sharing};
 use crate::disk::{NewAttributes, NewTime};
 use crate::tree::driven::NOBODY;
 
@@ -148,4 +151,42 @@ fn a_time_that_is_set_after_a_commit_outlives_its_log() {
         let time = (stat.mtime(), stat.mtime_nsec());
         assert_eq!(time, (AGO.secs, AGO.nanos.into()), "{:?}", image.names());
     }
+}
+
+/// A copy may have the file as it was before it grew, and the log as it was sealed: the bytes behind
+/// the old end are in neither, so nothing is applied.
+#[test]
+fn a_seal_does_not_count_beside_a_file_that_has_not_grown() {
+    let of = (&datasets::FILE, "earliest.h5");
+    let session = Session::on(of, Preference::InPlace, libc::EIO, Sharing::Unknown);
+    let path = session.directory.path().join(log_of(&session));
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&kept);
+    session.disk.watch(move |_| {
+        if let Ok(log) = std::fs::read(&path) {
+            *keep.lock().unwrap() = log;
+        }
+        false
+    });
+    let file = session.open();
+    session.write(file, session.first[0].len() as u64, &noise(120));
+    session.close(file);
+    let bytes = std::mem::take(&mut *kept.lock().unwrap());
+    let log = StoredFile {
+        len: bytes.len() as u64,
+        bytes,
+        mode: 0o600,
+        mtime: (AGO.secs, AGO.nanos),
+    };
+    let mut image = session.before.clone();
+    image.files.insert(log_of(&session).into(), Arc::new(log));
+    let directory = scratch();
+    image.store(directory.path());
+    for how in [|_| None, Some as fn(_) -> _] {
+        let tree = tree_at(directory.path(), Preference::InPlace, how);
+        let shown = session.subject.content(&tree).unwrap();
+        assert!(shown == joined(&session.first), "something is applied");
+    }
+    let file = |image: &Image| image.files[OsStr::new("x.h5")].bytes.clone();
+    assert_eq!(file(&Image::load(directory.path())), file(&session.before));
 }

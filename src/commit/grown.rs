@@ -23,7 +23,7 @@ use crate::stage::{LogOf, LogSpot, LogState};
 
 /// So many bytes behind the end go to the log, and into the file later, as all others do: for few
 /// of them the two syncs more cost more than writing them twice.
-pub(super) const GROWN_FROM: u64 = if cfg!(test) { 40 } else { 4 << 20 };
+pub(super) const GROWN_FROM: u64 = if cfg!(test) { 100 } else { 4 << 20 };
 
 /// The disk begins to write so much as soon as it is there.
 const WRITEBACK: u64 = 2 << 20;

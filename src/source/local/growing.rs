@@ -69,19 +69,25 @@ pub(super) fn as_before(look: impl Fn() -> rustix::io::Result<Stat>) -> rustix::
     if GROWING.load(Ordering::SeqCst) == 0 && TURNS.load(Ordering::SeqCst) == turn {
         return Ok(found);
     }
-    let files = FILES.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(file) = files.get(&found.identity.id).map(Arc::clone) else {
-        // None begins meanwhile.
-        return look();
-    };
-    // A step may take long, and other files need not wait for it.
-    drop(files);
-    let grown = lock(&file);
-    let mut found = look()?;
-    if found.identity == grown.now && !grown.has_ended {
-        found.identity = grown.before;
+    loop {
+        let files = FILES.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = files.get(&found.identity.id).map(Arc::clone) else {
+            // None begins meanwhile.
+            return look();
+        };
+        // A step may take long, and other files need not wait for it.
+        drop(files);
+        let grown = lock(&file);
+        let mut now = look()?;
+        // It may be growing again by now.
+        if grown.has_ended {
+            continue;
+        }
+        if now.identity == grown.now {
+            now.identity = grown.before;
+        }
+        return Ok(now);
     }
-    Ok(found)
 }
 
 impl Growth {

@@ -169,7 +169,7 @@ fn a_seal_does_not_count_beside_a_file_that_has_not_grown() {
         false
     });
     let file = session.open();
-    session.write(file, session.first[0].len() as u64, &noise(120));
+    session.write(file, session.first[0].len() as u64, &noise(240));
     session.close(file);
     let bytes = std::mem::take(&mut *kept.lock().unwrap());
     let log = StoredFile {

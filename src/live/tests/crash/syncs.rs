@@ -47,7 +47,7 @@ fn few_bytes_that_a_commit_in_place_puts_behind_the_end_cost_no_wait_of_their_ow
         (&datasets::FILE, "earliest.h5", true),
         (&datasets::FILE, "latest.h5", false),
     ] {
-        let waited = waited_for_growth((subject, sample, at_end), 6);
+        let waited = waited_for_growth((subject, sample, at_end), 24);
         assert_eq!(waited, ["file with its name", "file"], "{sample}");
     }
 }
@@ -57,10 +57,10 @@ fn few_bytes_that_a_commit_in_place_puts_behind_the_end_cost_no_wait_of_their_ow
 #[test]
 fn many_bytes_that_a_commit_in_place_puts_behind_the_end_cost_two_waits() {
     let all = ["file with its name", "file", "file", "file"];
-    let waited = waited_for_growth((&datasets::FILE, "earliest.h5", true), 96);
+    let waited = waited_for_growth((&datasets::FILE, "earliest.h5", true), 240);
     assert_eq!(waited, all);
     // Other formats do not lock their files.
-    let waited = waited_for_growth((&FILE, "chunk-127.blp", true), 96);
+    let waited = waited_for_growth((&FILE, "chunk-127.blp", true), 240);
     assert_eq!(waited, ["file with its name", "file"]);
 }
 

@@ -29,9 +29,9 @@ struct GrownIdentity {
     has_ended: bool,
 }
 
-type GrowingFiles = RwLock<HashMap<FileId, Arc<Mutex<GrownIdentity>>>>;
+type GrowthTable = RwLock<HashMap<FileId, Arc<Mutex<GrownIdentity>>>>;
 
-static FILES: LazyLock<GrowingFiles> = LazyLock::new(GrowingFiles::default);
+static FILES: LazyLock<GrowthTable> = LazyLock::new(GrowthTable::default);
 
 /// How many there are, so that a look costs nothing where there are none.
 static GROWING: AtomicUsize = AtomicUsize::new(0);

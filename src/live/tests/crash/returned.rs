@@ -153,8 +153,8 @@ fn a_time_that_is_set_after_a_commit_outlives_its_log() {
     }
 }
 
-/// A copy may have the file as it was before it grew, and the log as it was sealed: the bytes behind
-/// the old end are in neither, so nothing is applied.
+/// A copy may have the file as it was before it grew, and the log as it was sealed: the bytes
+/// behind the old end are in neither, so nothing is applied.
 #[test]
 fn a_seal_does_not_count_beside_a_file_that_has_not_grown() {
     let of = (&datasets::FILE, "earliest.h5");

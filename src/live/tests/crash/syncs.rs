@@ -64,8 +64,8 @@ fn many_bytes_that_a_commit_in_place_puts_behind_the_end_cost_two_waits() {
     assert_eq!(waited, ["file with its name", "file"]);
 }
 
-/// What a commit waits for that makes the file longer: of so many new bytes, at the end of the array
-/// or over it.
+/// What a commit waits for that makes the file longer: of so many new bytes, at the end of the
+/// array or over it.
 fn waited_for_growth(
     (subject, sample, at_end): (&'static Subject, &'static str, bool),
     bytes: usize,

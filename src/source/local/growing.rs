@@ -174,7 +174,10 @@ mod tests {
         let mut file = std::fs::File::options().append(true).open(&path).unwrap();
         let growth = Growth::begin(&*reader).unwrap();
         assert!(Growth::begin(&*reader).is_err());
-        let put = |file: &mut std::fs::File| Ok(file.write_all(&[2; 50]).unwrap());
+        let put = |file: &mut std::fs::File| {
+            file.write_all(&[2; 50]).unwrap();
+            Ok(())
+        };
         for _ in 0..3 {
             growth.step(&*reader, 300, || put(&mut file)).unwrap();
             assert_eq!(store.stat(Path::new("x")).unwrap().identity, before);
@@ -212,7 +215,10 @@ mod tests {
                 let opened = store.open(Path::new("x")).unwrap();
                 let growth = Growth::begin(&*opened).unwrap();
                 for _ in 0..3 {
-                    let put = || Ok(file.write_all(&[2; 10]).unwrap());
+                    let put = || {
+                        file.write_all(&[2; 10]).unwrap();
+                        Ok(())
+                    };
                     growth.step(&*opened, 1 << 20, put).unwrap();
                 }
             }

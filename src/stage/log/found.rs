@@ -29,7 +29,6 @@ use crate::memory::fallible;
 use crate::source::{FileIdentity, Source};
 use crate::stage::StagedArray;
 use crate::stage::layer::Layer;
-use growing::GrowingFiles;
 
 const DOING: &str = "cannot read the log of a stage";
 
@@ -50,7 +49,7 @@ pub struct LogState {
     /// The redo records of each file, by the number that the seal gives it.
     redo: BTreeMap<u32, Vec<Patch>>,
     lengths: Vec<(u32, u64)>,
-    growing: GrowingFiles,
+    growing: growing::GrowingFiles,
     pending: Option<PendingCommit>,
     /// The bottom first.
     layers: Vec<FoundLayer>,
@@ -97,7 +96,7 @@ impl LogState {
             highest: 0,
             redo: BTreeMap::new(),
             lengths: Vec::new(),
-            growing: GrowingFiles::default(),
+            growing: Default::default(),
             pending: None,
             layers: Vec::new(),
             end: 0,
@@ -251,7 +250,7 @@ impl LogState {
     fn end_commit(&mut self) {
         self.redo.clear();
         self.lengths.clear();
-        self.growing = GrowingFiles::default();
+        self.growing = Default::default();
         self.pending = None;
     }
 

@@ -201,7 +201,7 @@ mod tests {
     fn pieces_differ_in_runs() {
         let runs: Vec<_> = differing(100, b"abcdefgh", b"aXXdefYh").collect();
         assert_eq!(runs, [101..103, 106..107]);
-        assert_eq!(differing(7, b"ab", b"xy").collect::<Vec<_>>(), [7..9]);
+        assert_eq!(differing(7, b"ab", b"xy").next(), Some(7..9));
         assert_eq!(
             differing(7, b"ab", b"ab").count() + differing(7, b"", b"").count(),
             0

@@ -73,12 +73,10 @@ impl GrownFile {
             untouched: fingerprint(old, Vec::new(), old.len())?,
             grown: None,
         };
-        let (layer, file_said) = (commit.layer, said.clone());
-        let record = CommitRecord::Growing {
-            layer,
-            file: file_said,
-        };
-        commit.stage.append(&record)?;
+        commit.stage.append(&CommitRecord::Growing {
+            layer: commit.layer,
+            file: said.clone(),
+        })?;
         commit.stage.sync_log()?;
         Ok(Some(GrownFile {
             name: seen.name.clone(),

@@ -6,12 +6,10 @@
 //! places. So it is bound before the file is switched ([`super::switched`]); the new one is bound
 //! to the file as it is going to be until then. Used by `container::hdf5`.
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{Fetch, FileIdentity, Source, Stat};
-use crate::error::Result;
+use super::Source;
+use super::current::Current;
 
 pub struct BoundSource {
     file: Arc<dyn Source>,
@@ -36,56 +34,16 @@ impl BoundSource {
     pub fn bind(&self, to: Option<Arc<dyn Source>>) {
         *self.to.write().unwrap_or_else(PoisonError::into_inner) = to;
     }
+}
 
-    fn now(&self) -> Arc<dyn Source> {
+impl Current for BoundSource {
+    fn current(&self) -> Arc<dyn Source> {
         // Both under the lock: it is bound before the file is switched, and freed after that was
         // taken back.
         let to = self.to.read().unwrap_or_else(PoisonError::into_inner);
         let file = self.file.switched();
         let bound = to.as_ref().map(Arc::clone);
         bound.or(file).unwrap_or_else(|| Arc::clone(&self.file))
-    }
-}
-
-impl Source for BoundSource {
-    fn len(&self) -> u64 {
-        self.now().len()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.now().identity()
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        self.now().stat()
-    }
-
-    fn stat_opened(&self) -> Result<Stat> {
-        self.now().stat_opened()
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        self.now().fetch(ranges)
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.now().read(offset, buf)
-    }
-
-    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.now().xattr(name)
-    }
-
-    fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.now().xattr_names()
-    }
-
-    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.now().seek(offset, hole)
-    }
-
-    fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
-        self.now().with_descriptor(with)
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod acl;
 pub mod bound;
+mod current;
 pub mod descriptors;
 mod forward;
 mod identity;

@@ -4,12 +4,10 @@
 //! container before a commit makes its files visible, and by containers that live on through
 //! commits.
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{Fetch, FileIdentity, Source, Stat};
-use crate::error::Result;
+use super::Source;
+use super::current::Current;
 
 pub struct SwitchedSource {
     now: RwLock<Arc<dyn Source>>,
@@ -33,48 +31,12 @@ impl SwitchedSource {
     }
 }
 
-impl Source for SwitchedSource {
-    fn switched(&self) -> Option<Arc<dyn Source>> {
-        Some(self.now())
+impl Current for SwitchedSource {
+    fn current(&self) -> Arc<dyn Source> {
+        self.now()
     }
 
-    fn len(&self) -> u64 {
-        self.now().len()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.now().identity()
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        self.now().stat()
-    }
-
-    fn stat_opened(&self) -> Result<Stat> {
-        self.now().stat_opened()
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        self.now().fetch(ranges)
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.now().read(offset, buf)
-    }
-
-    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.now().xattr(name)
-    }
-
-    fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.now().xattr_names()
-    }
-
-    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.now().seek(offset, hole)
-    }
-
-    fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
-        self.now().with_descriptor(with)
+    fn is_switched(&self) -> bool {
+        true
     }
 }

@@ -1,0 +1,64 @@
+//! A source that stands for another one, not always the same: everything is asked of the one that
+//! it is at that moment. Used by [`super::switched`] and [`super::bound`].
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use super::{Fetch, FileIdentity, Source, Stat};
+use crate::error::Result;
+
+pub(super) trait Current: Send + Sync {
+    fn current(&self) -> Arc<dyn Source>;
+
+    /// See [`Source::switched`].
+    fn is_switched(&self) -> bool {
+        false
+    }
+}
+
+impl<T: Current> Source for T {
+    fn switched(&self) -> Option<Arc<dyn Source>> {
+        self.is_switched().then(|| self.current())
+    }
+
+    fn len(&self) -> u64 {
+        self.current().len()
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.current().identity()
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        self.current().stat()
+    }
+
+    fn stat_opened(&self) -> Result<Stat> {
+        self.current().stat_opened()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        self.current().fetch(ranges)
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.current().read(offset, buf)
+    }
+
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+        self.current().xattr(name)
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        self.current().xattr_names()
+    }
+
+    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
+        self.current().seek(offset, hole)
+    }
+
+    fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        self.current().with_descriptor(with)
+    }
+}

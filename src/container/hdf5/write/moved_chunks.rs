@@ -14,7 +14,7 @@ use super::carried::table_after;
 use super::dataset::WrittenDataset;
 use super::headers::ObjectHeaders;
 use super::room::Intervals;
-use super::unchanged::{ChangedSizes, FoundAfter, UnchangedCheck};
+use super::unchanged::{FoundAfter, UnchangedCheck};
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::worker::{self, IndexAnswer};
@@ -52,6 +52,10 @@ impl MovedChunks<'_> {
         }
         let (mut index, _index) = check.before.1.read(check.budget)?;
         check.check_all_stored(&index)?;
+        let is_known = |token: &u64| datasets.iter().any(|dataset| dataset.token == *token);
+        if !self.moved.keys().all(is_known) {
+            return Ok(None);
+        }
         for dataset in datasets {
             if self.moved.contains_key(&dataset.token)
                 && !self.follow(dataset, after, &mut index)?
@@ -62,7 +66,7 @@ impl MovedChunks<'_> {
         let found = FoundAfter {
             answer: IndexAnswer::of(&index, check.budget)?,
             freed: Intervals::default(),
-            sizes: sizes(&index, datasets),
+            sizes: check.sizes(&index),
         };
         #[cfg(test)]
         compare_with_all(&found, check, after);
@@ -148,20 +152,6 @@ fn moved(entry: &mut DatasetEntry, dataset: &WrittenDataset, now: &ChunkTable) -
         *table = now.iter().collect();
     }
     true
-}
-
-fn sizes(index: &FileIndex, datasets: &[&WrittenDataset]) -> ChangedSizes {
-    let tokens = datasets.iter().map(|dataset| dataset.token);
-    let sizes = tokens.filter_map(|token| {
-        let mut entries = index.datasets.iter();
-        let entry = entries.find(|entry| entry.token == token)?;
-        let applied = match entry.layout {
-            StorageLayout::Chunked { applied, .. } => applied,
-            _ => 0,
-        };
-        Some((token, (entry.stored_bytes, applied)))
-    });
-    sizes.collect()
 }
 
 /// The places at which two pieces of a file differ, in runs.

@@ -105,7 +105,7 @@ impl UnchangedCheck<'_> {
         texts_unchanged::check(files, self.expected.texts, self.put, self.budget)?;
         let freed = texts_unchanged::freed(files, self.expected.texts, self.budget)?;
         expect_attributes(&mut old, &new, self.expected.attributes);
-        let sizes = sizes(&new, expected);
+        let sizes = self.sizes(&new);
         let same = compare(old, new, expected).map_err(|what| {
             let fault = Fault::new("writing would change something else of the file");
             fault.found(what).into()
@@ -115,6 +115,21 @@ impl UnchangedCheck<'_> {
             freed,
             sizes,
         })
+    }
+
+    /// What an index says of the datasets that change.
+    pub(super) fn sizes(&self, index: &FileIndex) -> ChangedSizes {
+        let datasets = index.datasets.iter();
+        let expected = &self.expected.dims;
+        let changed = datasets.filter(|dataset| expected.contains_key(&dataset.token));
+        let sizes = changed.map(|dataset| {
+            let applied = match dataset.layout {
+                StorageLayout::Chunked { applied, .. } => applied,
+                _ => 0,
+            };
+            (dataset.token, (dataset.stored_bytes, applied))
+        });
+        sizes.collect()
     }
 
     /// Nothing is written over data that stay, of any dataset.
@@ -145,19 +160,6 @@ impl UnchangedCheck<'_> {
         }
         Ok(())
     }
-}
-
-fn sizes(index: &FileIndex, expected: &Expected) -> ChangedSizes {
-    let datasets = index.datasets.iter();
-    let changed = datasets.filter(|dataset| expected.contains_key(&dataset.token));
-    let sizes = changed.map(|dataset| {
-        let applied = match dataset.layout {
-            StorageLayout::Chunked { applied, .. } => applied,
-            _ => 0,
-        };
-        (dataset.token, (dataset.stored_bytes, applied))
-    });
-    sizes.collect()
 }
 
 pub(super) fn place_of(chunk: &ChunkEntry) -> Range<u64> {

@@ -137,7 +137,8 @@ fn a_matrix_of_which_one_file_is_anothers_is_changed_in_place() {
 }
 
 /// One of three files of a commit is given away before the last of them is closed. The message
-/// names it, says whose it is, and what is to be done; that done, all is well.
+/// names it, says whose it is, and what is to be done; that done, all is well. Whoever closes first
+/// after the write is told: the other end of the pipe must not have the file open.
 #[test]
 fn a_file_that_cannot_be_written_is_named_with_what_to_do() {
     if !is_root("another user's files") {
@@ -155,7 +156,7 @@ fn a_file_that_cannot_be_written_is_named_with_what_to_do() {
         other sh -c 'printf "\7\0\0\0" >> "$0/val"; printf "\3\0\0\0" >> "$0/index"' "$2/m"
         mkfifo -m 666 "$3/opened" "$3/given"
         { other sh -c 'exec 4<> "$0/idxptr"; echo > "$1/opened"; read -r given < "$1/given"
-            printf "\46\2\0\0\0\0\0\0" | dd bs=8 seek=40 conv=notrunc status=none 2>&1 >&4' \
+            { exec 4>&-; printf "\46\2\0\0\0\0\0\0"; } | dd bs=8 seek=40 conv=notrunc status=none 2>&1 >&4' \
             "$2/m" "$3" || echo "closed: $?"; } &
         read -r opened < "$3/opened"
         chown 65533:65533 "$1/m/index"

@@ -38,6 +38,7 @@ mod reading;
 mod replaced;
 mod requests;
 mod rights;
+mod scratch;
 mod stored;
 mod structure;
 mod system_log;

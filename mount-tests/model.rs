@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use generator::Generator;
 use operation::{Operation, Outcome, SLOTS, Tree};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, RenameFlags};
 
 use crate::harness::place::{Place, open_directory, scenarios};
 use crate::harness::seeded::run_seed;
@@ -27,8 +27,10 @@ const FOREIGN: usize = 25;
 const LAST: usize = 40;
 
 scenarios![
+    everywhere
     threads_in_trees_of_their_own_do_what_a_plain_directory_does,
-    threads_that_take_turns_in_one_tree_do_what_a_plain_directory_does,
+    threads_that_take_turns_in_one_tree_do_what_a_plain_directory_does;
+    but
     what_others_do_in_the_source_shows,
 ];
 
@@ -41,6 +43,7 @@ struct Model {
     reference: Tree,
     now: Snapshot,
     done: Vec<String>,
+    is_scratch: bool,
 }
 
 impl Model {
@@ -56,12 +59,19 @@ impl Model {
             stored: place.stored(name),
             reference: Tree::new(reference),
             done: Vec::new(),
+            is_scratch: place.is_scratch(),
         }
     }
 
     /// Does one thing to the mount and to the reference, and compares all.
     fn step(&mut self) {
-        let operation = self.generator.operation(&self.now);
+        let mut operation = self.generator.operation(&self.now);
+        if let Operation::Rename(_, _, how) = &mut operation
+            && self.is_scratch
+        {
+            // Not between a file and something else.
+            how.remove(RenameFlags::EXCHANGE);
+        }
         let found = self.shown.perform(&operation);
         let expected = self.reference.perform(&operation);
         self.note(&operation, &found);

@@ -93,16 +93,18 @@ fn pjdfstest_passes_in_a_mount_what_it_passes_in_the_source() {
     };
     let (source, plain) = (scratch_directory(), scratch_directory());
     let expected = pjdfstest(&program, plain.path(), elsewhere(plain.path()));
-    let option = match rustix::process::geteuid().is_root() {
-        true => "rw,allow_other,default_permissions,dev,suid",
-        false => "rw",
-    };
-    let mounted = Mounted::new(source.path(), &[option]);
-    let found = pjdfstest(&program, mounted.path(), elsewhere(plain.path()));
-    assert_as_good(&found, &expected);
-    mounted.assert_alive();
-    let left = std::fs::read_dir(source.path()).unwrap().count();
-    assert_eq!(left, 0, "entries are left in the source");
+    for more in [&[][..], &["scratch"]] {
+        let option = match rustix::process::geteuid().is_root() {
+            true => "rw,allow_other,default_permissions,dev,suid",
+            false => "rw",
+        };
+        let mounted = Mounted::new(source.path(), &[&[option], more].concat());
+        let found = pjdfstest(&program, mounted.path(), elsewhere(plain.path()));
+        assert_as_good(&found, &expected);
+        mounted.assert_alive();
+        let left = std::fs::read_dir(mounted.path()).unwrap().count();
+        assert_eq!(left, 0, "entries are left in the source");
+    }
 }
 
 /// In a mount name space of its own, where `/dev/fuse` is open to everybody as on a desktop.
@@ -232,4 +234,9 @@ fn fsx_passes_in_a_plain_directory() {
 #[test]
 fn fsx_passes_in_a_mount() {
     assert_fsx_passes(&Place::mounted(&[]), rounds(SEEDS));
+}
+
+#[test]
+fn fsx_passes_in_a_scratch_mount() {
+    assert_fsx_passes(&Place::scratch(), rounds(SEEDS));
 }

@@ -217,6 +217,24 @@ fn the_tree_does_not_know_who_asks() {
     );
 }
 
+#[test]
+fn scratch_is_a_source_and_a_disk() {
+    assert_uses_only(
+        "scratch",
+        &[
+            "cache",
+            "codec",
+            "container",
+            "disk",
+            "error",
+            "memory",
+            "pipeline",
+            "source",
+            "workers",
+        ],
+    );
+}
+
 /// Names, inodes and listings are the tree's: containers live without them.
 #[test]
 fn the_life_of_containers_knows_no_tree() {

@@ -21,6 +21,7 @@ mod kernel;
 mod live;
 mod memory;
 mod pipeline;
+mod scratch;
 mod source;
 mod stage;
 mod tree;

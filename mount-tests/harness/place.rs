@@ -13,10 +13,23 @@ use super::{scratch_directory, wait_until};
 pub struct Place {
     mounted: Option<Mounted>,
     directory: TempDir,
+    /// What lies in the source is not what is shown.
+    is_scratch: bool,
 }
 
-/// Makes two tests of each scenario, `plain::NAME` and `mounted::NAME`.
+/// Makes two tests of each scenario, `plain::NAME` and `mounted::NAME`; and a third one,
+/// `scratch::NAME`, of those that are `everywhere`; not of those behind `but`.
 macro_rules! scenarios {
+    (everywhere $($name:ident),+ $(,)? $(; but $($other:ident),+ $(,)?)?) => {
+        crate::harness::place::scenarios![$($name),+ $(, $($other),+)?];
+
+        mod scratch {
+            $(#[test]
+            fn $name() {
+                super::$name(&crate::harness::place::Place::scratch());
+            })+
+        }
+    };
     ($($name:ident),+ $(,)?) => {
         mod plain {
             $(#[test]
@@ -40,6 +53,15 @@ impl Place {
         Place {
             mounted: None,
             directory: open_directory(),
+            is_scratch: false,
+        }
+    }
+
+    /// A mount that stores compressed. Its source is looked at through the mount, too.
+    pub fn scratch() -> Self {
+        Place {
+            is_scratch: true,
+            ..Place::mounted(&["scratch"])
         }
     }
 
@@ -53,6 +75,7 @@ impl Place {
         let mut place = Place {
             mounted: None,
             directory: source,
+            is_scratch: false,
         };
         place.mount(options);
         place
@@ -65,7 +88,7 @@ impl Place {
             .into_iter()
             .chain(options.iter().copied())
             .collect();
-        self.mounted = Some(Mounted::new(self.source(), &options));
+        self.mounted = Some(Mounted::new(self.directory.path(), &options));
     }
 
     /// Ends the mount and makes the next one.
@@ -76,7 +99,9 @@ impl Place {
     /// The same with these options.
     pub fn mount_again_with(&mut self, options: &[&str]) {
         drop(self.mounted.take());
-        self.mount(options);
+        let scratch = self.is_scratch.then_some("scratch");
+        let options: Vec<&str> = options.iter().copied().chain(scratch).collect();
+        self.mount(&options);
     }
 
     /// The directory to work in.
@@ -93,7 +118,10 @@ impl Place {
 
     /// The directory behind the mount; of a plain one, itself.
     pub fn source(&self) -> &Path {
-        self.directory.path()
+        match self.is_scratch {
+            true => self.path(),
+            false => self.directory.path(),
+        }
     }
 
     /// A file as it lies in the source.
@@ -108,6 +136,11 @@ impl Place {
             let _not_yet = File::open(self.join(name)).and_then(|directory| directory.sync_all());
             !drafts.exists()
         });
+    }
+
+    /// Whether it is a mount that stores compressed.
+    pub fn is_scratch(&self) -> bool {
+        self.is_scratch
     }
 
     pub fn is_mounted(&self) -> bool {

@@ -14,6 +14,7 @@ use crate::harness::snapshot::{assert_same_tree, assert_same_tree_and_times};
 use crate::harness::tools::{shell, tools};
 
 scenarios![
+    everywhere
     five_thousand_files_are_unpacked_and_packed_again,
     rsync_copies_in_and_out_and_then_has_nothing_to_do,
     cp_keeps_everything,

@@ -8,6 +8,7 @@ use crate::harness::tools::{shell, tools};
 use crate::harness::wait_until;
 
 scenarios![
+    everywhere
     make_builds_what_changed_and_nothing_else,
     a_script_runs_from_where_it_lies
 ];

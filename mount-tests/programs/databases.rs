@@ -6,6 +6,7 @@ use crate::harness::place::{Place, scenarios};
 use crate::harness::python::script;
 
 scenarios![
+    everywhere
     sqlite_with_a_rollback_journal,
     sqlite_with_a_write_ahead_log,
 ];

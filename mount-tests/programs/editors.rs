@@ -9,6 +9,7 @@ use crate::harness::reads::assert_content;
 use crate::harness::tools::{shell, tool};
 
 scenarios![
+    everywhere
     vim_saves_in_each_of_its_ways,
     sed_edits_in_place,
     a_file_is_replaced_as_careful_programs_do_it,

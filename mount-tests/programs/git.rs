@@ -9,6 +9,7 @@ use crate::harness::tools::{shell, tools};
 use crate::harness::{copy_directory, scratch_directory};
 
 scenarios![
+    everywhere
     a_repository_is_made_grows_and_is_packed,
     branches_are_checked_out_and_merged,
     a_repository_is_cloned_into_and_out_of_it,

@@ -10,6 +10,7 @@ use crate::harness::wait_until;
 use crate::harness::writers::{Bloscpack, Matrix};
 
 scenarios![
+    everywhere
     h5py_creates_appends_and_reads,
     bloscpack_packs_appends_and_unpacks,
     bpcells_writes_a_matrix_and_reads_it,

@@ -16,6 +16,7 @@ use crate::harness::reads::assert_content;
 use crate::harness::seeded::Seeded;
 
 scenarios![
+    everywhere
     everything_can_be_synced,
     what_is_written_is_in_the_source_at_once,
     a_mapping_that_ends_is_in_the_source,

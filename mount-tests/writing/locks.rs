@@ -13,6 +13,7 @@ use crate::harness::tools::{shell, tool};
 use crate::harness::wait_until;
 
 scenarios![
+    everywhere
     flock_excludes_handles_and_processes,
     ranges_are_locked_between_processes,
     a_lock_ends_with_its_process,

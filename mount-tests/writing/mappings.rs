@@ -12,6 +12,7 @@ use crate::harness::place::{Place, scenarios};
 use crate::harness::{wait_until, within_patience};
 
 scenarios![
+    everywhere
     a_mapping_reaches_what_others_append,
     no_hole_is_told_where_a_mapping_has_bytes,
     many_files_with_dirty_mappings_change_at_once,

@@ -14,11 +14,13 @@ use crate::harness::place::{Place, scenarios};
 use crate::harness::users::{OTHER, as_user, as_user_in_groups};
 
 scenarios![
+    everywhere
     changes_by_users_clear_the_bits,
     changes_by_root_keep_the_bits,
     a_changed_owner_clears_the_bits,
     a_mode_is_what_chmod_says,
-    a_file_that_is_open_can_be_given_any_mode,
+    a_file_that_is_open_can_be_given_any_mode;
+    but
     capabilities_of_a_file_end_with_its_content,
 ];
 

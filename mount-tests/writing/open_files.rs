@@ -16,6 +16,7 @@ use crate::harness::seeded::Seeded;
 use crate::harness::tools::tool;
 
 scenarios![
+    everywhere
     appending_processes_lose_no_line,
     appending_handles_lose_no_line,
     exactly_one_makes_a_file,

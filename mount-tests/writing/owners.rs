@@ -11,6 +11,7 @@ use crate::harness::place::{Place, scenarios};
 use crate::harness::users::{OTHER, THIRD, as_user, as_user_in_groups};
 
 scenarios![
+    everywhere
     what_a_user_makes_is_his,
     a_directory_with_setgid_gives_its_group,
     in_a_sticky_directory_only_owners_remove,

@@ -11,6 +11,7 @@ use crate::harness::place::{Place, scenarios};
 use crate::harness::wait_until;
 
 scenarios![
+    everywhere
     times_are_kept_to_the_nanosecond,
     one_time_can_be_set_alone,
     the_times_of_a_link_are_its_own,

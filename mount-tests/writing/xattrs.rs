@@ -9,6 +9,7 @@ use crate::harness::is_root;
 use crate::harness::place::{Place, scenarios};
 
 scenarios![
+    everywhere
     attributes_of_users_come_and_go,
     an_attribute_is_made_or_replaced_as_asked,
     attributes_follow_the_file,

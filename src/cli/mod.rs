@@ -16,6 +16,7 @@ mod preconditions;
 mod refresh;
 mod report;
 mod running;
+mod scratch_options;
 mod size;
 mod stage;
 mod status;
@@ -99,6 +100,7 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
     let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),
+        ..Preferences::default()
     };
     // The worker's memory is bounded, and it may die; the guardian needs none.
     if !matches!(main.command, Command::Hdf5Worker | Command::Guardian { .. }) {

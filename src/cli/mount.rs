@@ -12,6 +12,7 @@ use super::running::Running;
 use super::{CommandResult, Failure, container, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
+use crate::container::Preferences;
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
 use crate::daemon::{self, guardian, mount_table, processes, readahead, signals};
@@ -22,6 +23,7 @@ use crate::kernel::session::{self, Mount};
 use crate::live::{ContainerSettings, StaleLogs};
 use crate::memory;
 use crate::memory::limit::default_limit;
+use crate::scratch::ScratchMount;
 use crate::source::Store;
 use crate::tree::{Pacing, Settings, Tree};
 
@@ -110,8 +112,16 @@ fn start<'a>(
     }
     let settings = tree_settings(options);
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
-    let disk = writable.then_some(disk);
-    let (tree, invalidations) = Tree::new(root.store, disk, &root.path, cache, workers, settings)?;
+    let mut disk = writable.then_some(disk);
+    let mut store: Arc<dyn Store> = root.store;
+    let scratch = match options.scratch {
+        true => Some(scratch_mount(&store, &disk, &cache, options)?),
+        false => None,
+    };
+    if let Some(scratch) = &scratch {
+        (store, disk) = (scratch.store(), scratch.disk());
+    }
+    let (tree, invalidations) = Tree::new(store, disk, &root.path, cache, workers, settings)?;
     let mut session = session_options(places, options, threads);
     session.writable = writable;
     let tree = Arc::new(tree);
@@ -125,6 +135,7 @@ fn start<'a>(
     Ok(Running {
         mount,
         tree,
+        scratch,
         signals,
         source: &places.source,
         mountpoint: &places.mountpoint,
@@ -132,6 +143,18 @@ fn start<'a>(
         lock,
         has_ended: Cell::new(false),
     })
+}
+
+/// Recovers what a crash has left of a store before it is mounted.
+fn scratch_mount(
+    store: &Arc<dyn Store>,
+    disk: &Option<Arc<dyn Disk>>,
+    cache: &Arc<BlockCache>,
+    options: &MountOptions,
+) -> Result<ScratchMount, Failure> {
+    let (store, cache) = (Arc::clone(store), Arc::clone(cache));
+    let mount = ScratchMount::new(store, disk.clone(), cache, options.encode.clone());
+    mount.map_err(|e| Failure::new(format!("cannot use the scratch store: {e}")))
 }
 
 fn start_log(options: &MountOptions, log: &Destination) -> Result<(), Failure> {
@@ -155,7 +178,10 @@ fn tree_settings(options: &MountOptions) -> Settings {
         gid: options.gid,
         umask: options.umask,
         containers: ContainerSettings {
-            preferences: options.preferences,
+            preferences: Preferences {
+                files_only: options.scratch,
+                ..options.preferences
+            },
             commit: options.commit,
             pacing,
             settle: options.settle,

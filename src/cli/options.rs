@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
-use super::{Failure, size};
+use super::{Failure, scratch_options, size};
 use crate::commit::Preference;
 use crate::container::{Dialect, Preferences};
 use crate::daemon::log::Destination;
+use crate::scratch::EncodeOptions;
 
 /// What the options say; what they don't is left to the defaults.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,9 @@ pub(super) struct MountOptions {
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
     pub(super) fake: bool,
+    /// Files are stored compressed, and nothing is shown as a container.
+    pub(super) scratch: bool,
+    pub(super) encode: EncodeOptions,
     /// How long a new container is not used before it is packed. For tests, which cannot wait as
     /// long: it is in no help.
     pub(super) settle: Option<Duration>,
@@ -151,7 +155,8 @@ impl MountOptions {
             }
             (
                 "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level"
-                | "dialect" | "commit" | "settle" | SLOW_COMMIT,
+                | "dialect" | "commit" | "settle" | "codec" | "level" | "chunk" | "checksum"
+                | "typesize" | SLOW_COMMIT,
                 None,
             ) => {
                 return Err(Failure::usage(format!(
@@ -169,10 +174,8 @@ impl MountOptions {
             ("log_level", Some(level)) => self.log_level = Some(log_level(level)?),
             ("dialect", Some(value)) => self.preferences.dialect = dialect(value)?,
             ("commit", Some(value)) => self.commit = preference(value)?,
-            ("scratch" | "codec" | "level" | "chunk" | "checksum" | "typesize", _) => {
-                return Err(Failure::usage(format!(
-                    "option '{name}': scratch mode is not part of this version"
-                )));
+            (name, Some(value)) if scratch_options::NAMED.contains(&name) => {
+                scratch_options::set(&mut self.encode, name, value)?;
             }
             (name, Some(_)) if KNOWN.contains(&name) => {
                 return Err(Failure::usage(format!("option '{name}' takes no value")));
@@ -228,6 +231,7 @@ impl MountOptions {
             "noatime" => self.noatime = true,
             "symfollow" => self.nosymfollow = false,
             "nosymfollow" => self.nosymfollow = true,
+            "scratch" => self.scratch = true,
             "sync" => self.sync = true,
             "async" => self.sync = false,
             "dirsync" => self.dirsync = true,
@@ -382,7 +386,8 @@ mod tests {
         assert!(message("threads=0").contains("1 to 256"));
         assert!(message("umask=9").contains("octal"));
         assert!(message("dialect=klingon").contains("auto, spec or daphne"));
-        assert!(message("scratch").contains("not part of this version"));
+        assert!(message("codec").contains("codec=..."));
+        assert!(parse("scratch,codec=lz4").unwrap().scratch);
         assert_eq!(parse("nonsense").unwrap_err().status, 2);
     }
 }

@@ -17,6 +17,7 @@ use crate::daemon::source_lock::SourceLock;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
+use crate::scratch::ScratchMount;
 use crate::tree::{COMES_BACK, InUse, Tree};
 
 /// After this long a mount that is still in use is detached and the daemon ends.
@@ -29,6 +30,8 @@ const PACKING: Duration = Duration::from_secs(60);
 pub(super) struct Running<'a> {
     pub(super) mount: Mount,
     pub(super) tree: Arc<Tree>,
+    /// If files are stored compressed.
+    pub(super) scratch: Option<ScratchMount>,
     pub(super) signals: Receiver<Request>,
     pub(super) source: &'a Path,
     pub(super) mountpoint: &'a Path,
@@ -123,6 +126,25 @@ impl Running<'_> {
         }
         for path in self.tree.half_removed() {
             log::warn!("{}: {COMES_BACK}", path.display());
+        }
+        if let Some(scratch) = &self.scratch {
+            self.settle(scratch);
+        }
+    }
+
+    /// Stores all files of a scratch mount, and says in the store that they are.
+    fn settle(&self, scratch: &ScratchMount) {
+        let failed = scratch.settle();
+        for (path, why) in &failed {
+            log::error!("{}: not all of it is stored: {why}", path.display());
+        }
+        if failed.is_empty() && self.has_ended.get() {
+            let ended = write_out::sync_source(self.source)
+                .map_err(|e| plain(&e))
+                .and_then(|()| scratch.end().map_err(|e| e.to_string()));
+            if let Err(e) = ended {
+                log::warn!("the store is looked over at the next mount: {e}");
+            }
         }
     }
 

@@ -80,6 +80,8 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Preferences {
     pub dialect: Dialect,
+    /// Nothing is a container.
+    pub files_only: bool,
 }
 
 /// Which of the two forms of DAPHNE files to read.

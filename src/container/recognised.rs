@@ -50,6 +50,9 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Tries every format on a file or directory.
 pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
+    if candidate.preferences.files_only {
+        return Ok(None);
+    }
     for &format in FORMATS {
         let damage = match format.recognise(candidate)? {
             Verdict::No => continue,

@@ -54,6 +54,12 @@ impl MountRoot {
     }
 }
 
+/// Returns when everything that was written to the file system of a directory has reached its disk.
+pub fn sync_source(directory: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(syncfs(&open(directory, flags, Mode::empty())?)?)
+}
+
 /// Whether there was something to wait for.
 fn wait_for_answers(device: Device) -> bool {
     let lacking = || connection::waiting(device).is_some_and(|answers| answers > 0);

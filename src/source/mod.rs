@@ -148,6 +148,15 @@ impl Timestamp {
             nanos: since.subsec_nanos(),
         }
     }
+
+    /// By the clock with which file systems stamp changes: coarser, and behind the other.
+    pub fn tick() -> Timestamp {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        Timestamp {
+            secs: now.tv_sec,
+            nanos: u32::try_from(now.tv_nsec).unwrap_or(0),
+        }
+    }
 }
 
 /// Free and total space of the file system that holds the store, as `statvfs`.

@@ -19,22 +19,22 @@ const METADATA: u8 = 0x02;
 pub(super) const MAX_CHUNK_SIZE: i32 = 2_147_483_631;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FileHeader {
-    pub(super) has_offsets: bool,
-    pub(super) has_metadata: bool,
-    pub(super) checksum: Checksum,
+pub struct FileHeader {
+    pub has_offsets: bool,
+    pub has_metadata: bool,
+    pub checksum: Checksum,
     /// Advice only: every chunk has its own.
-    pub(super) typesize: u8,
+    pub typesize: u8,
     /// Plain bytes of every chunk but the last; `None` is the format's -1, unknown.
-    pub(super) chunk_size: Option<u32>,
-    pub(super) last_chunk: Option<u32>,
-    pub(super) nchunks: Option<u64>,
+    pub chunk_size: Option<u32>,
+    pub last_chunk: Option<u32>,
+    pub nchunks: Option<u64>,
     /// Spare entries of the offsets section.
-    pub(super) max_app_chunks: u64,
+    pub max_app_chunks: u64,
 }
 
 impl FileHeader {
-    pub(super) fn parse(bytes: &[u8; LEN]) -> Result<Self> {
+    pub fn parse(bytes: &[u8; LEN]) -> Result<Self> {
         if &bytes[..4] != MAGIC {
             return Err(wrong(
                 "not a Bloscpack file",
@@ -82,7 +82,7 @@ impl FileHeader {
     }
 
     /// As it is stored.
-    pub(super) fn bytes(&self) -> [u8; LEN] {
+    pub fn bytes(&self) -> [u8; LEN] {
         let size = |bytes: Option<u32>| bytes.map_or([0xff; 4], u32::to_le_bytes);
         let options = [(self.has_offsets, OFFSETS), (self.has_metadata, METADATA)];
         let mut bytes = [0; LEN];
@@ -124,7 +124,7 @@ impl FileHeader {
     }
 
     /// Decoded bytes, if the header knows them.
-    pub(super) fn plain_len(&self) -> Result<Option<u64>> {
+    pub fn plain_len(&self) -> Result<Option<u64>> {
         let (Some(size), Some(last), Some(nchunks)) =
             (self.chunk_size, self.last_chunk, self.nchunks)
         else {

@@ -18,6 +18,7 @@
 mod chunks;
 mod faults;
 mod header;
+pub mod layout;
 mod metadata;
 mod read;
 mod sections;

@@ -11,20 +11,10 @@ use std::time::Duration;
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::{attributes, proc_name, status};
 use crate::error::{Error, Result};
 use crate::source::{Fetch, FileIdentity, FileKind, Source, Stat, Timestamp};
-
-/// The clock of file systems.
-fn now() -> Timestamp {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    Timestamp {
-        secs: now.tv_sec,
-        nanos: u32::try_from(now.tv_nsec).unwrap_or(0),
-    }
-}
 
 pub(crate) struct LocalSource {
     fd: OwnedFd,
@@ -49,7 +39,7 @@ fn is_of_this_tick(mtime: Timestamp, now: Timestamp) -> bool {
 impl LocalSource {
     /// `path`: for messages. Something else than a regular file is EINVAL.
     pub(crate) fn new(fd: OwnedFd, path: PathBuf) -> std::result::Result<Self, Errno> {
-        let now = now();
+        let now = Timestamp::tick();
         let found = status::of_file(fd.as_fd())?;
         if found.kind != FileKind::File {
             return Err(Errno::INVAL);
@@ -77,7 +67,7 @@ impl LocalSource {
         if self.is_past_tick.load(Ordering::Acquire) {
             return Ok(());
         }
-        while is_of_this_tick(self.identity().mtime, now()) {
+        while is_of_this_tick(self.identity().mtime, Timestamp::tick()) {
             std::thread::sleep(TICK);
         }
         self.check_unchanged()?;

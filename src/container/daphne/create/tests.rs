@@ -23,7 +23,15 @@ fn made(arrays: &[Raw<'_>], description: Option<Value>, dialect: Dialect) -> Res
     let given = description.map(|value| GivenDescription::parse(value.to_string().as_bytes()));
     let content = GivenContent::of_arrays(arrays.iter().map(raw).collect(), given.transpose()?);
     let (budget, mut told) = (Budget::by_default(), RecipeInMemory::default());
-    Daphne.recipe(&content, Preferences { dialect }, &budget, &mut told)?;
+    Daphne.recipe(
+        &content,
+        Preferences {
+            dialect,
+            ..Preferences::default()
+        },
+        &budget,
+        &mut told,
+    )?;
     Ok(told.0.into_values().next().unwrap_or_default())
 }
 

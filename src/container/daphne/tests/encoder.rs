@@ -140,7 +140,10 @@ impl File {
     }
 
     pub(super) fn open_as(&self, dialect: Dialect) -> Container {
-        let preferences = Preferences { dialect };
+        let preferences = Preferences {
+            dialect,
+            ..Preferences::default()
+        };
         open_as(&Daphne, &self.store(), Path::new("x.dbdf"), preferences).unwrap()
     }
 

@@ -1,0 +1,74 @@
+//! Header and sections of a Bloscpack file for those who lay out its chunks themselves.
+//!
+//! A scratch store keeps each of its files as one Bloscpack file, which it changes in place; it
+//! knows where chunks lie, and needs from here what a header says and where the metadata end.
+//! Assumes that nobody changes the file meanwhile: it is read without asking whether it is still
+//! the same. Used by `scratch`.
+
+use std::sync::Arc;
+
+use super::metadata;
+use super::sections::short_header;
+use crate::error::Result;
+use crate::source::{Fetch, FileIdentity, Source};
+
+pub use super::header::FileHeader;
+
+/// Stored bytes of the header.
+pub const HEADER: u64 = super::header::LEN as u64;
+
+/// What a file of `len` bytes says at its start, and where its metadata end: there its offsets
+/// begin, if it has any.
+pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
+    let mut bytes = [0; super::header::LEN + metadata::HEADER];
+    let found = source.read(0, &mut bytes)?;
+    let (header, behind) = bytes.split_at(super::header::LEN);
+    let Some(header) = header.first_chunk().filter(|_| found as u64 >= HEADER) else {
+        return Err(short_header(found as u64).into());
+    };
+    let header = FileHeader::parse(header)?;
+    if !header.has_metadata {
+        return Ok((header, HEADER));
+    }
+    let behind = behind
+        .first_chunk()
+        .copied()
+        .filter(|_| found == bytes.len());
+    let as_it_is = AsItIs { source, len };
+    let metadata = metadata::read(&as_it_is, behind.as_ref())?;
+    Ok((header, metadata.end))
+}
+
+/// A file that is read whatever became of it.
+struct AsItIs<'a> {
+    source: &'a dyn Source,
+    len: u64,
+}
+
+impl Source for AsItIs<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.source.identity()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        ranges.iter_mut().try_for_each(|range| {
+            let found = self.source.read(range.offset, range.buf)?;
+            match found == range.buf.len() {
+                true => Ok(()),
+                false => Err(short_header(range.offset.saturating_add(found as u64)).into()),
+            }
+        })
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.source.read(offset, buf)
+    }
+
+    fn switched(&self) -> Option<Arc<dyn Source>> {
+        None
+    }
+}

@@ -1,0 +1,333 @@
+//! The chunks of a stored file as they lie there: where each begins, and reading one.
+//!
+//! A file that this mount has written has a table of its chunks, which is believed as far as it can
+//! be checked without reading them: places rise, and lie in the file. One of another program may
+//! have none, or a wrong one; then its headers are walked. Either way a chunk is shown only if its
+//! header says the right length and its digest checks. Assumes that the caller keeps others from
+//! changing the file meanwhile. Used by [`super::content`] and [`super::merge`].
+//!
+//! Source: the Bloscpack format, docs/formats.md.
+
+use crate::codec::blosc::{ChunkHeader, Decoder};
+use crate::codec::checksum::Checksum;
+use crate::container::bloscpack::layout::{self, FileHeader};
+use crate::error::{Error, Fault, Result};
+use crate::memory::fallible;
+use crate::source::Source;
+
+/// Stored bytes of an entry of the table.
+pub(super) const ENTRY: u64 = 8;
+
+/// Entries of the table that are read at once.
+const TABLE_PART: u64 = 64 << 10;
+
+/// Bytes of a chunk's header.
+const HEADER: u64 = ChunkHeader::LEN as u64;
+
+/// What is stored of a file.
+#[derive(Debug, Clone)]
+pub(super) struct StoredChunks {
+    pub(super) checksum: Checksum,
+    pub(super) typesize: u8,
+    /// Plain bytes of every chunk but the last; never 0.
+    pub(super) chunk_size: u32,
+    /// Plain bytes of the last one.
+    pub(super) last: u32,
+    /// Where the table begins, or would.
+    pub(super) table: u64,
+    /// Chunks that the table has room for; 0 if there is none.
+    pub(super) entries: u64,
+    /// Whether something lies between the header and the table.
+    pub(super) has_metadata: bool,
+    /// Where each chunk begins, and where the last one's digest ends.
+    pub(super) at: Vec<u64>,
+}
+
+impl StoredChunks {
+    /// Of a file in which nothing is stored yet.
+    pub(super) fn none(chunk_size: u32, checksum: Checksum) -> StoredChunks {
+        StoredChunks {
+            checksum,
+            typesize: 1,
+            chunk_size,
+            last: 0,
+            table: layout::HEADER,
+            entries: 0,
+            has_metadata: false,
+            at: vec![layout::HEADER],
+        }
+    }
+
+    /// Looks at a file of so many bytes. `chunk_size`: of chunks that are added to one that has a
+    /// single small one.
+    pub(super) fn read(source: &dyn Source, len: u64, chunk_size: u32) -> Result<StoredChunks> {
+        let (header, table) = layout::read(source, len)?;
+        let entries = match header.has_offsets {
+            true => header
+                .nchunks
+                .unwrap_or(0)
+                .saturating_add(header.max_app_chunks),
+            false => 0,
+        };
+        let first = entries
+            .checked_mul(ENTRY)
+            .and_then(|bytes| bytes.checked_add(table));
+        let Some(first) = first.filter(|first| *first <= len) else {
+            let fault = Fault::new("the offsets section does not fit into the file");
+            return Err(fault
+                .expected(format_args!("{entries} entries"))
+                .found(len)
+                .into());
+        };
+        let digest = header.checksum.digest_len() as u64;
+        let walk = HeaderWay {
+            source,
+            len,
+            digest,
+        };
+        let at = match header.nchunks {
+            Some(chunks) if header.has_offsets => match walk.by_table(table, first, chunks)? {
+                Some(at) => at,
+                None => walk.from_first(first, Some(chunks))?,
+            },
+            chunks => walk.from_first(first, chunks)?,
+        };
+        let mut found = StoredChunks {
+            checksum: header.checksum,
+            typesize: header.typesize.max(1),
+            chunk_size,
+            last: 0,
+            table,
+            entries,
+            has_metadata: header.has_metadata,
+            at,
+        };
+        found.take_sizes(&walk, &header)?;
+        Ok(found)
+    }
+
+    /// Sizes that the header does not say are those of the first and the last chunk.
+    fn take_sizes(&mut self, walk: &HeaderWay<'_>, header: &FileHeader) -> Result<()> {
+        let Some(last) = self.chunks().checked_sub(1) else {
+            return Ok(());
+        };
+        let plain_of = |number: u64| walk.header(self.at[number as usize]).map(|h| h.nbytes());
+        let size = match header.chunk_size {
+            Some(size) => size,
+            None => plain_of(0)?,
+        };
+        self.last = match header.last_chunk {
+            Some(size) => size,
+            None => plain_of(last)?,
+        };
+        // The size of a single chunk was cut to what there was.
+        self.chunk_size = match last {
+            0 => size.max(self.chunk_size).max(self.last),
+            _ => size.max(1),
+        };
+        Ok(())
+    }
+
+    pub(super) fn chunks(&self) -> u64 {
+        (self.at.len() as u64).saturating_sub(1)
+    }
+
+    /// Plain bytes of all.
+    pub(super) fn len(&self) -> u64 {
+        match self.chunks() {
+            0 => 0,
+            chunks => (chunks - 1).saturating_mul(self.chunk_size.into()) + u64::from(self.last),
+        }
+    }
+
+    /// Plain bytes of a chunk.
+    pub(super) fn plain(&self, number: u64) -> usize {
+        let is_last = number.saturating_add(1) == self.chunks();
+        if is_last {
+            self.last as usize
+        } else {
+            self.chunk_size as usize
+        }
+    }
+
+    /// Where the first chunk begins.
+    pub(super) fn first(&self) -> u64 {
+        self.at.first().copied().unwrap_or(layout::HEADER)
+    }
+
+    /// Where the last chunk's digest ends.
+    pub(super) fn end(&self) -> u64 {
+        self.at.last().copied().unwrap_or(layout::HEADER)
+    }
+
+    /// Where a chunk begins, and its stored bytes with the digest.
+    pub(super) fn slot(&self, number: u64) -> Option<(u64, u64)> {
+        let index = usize::try_from(number).ok()?;
+        let (start, end) = (*self.at.get(index)?, *self.at.get(index + 1)?);
+        Some((start, end.checked_sub(start)?))
+    }
+
+    /// The header of the file, as it is stored.
+    pub(super) fn header(&self) -> [u8; layout::HEADER as usize] {
+        let header = FileHeader {
+            has_offsets: self.entries > 0,
+            has_metadata: self.has_metadata,
+            checksum: self.checksum,
+            typesize: self.typesize,
+            chunk_size: Some(self.chunk_size),
+            last_chunk: Some(self.last),
+            nchunks: Some(self.chunks()),
+            max_app_chunks: self.entries.saturating_sub(self.chunks()),
+        };
+        header.bytes()
+    }
+
+    /// What tells these chunks from others of the same file: of the header and all places.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&self.header());
+        for part in self.at.chunks(512) {
+            let bytes: Vec<u8> = part.iter().flat_map(|at| at.to_le_bytes()).collect();
+            hasher.update(&bytes);
+        }
+        u64::from(hasher.finalize()) << 32 | (self.chunks() & 0xffff_ffff)
+    }
+
+    /// Decodes a chunk into `out`, which has its plain length.
+    pub(super) fn decode(&self, source: &dyn Source, number: u64, out: &mut [u8]) -> Result<()> {
+        self.try_decode(source, number, out)
+            .map_err(|e| e.map_fault(|fault| fault.block(number)))
+    }
+
+    fn try_decode(&self, source: &dyn Source, number: u64, out: &mut [u8]) -> Result<()> {
+        let digest = self.checksum.digest_len();
+        let most = out.len() as u64 + HEADER + digest as u64;
+        let slack = u64::from(self.chunk_size) + HEADER + digest as u64;
+        let (at, len) = self.slot(number).unwrap_or((0, 0));
+        let bytes = at..at.saturating_add(len);
+        if len < HEADER + digest as u64 || len > most.max(slack) {
+            let fault = Fault::new("a chunk is too short or too long")
+                .bytes(bytes)
+                .found(len);
+            return Err(fault.into());
+        }
+        let mut stored = fallible::zeros(len, "cannot read a chunk")?;
+        read_all(source, at, &mut stored)?;
+        let (chunk, found) = stored.split_at(stored.len() - digest);
+        if self.checksum.digest(chunk).as_bytes() != found {
+            let what = format!(
+                "the {} digest of a chunk does not fit",
+                self.checksum.name()
+            );
+            return Err(Fault::new(what).bytes(bytes).into());
+        }
+        decode_chunk(chunk, out).map_err(|e| e.map_fault(|fault| fault.bytes(bytes)))
+    }
+}
+
+fn decode_chunk(chunk: &[u8], out: &mut [u8]) -> Result<()> {
+    let short = || Error::from(Fault::new("a chunk is shorter than its header"));
+    let header = chunk
+        .first_chunk::<{ ChunkHeader::LEN }>()
+        .ok_or_else(short)?;
+    let refused = |what: String| Error::from(Fault::new(what));
+    let header = ChunkHeader::parse(header).map_err(|e| refused(e.to_string()))?;
+    if header.nbytes() as usize != out.len() {
+        let fault = Fault::new("a chunk has another length than the file says");
+        return Err(fault.expected(out.len()).found(header.nbytes()).into());
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let mut scratch = fallible::zeros(header.scratch() as u64, "cannot decode a chunk")?;
+    Decoder::lend(|decoder| decoder.decode_chunk(&header, chunk, out, &mut scratch))
+        .map_err(|e| refused(e.to_string()))
+}
+
+/// Reads exactly so many bytes.
+pub(super) fn read_all(source: &dyn Source, at: u64, buf: &mut [u8]) -> Result<()> {
+    let found = source.read(at, buf)?;
+    if found == buf.len() {
+        return Ok(());
+    }
+    let end = at.saturating_add(buf.len() as u64);
+    let fault = Fault::new("the stored bytes end early").bytes(at..end);
+    Err(fault.expected(buf.len()).found(found).into())
+}
+
+/// Finds chunks in a file that may be anybody's.
+struct HeaderWay<'a> {
+    source: &'a dyn Source,
+    len: u64,
+    digest: u64,
+}
+
+impl HeaderWay<'_> {
+    fn header(&self, at: u64) -> Result<ChunkHeader> {
+        let mut bytes = [0; ChunkHeader::LEN];
+        read_all(self.source, at, &mut bytes)?;
+        let fault = |what: String| Fault::new(what).bytes(at..at.saturating_add(HEADER));
+        ChunkHeader::parse(&bytes).map_err(|e| fault(e.to_string()).into())
+    }
+
+    /// Where a chunk that begins here ends, with its digest; none if that is not in the file.
+    fn end_of(&self, at: u64) -> Result<Option<u64>> {
+        if at.checked_add(HEADER).is_none_or(|end| end > self.len) {
+            return Ok(None);
+        }
+        let stored = u64::from(self.header(at)?.ctbytes()) + self.digest;
+        let end = at.checked_add(stored).filter(|end| *end <= self.len);
+        Ok(end.filter(|_| stored >= HEADER))
+    }
+
+    /// The places that the table says, if they rise, begin where the first chunk must, and end in
+    /// the file.
+    fn by_table(&self, table: u64, first: u64, chunks: u64) -> Result<Option<Vec<u64>>> {
+        let least = HEADER + self.digest;
+        if chunks == 0 || chunks > self.len / least {
+            return Ok(None);
+        }
+        let mut at = fallible::room_for((chunks + 1) as usize, "cannot keep the places of chunks")?;
+        let mut from = 0;
+        while from < chunks {
+            let count = TABLE_PART.min(chunks - from);
+            let mut bytes = fallible::zeros(count * ENTRY, "cannot read the places of chunks")?;
+            read_all(self.source, table + from * ENTRY, &mut bytes)?;
+            for entry in bytes.as_chunks::<8>().0 {
+                let place = u64::from_le_bytes(*entry);
+                let rises = at
+                    .last()
+                    .is_none_or(|last| place >= least.saturating_add(*last));
+                if !rises || at.is_empty() && place != first || place >= self.len {
+                    return Ok(None);
+                }
+                at.push(place);
+            }
+            from += count;
+        }
+        let last = at.last().copied().unwrap_or(first);
+        // A last chunk whose header is damaged costs its own bytes alone.
+        at.push(self.end_of(last).ok().flatten().unwrap_or(self.len));
+        Ok(Some(at))
+    }
+
+    /// The places found by going from header to header; `chunks`: so many there must be.
+    fn from_first(&self, first: u64, chunks: Option<u64>) -> Result<Vec<u64>> {
+        let mut at = vec![first];
+        let mut place = first;
+        let more = |found: usize| chunks.is_none_or(|chunks| (found as u64) <= chunks);
+        while more(at.len()) {
+            match self.end_of(place)? {
+                Some(end) => place = end,
+                None if chunks.is_none() => break,
+                None => {
+                    let fault = Fault::new("the file ends before its last chunk");
+                    let fault = fault.bytes(place..self.len).block(at.len() as u64 - 1);
+                    return Err(fault.into());
+                }
+            }
+            fallible::push(&mut at, place, "cannot keep the places of chunks")?;
+        }
+        Ok(at)
+    }
+}

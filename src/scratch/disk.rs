@@ -1,0 +1,386 @@
+//! Changes of a scratch mount: names and attributes pass to the stored entries, bytes are held
+//! until they are stored.
+//!
+//! A name of the mount may be stored under either of two names, so whoever makes something looks
+//! whether the other one is taken. The tree changes names of one directory one after another, and
+//! nobody else writes to the store. Used by `tree`, as the disk of the mount.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::file::ScratchFile;
+use super::find::{self, FoundEntry};
+use super::handles::ScratchWriter;
+use super::names;
+use super::store::ScratchStore;
+use crate::disk::{
+    Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Renaming, Target, Trial, XattrSetting,
+};
+use crate::error::{Error, Result};
+use crate::source::{FileId, FileKind, Source};
+
+pub struct ScratchDisk {
+    pub(super) store: Arc<ScratchStore>,
+    pub(super) inner: Arc<dyn Disk>,
+}
+
+/// A place of the mount, as it is stored.
+struct StoredPlace {
+    directory: PathBuf,
+    id: FileId,
+    shown: OsString,
+}
+
+impl StoredPlace {
+    fn named<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
+        Place {
+            directory: &self.directory,
+            id: self.id,
+            name,
+        }
+    }
+}
+
+fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
+    let cause = std::io::Error::from_raw_os_error(code);
+    Error::io(format!("cannot {doing} {}", name.display()), cause)
+}
+
+impl ScratchDisk {
+    fn place(&self, of: Place<'_>) -> Result<StoredPlace> {
+        Ok(StoredPlace {
+            directory: self.store.directory(of.directory)?,
+            id: of.id,
+            shown: of.name.to_owned(),
+        })
+    }
+
+    fn find(&self, place: &StoredPlace) -> Result<Option<FoundEntry>> {
+        let ask = |name: &OsStr| self.store.inner.stat(&place.directory.join(name));
+        match find::find(&place.shown, &ask) {
+            Ok(found) => Ok(Some(found)),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn found(&self, place: &StoredPlace) -> Result<FoundEntry> {
+        self.find(place)?.ok_or(Error::NotFound)
+    }
+
+    /// Refuses to make something where something is.
+    fn refuse_taken(&self, place: &StoredPlace) -> Result<()> {
+        match self.find(place)? {
+            Some(_) => Err(refused("make", &place.shown, libc::EEXIST)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is stored of an entry that exists.
+    fn on<T>(
+        &self,
+        target: Target<'_>,
+        with: impl FnOnce(Target<'_>, Option<Arc<ScratchFile>>) -> Result<T>,
+    ) -> Result<T> {
+        match target {
+            Target::Named { path, id } => {
+                let stored = self.store.stored(path)?;
+                with(
+                    Target::Named { path: &stored, id },
+                    self.store.room.find(id),
+                )
+            }
+            Target::Open(source) => match self.store.room.find(source.identity().id) {
+                Some(file) => {
+                    let reader = Arc::clone(&file.reader);
+                    with(Target::Open(&*reader), Some(file))
+                }
+                None => with(target, None),
+            },
+        }
+    }
+
+    /// What a rename replaces must not be lost before what replaces it is on the disk.
+    fn sync_before_replacing(&self, from: &FoundEntry, to: Option<&FoundEntry>) -> Result<()> {
+        let replaces =
+            to.is_some_and(|to| to.stat.kind == FileKind::File && to.stat.identity.size > 0);
+        match self.store.room.find(from.stat.identity.id) {
+            Some(file) if replaces && file.is_unsynced() => file.sync(true),
+            _ => Ok(()),
+        }
+    }
+
+    fn touched(&self, found: &FoundEntry) -> Result<()> {
+        let file = self.store.room.find(found.stat.identity.id);
+        file.map_or(Ok(()), |file| file.note_touched())
+    }
+
+    fn rename_found(
+        &self,
+        (old, from): (&StoredPlace, &FoundEntry),
+        (new, to): (&StoredPlace, Option<FoundEntry>),
+        stored: &OsStr,
+        how: Renaming,
+    ) -> Result<()> {
+        match (&to, how) {
+            (Some(to), Renaming::Exchange) if to.is_packed != from.is_packed => {
+                Err(refused("exchange", &old.shown, libc::EINVAL))
+            }
+            (Some(to), Renaming::Exchange) => {
+                // An escape belongs to a name, not to what has it.
+                self.inner
+                    .rename(old.named(&from.name), new.named(&to.name), how)
+            }
+            (Some(to), _) if to.name != stored => {
+                self.sync_before_replacing(from, Some(to))?;
+                self.rename_over_another((old, from), (new, to), stored)
+            }
+            (to, how) => {
+                self.sync_before_replacing(from, to.as_ref())?;
+                self.inner
+                    .rename(old.named(&from.name), new.named(stored), how)
+            }
+        }
+    }
+
+    /// A rename between kinds: the new name comes first, and is what readers find at once where it
+    /// is that of a packed file; then the old entry goes.
+    fn rename_over_another(
+        &self,
+        (old, from): (&StoredPlace, &FoundEntry),
+        (new, to): (&StoredPlace, &FoundEntry),
+        stored: &OsStr,
+    ) -> Result<()> {
+        let is_directory = |found: &FoundEntry| found.stat.kind == FileKind::Directory;
+        match (is_directory(from), is_directory(to)) {
+            (true, false) => return Err(refused("rename", &old.shown, libc::ENOTDIR)),
+            (false, true) => return Err(refused("rename", &old.shown, libc::EISDIR)),
+            _ => {}
+        }
+        let (from, gone) = (old.named(&from.name), new.named(&to.name));
+        self.inner.rename(from, new.named(stored), Renaming::Over)?;
+        self.inner.unlink(gone)
+    }
+}
+
+impl Disk for ScratchDisk {
+    fn may_share(&self, _: &dyn Source) -> bool {
+        false
+    }
+
+    fn share(&self, _: &dyn DiskFile, _: &dyn Source, _: Caller) -> bool {
+        false
+    }
+
+    fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
+        let place = self.place(place)?;
+        if place.shown.len() > names::LONGEST as usize {
+            return Err(find::too_long(&place.shown));
+        }
+        self.refuse_taken(&place)?;
+        let stored = names::packed(&place.shown);
+        let made = self.inner.create(place.named(&stored), mode, caller)?;
+        let path = place.directory.join(&stored);
+        let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&made)));
+        let shown = self.store.inner.display(&path);
+        let file = self
+            .store
+            .room
+            .share(ScratchFile::open(&self.store.room, &shown, reader)?);
+        file.set_writer(made);
+        file.times()
+            .since
+            .get_or_insert_with(std::time::Instant::now);
+        self.store.room.note_changed(&file);
+        Ok(Arc::new(ScratchWriter::new(file)?))
+    }
+
+    fn try_create(&self, place: Place<'_>, trial: Trial, caller: Caller) -> Result<()> {
+        let place = self.place(place)?;
+        self.refuse_taken(&place)?;
+        let stored = names::packed(&place.shown);
+        self.inner.try_create(place.named(&stored), trial, caller)
+    }
+
+    fn open(&self, path: &Path, id: FileId) -> Result<Arc<dyn DiskFile>> {
+        let (directory, found) = self.store.find(path)?;
+        let stored = directory.join(&found.name);
+        if !found.is_packed {
+            return self.inner.open(&stored, id);
+        }
+        let file = match self.store.room.find(id) {
+            Some(file) if file.has_writer() => file,
+            known => {
+                let writer = self.inner.open(&stored, id)?;
+                let file = match known {
+                    Some(file) => file,
+                    None => {
+                        let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&writer)));
+                        let shown = self.store.inner.display(&stored);
+                        let opened = ScratchFile::open(&self.store.room, &shown, reader);
+                        self.store
+                            .room
+                            .share(opened.map_err(|e| e.of_container(&shown))?)
+                    }
+                };
+                file.set_writer(writer);
+                file
+            }
+        };
+        Ok(Arc::new(ScratchWriter::new(file)?))
+    }
+
+    fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()> {
+        let stored = self.place(place)?;
+        if stored.shown.len() > names::LONGEST as usize {
+            return Err(find::too_long(&stored.shown));
+        }
+        if let NewEntry::File { mode } = what {
+            return self.create(place, mode, caller).map(drop);
+        }
+        self.refuse_taken(&stored)?;
+        let name = names::escaped(&stored.shown);
+        self.inner.make(stored.named(&name), what, caller)
+    }
+
+    fn link(&self, file: Target<'_>, place: Place<'_>) -> Result<()> {
+        let place = self.place(place)?;
+        if place.shown.len() > names::LONGEST as usize {
+            return Err(find::too_long(&place.shown));
+        }
+        self.refuse_taken(&place)?;
+        let is_packed = match file {
+            Target::Named { path, .. } => self.store.find(path)?.1.is_packed,
+            Target::Open(source) => self.store.room.find(source.identity().id).is_some(),
+        };
+        let name = match is_packed {
+            true => names::packed(&place.shown),
+            false => names::escaped(&place.shown),
+        };
+        self.on(file, |target, file| {
+            self.inner.link(target, place.named(&name))?;
+            file.map_or(Ok(()), |file| file.note_touched())
+        })
+    }
+
+    fn unlink(&self, place: Place<'_>) -> Result<()> {
+        let place = self.place(place)?;
+        let found = self.found(&place)?;
+        self.inner.unlink(place.named(&found.name))?;
+        self.touched(&found)
+    }
+
+    fn remove_directory(&self, place: Place<'_>) -> Result<()> {
+        let place = self.place(place)?;
+        let found = self.found(&place)?;
+        self.inner.remove_directory(place.named(&found.name))
+    }
+
+    fn rename(&self, from: Place<'_>, to: Place<'_>, how: Renaming) -> Result<()> {
+        let (old, new) = (self.place(from)?, self.place(to)?);
+        if new.shown.len() > names::LONGEST as usize {
+            return Err(find::too_long(&new.shown));
+        }
+        let (from, to) = (self.found(&old)?, self.find(&new)?);
+        if let (Some(_), Renaming::NoReplace) = (&to, how) {
+            return Err(refused("rename", &old.shown, libc::EEXIST));
+        }
+        let stored = match from.is_packed {
+            true => names::packed(&new.shown),
+            false => names::escaped(&new.shown),
+        };
+        self.rename_found((&old, &from), (&new, to), &stored, how)?;
+        self.touched(&from)
+    }
+
+    fn set_attributes(&self, of: Target<'_>, to: &NewAttributes) -> Result<()> {
+        self.on(of, |of, file| {
+            let Some(file) = file else {
+                return self.inner.set_attributes(of, to);
+            };
+            // No flush comes between.
+            let mut io = file.io();
+            self.inner.set_attributes(of, to)?;
+            file.may_have_set_id.store(true, Ordering::Relaxed);
+            if to.mtime.is_some() {
+                io.left = None;
+                file.times().mtime = Some(file.reader.stat()?.identity.mtime);
+            }
+            file.note_touched()
+        })
+    }
+
+    fn set_xattr(
+        &self,
+        of: Target<'_>,
+        name: &OsStr,
+        value: &[u8],
+        how: XattrSetting,
+    ) -> Result<()> {
+        self.on(of, |of, file| {
+            self.inner.set_xattr(of, name, value, how)?;
+            file.map_or(Ok(()), |file| file.note_touched())
+        })
+    }
+
+    fn remove_xattr(&self, of: Target<'_>, name: &OsStr) -> Result<()> {
+        self.on(of, |of, file| {
+            self.inner.remove_xattr(of, name)?;
+            file.map_or(Ok(()), |file| file.note_touched())
+        })
+    }
+
+    fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
+        if let Target::Open(source) = of
+            && let Some(file) = self.store.room.find(source.identity().id)
+            && file.has_writer()
+        {
+            return file.sync(data);
+        }
+        self.on(of, |of, _| self.inner.sync(of, data))
+    }
+
+    fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
+        self.sync(Target::Open(file), false)?;
+        self.sync(directory, false)
+    }
+}
+
+/// A file that is open for writing, to be read.
+struct SourceOf(Arc<dyn DiskFile>);
+
+impl Source for SourceOf {
+    fn len(&self) -> u64 {
+        self.0.source().len()
+    }
+
+    fn identity(&self) -> crate::source::FileIdentity {
+        self.0.source().identity()
+    }
+
+    fn stat(&self) -> Result<crate::source::Stat> {
+        self.0.source().stat()
+    }
+
+    fn fetch(&self, ranges: &mut [crate::source::Fetch<'_>]) -> Result<()> {
+        self.0.source().fetch(ranges)
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.0.source().read(offset, buf)
+    }
+
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+        self.0.source().xattr(name)
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        self.0.source().xattr_names()
+    }
+
+    fn with_descriptor(&self, with: &mut dyn FnMut(std::os::fd::BorrowedFd<'_>)) -> Result<()> {
+        self.0.source().with_descriptor(with)
+    }
+}

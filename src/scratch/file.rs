@@ -1,0 +1,323 @@
+//! A file of a scratch mount that is open, or of which something is not stored yet: one for all its
+//! handles.
+//!
+//! Locks, in their order: [`ScratchFile::io`] is held by who writes to the stored file, for as long
+//! as the disk takes; the content's lock by readers while they decode, by writers while they copy,
+//! and by a merge while it moves what readers may want. Programs that write take the second alone,
+//! so they wait for no disk. Times are what programs have seen last: the stored file has its own
+//! while something is held, and gets these with each flush.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+use std::time::Instant;
+
+use super::base::StoredChunks;
+use super::content::FileContent;
+use super::room::ScratchRoom;
+use super::tail::{self, RecordKind, TailLog, TailMark};
+use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
+use crate::disk::DiskFile;
+use crate::error::{Error, Result};
+use crate::memory::Scratch;
+use crate::source::{FileId, Source, Stat, Timestamp};
+
+/// What lies on the disk beside the chunks.
+#[derive(Default)]
+pub(super) struct StoredState {
+    /// What is stored may have been acknowledged: it is never changed but by way of the log.
+    pub(super) is_synced: bool,
+    pub(super) log: Option<TailLog>,
+    /// Bytes of the stored file.
+    pub(super) len: u64,
+    /// Where the bytes that were reserved end.
+    pub(super) reserved: u64,
+    /// Its time as we left it, to notice changes of others.
+    pub(super) left: Option<Timestamp>,
+}
+
+/// Times that programs see, where they are not the stored file's.
+#[derive(Default, Clone, Copy)]
+pub(super) struct FileTimes {
+    pub(super) mtime: Option<Timestamp>,
+    /// With the stored file's, as long as that is of a flush.
+    pub(super) ctime: Option<(Timestamp, Option<Timestamp>)>,
+    /// When it was changed first since the last flush.
+    pub(super) since: Option<Instant>,
+}
+
+pub(super) struct ScratchFile {
+    pub(super) id: FileId,
+    pub(super) room: Arc<ScratchRoom>,
+    /// How messages call it.
+    pub(super) path: PathBuf,
+    pub(super) reader: Arc<dyn Source>,
+    writer: OnceLock<Arc<dyn DiskFile>>,
+    io: Mutex<StoredState>,
+    content: RwLock<FileContent>,
+    times: Mutex<FileTimes>,
+    pub(super) version: VersionId,
+    /// Handles.
+    pub(super) opens: AtomicUsize,
+    /// It may have bits of its mode that a write takes away.
+    pub(super) may_have_set_id: AtomicBool,
+    /// What is stored was never synced: it is written as it comes.
+    pub(super) streams: AtomicBool,
+    /// Somebody is about to flush it.
+    pub(super) is_ordered: AtomicBool,
+    failure: Mutex<Option<Error>>,
+}
+
+impl ScratchFile {
+    /// Looks at a stored file that has been opened.
+    pub(super) fn open(
+        room: &Arc<ScratchRoom>,
+        path: &Path,
+        reader: Arc<dyn Source>,
+    ) -> Result<ScratchFile> {
+        let stat = reader.stat()?;
+        let len = stat.identity.size;
+        let options = &room.options;
+        let stored = match len {
+            0 => StoredChunks::none(options.chunk_size, options.checksum),
+            _ => match TailMark::read(&*reader, len)?.filter(|mark| mark.is_redo) {
+                Some(mark) => return Err(tail::broken_redo(mark.start, len)),
+                None => StoredChunks::read(&*reader, len, options.chunk_size)?,
+            },
+        };
+        let mut content = FileContent::new(stored);
+        let log = replay(&mut content, &*reader, len)?;
+        let file = ScratchFile {
+            id: stat.identity.id,
+            version: room.next_version(),
+            room: Arc::clone(room),
+            path: path.to_owned(),
+            reader,
+            writer: OnceLock::new(),
+            io: Mutex::new(StoredState {
+                is_synced: len > 0,
+                log,
+                len,
+                reserved: 0,
+                left: Some(stat.identity.mtime),
+            }),
+            content: RwLock::new(content),
+            times: Mutex::new(room.times_of(&stat)),
+            opens: AtomicUsize::new(0),
+            may_have_set_id: AtomicBool::new(true),
+            streams: AtomicBool::new(len == 0),
+            is_ordered: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        };
+        file.room.charge(file.read().held_bytes() as i64);
+        Ok(file)
+    }
+
+    pub(super) fn set_writer(&self, writer: Arc<dyn DiskFile>) {
+        let _ = self.writer.set(writer);
+    }
+
+    pub(super) fn writer(&self) -> Result<&dyn DiskFile> {
+        let writer = self.writer.get().map(|writer| &**writer);
+        writer.ok_or(Error::NotOpenForWriting)
+    }
+
+    pub(super) fn has_writer(&self) -> bool {
+        self.writer.get().is_some()
+    }
+
+    pub(super) fn io(&self) -> MutexGuard<'_, StoredState> {
+        self.io.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, FileContent> {
+        self.content.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn change(&self) -> RwLockWriteGuard<'_, FileContent> {
+        self.content.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn times(&self) -> MutexGuard<'_, FileTimes> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As programs see it.
+    pub(super) fn stat(&self) -> Result<Stat> {
+        let mut stat = self.reader.stat()?;
+        self.show(&mut stat);
+        Ok(stat)
+    }
+
+    /// Puts what programs see in the place of what is stored.
+    pub(super) fn show(&self, stat: &mut Stat) {
+        stat.identity.size = self.read().len;
+        let times = *self.times();
+        if let Some(mtime) = times.mtime {
+            stat.identity.mtime = mtime;
+        }
+        stat.ctime = match times.ctime {
+            Some((shown, Some(of_flush))) if of_flush == stat.ctime => shown,
+            Some((shown, None)) => shown.max(stat.ctime),
+            _ => stat.ctime,
+        };
+    }
+
+    /// Reads at most so many bytes: less only at the end.
+    pub(super) fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let content = self.read();
+        let read = |stored: &StoredChunks, number: u64, at: usize, out: &mut [u8]| {
+            self.read_chunk(stored, number, at, out)
+        };
+        content
+            .read(offset, buf, &read)
+            .map_err(|e| e.of_container(&self.path))
+    }
+
+    /// Plain bytes of a stored chunk. A whole one that nobody has asked for is decoded into its
+    /// place; one of which a part is wanted is kept for the next.
+    pub(super) fn read_chunk(
+        &self,
+        stored: &StoredChunks,
+        number: u64,
+        at: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let key = self.key(number);
+        let cache = &self.room.cache;
+        let plain = stored.plain(number);
+        let block = match cache.cached(key) {
+            Some(block) => block,
+            None if at == 0 && out.len() == plain => {
+                return stored.decode(&*self.reader, number, out);
+            }
+            None => {
+                let source = &*self.reader;
+                cache.get(
+                    key,
+                    &ChunkDecode {
+                        stored,
+                        source,
+                        number,
+                    },
+                )?
+            }
+        };
+        let found = block.bytes().get(at..at + out.len());
+        let found = found.ok_or_else(|| {
+            let what = format!(
+                "chunk {number} of {plain} bytes is cached with {}, at {at} {}",
+                block.bytes().len(),
+                out.len()
+            );
+            Error::Bug(what)
+        })?;
+        out.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn key(&self, number: u64) -> BlockKey {
+        BlockKey {
+            version: self.version,
+            array: ArrayIndex(0),
+            block: BlockId(number),
+        }
+    }
+
+    /// A chunk is stored anew: what was decoded of it before counts no more. To be called with the
+    /// content's lock held alone, so that no decode of it is under way.
+    pub(super) fn forget_chunk(&self, number: u64) {
+        self.room.cache.let_go(self.key(number));
+    }
+
+    /// A background flush has failed: the next fsync or close says so.
+    pub(super) fn note_failure(&self, e: &Error) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some(e.clone());
+    }
+
+    pub(super) fn take_failure(&self) -> Result<()> {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.take().map_or(Ok(()), Err)
+    }
+
+    /// A program has changed something of it that is no byte: its time is shown although a flush
+    /// has one of its own.
+    pub(super) fn note_touched(&self) -> Result<()> {
+        let ctime = self.reader.stat()?.ctime;
+        let mut times = self.times();
+        if times.since.is_some() {
+            times.ctime = Some((ctime, None));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.opens.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        let held = self.read().held_bytes();
+        self.room.charge(-(held as i64));
+        self.room.cache.forget(self.version);
+        self.room.remember_times(self.id, *self.times());
+    }
+}
+
+/// What a log holds, put above the chunks.
+fn replay(content: &mut FileContent, source: &dyn Source, len: u64) -> Result<Option<TailLog>> {
+    let (start, fingerprint) = (content.stored.end(), content.stored.fingerprint());
+    if len <= start {
+        return Ok(None);
+    }
+    let read = |stored: &StoredChunks, number: u64, at: usize, out: &mut [u8]| {
+        let mut plain =
+            crate::memory::fallible::zeros(stored.plain(number) as u64, "cannot replay a log")?;
+        stored.decode(source, number, &mut plain)?;
+        out.copy_from_slice(&plain[at..at + out.len()]);
+        Ok(())
+    };
+    let next = tail::records(source, start, fingerprint, |record| match record.kind {
+        RecordKind::Data => content.write(record.at, record.bytes, &read),
+        RecordKind::Zeros => {
+            let end = record.at.saturating_add(record.len);
+            content.zero(record.at..end, &read)
+        }
+        RecordKind::Length => content.set_len(record.at, &read),
+        RecordKind::Redo => Ok(()),
+    })?;
+    if next == start {
+        return Ok(None);
+    }
+    content.is_logged();
+    Ok(Some(TailLog {
+        start,
+        next,
+        len,
+        fingerprint,
+    }))
+}
+
+struct ChunkDecode<'a> {
+    stored: &'a StoredChunks,
+    source: &'a dyn Source,
+    number: u64,
+}
+
+impl Decode for ChunkDecode<'_> {
+    fn yields(&self) -> u64 {
+        self.stored.plain(self.number) as u64
+    }
+
+    fn scratch(&self) -> u64 {
+        0
+    }
+
+    fn decode(&self, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+        self.stored.decode(self.source, self.number, out)
+    }
+}

@@ -1,0 +1,270 @@
+//! Handles of a scratch file: what the tree reads, writes and closes.
+//!
+//! Used by [`super::store`] and [`super::disk`], which open them.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::base::StoredChunks;
+use super::content::{FileContent, ReadChunk};
+use super::file::ScratchFile;
+use super::{holes, reserve};
+use crate::disk::{Allocation, Caller, DiskFile, Durability, NewAttributes, Putting, Target};
+use crate::error::{Error, Fault, Result};
+use crate::memory::fallible;
+use crate::source::{Fetch, FileIdentity, Source, Stat};
+
+/// The most chunks that a file may have: their places take 64 MiB.
+const MOST_CHUNKS: u64 = 8 << 20;
+
+/// Of a mode: set-user-id and set-group-id, and that the group may run it.
+const SET_USER: u16 = 0o4000;
+const SET_GROUP: u16 = 0o2000;
+const GROUP_RUNS: u16 = 0o0010;
+
+/// Bits of fallocate(2).
+const KEEP_SIZE: u32 = 0x01;
+const PUNCH_HOLE: u32 = 0x02;
+const ZERO_RANGE: u32 = 0x10;
+
+/// Bytes that are copied at once.
+const STEP: u64 = 1 << 20;
+
+/// An open file. Counted, for what nobody has open is stored sooner.
+pub(super) struct ScratchReader {
+    pub(super) file: Arc<ScratchFile>,
+    identity: FileIdentity,
+}
+
+impl ScratchReader {
+    pub(super) fn new(file: Arc<ScratchFile>) -> Result<ScratchReader> {
+        let identity = file.stat()?.identity;
+        file.opens.fetch_add(1, Ordering::AcqRel);
+        Ok(ScratchReader { file, identity })
+    }
+}
+
+impl Drop for ScratchReader {
+    fn drop(&mut self) {
+        self.file.opens.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Source for ScratchReader {
+    fn len(&self) -> u64 {
+        self.file.read().len
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        self.file.stat()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        ranges.iter_mut().try_for_each(|range| {
+            let found = self.file.read_at(range.offset, range.buf)?;
+            match found == range.buf.len() {
+                true => Ok(()),
+                false => Err(Fault::new("the file ends early")
+                    .expected(range.buf.len())
+                    .found(found)
+                    .into()),
+            }
+        })
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.file.read_at(offset, buf)
+    }
+
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+        self.file.reader.xattr(name)
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        self.file.reader.xattr_names()
+    }
+
+    fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
+        holes::seek(&self.file, offset, hole)
+    }
+}
+
+/// One that is open for writing.
+pub(super) struct ScratchWriter {
+    reader: ScratchReader,
+}
+
+impl ScratchWriter {
+    pub(super) fn new(file: Arc<ScratchFile>) -> Result<ScratchWriter> {
+        let reader = ScratchReader::new(file)?;
+        Ok(ScratchWriter { reader })
+    }
+
+    fn file(&self) -> &Arc<ScratchFile> {
+        &self.reader.file
+    }
+
+    /// Changes the content, and says how much is held then.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut FileContent, ReadChunk<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        let file = self.file();
+        let read = |stored: &StoredChunks, number: u64, at: usize, out: &mut [u8]| {
+            file.read_chunk(stored, number, at, out)
+        };
+        let mut content = file.change();
+        let before = content.held_bytes();
+        let changed = change(&mut content, &read);
+        let held = content.held_bytes();
+        drop(content);
+        file.room.charge(held as i64 - before as i64);
+        changed.map_err(|e| e.of_container(&file.path))?;
+        file.stamp();
+        file.room.note_changed(file);
+        Ok(held)
+    }
+
+    fn check_end(&self, end: Option<u64>) -> Result<()> {
+        let most = self.file().read().chunk_size().saturating_mul(MOST_CHUNKS);
+        match end.is_some_and(|end| end <= most) {
+            true => Ok(()),
+            false => {
+                let what = format!("cannot write {}", self.file().path.display());
+                Err(Error::io(
+                    what,
+                    std::io::Error::from_raw_os_error(libc::EFBIG),
+                ))
+            }
+        }
+    }
+
+    /// A write takes bits of the mode away, but for a privileged writer.
+    fn take_set_id(&self, caller: Caller) -> Result<()> {
+        let file = self.file();
+        if caller.uid == 0 || !file.may_have_set_id.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let stat = file.reader.stat()?;
+        let mut mode = stat.mode & !SET_USER;
+        if mode & GROUP_RUNS != 0 || caller.gid != stat.gid {
+            mode &= !SET_GROUP;
+        }
+        if mode != stat.mode {
+            let to = NewAttributes {
+                mode: Some(mode.into()),
+                ..NewAttributes::default()
+            };
+            let of = Target::Open(file.writer()?.source());
+            file.room.disk()?.set_attributes(of, &to)?;
+        }
+        file.may_have_set_id.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn zero(&self, range: std::ops::Range<u64>) -> Result<()> {
+        self.change(|content, read| content.zero(range, read))
+            .map(drop)
+    }
+
+    fn extend(&self, to: u64) -> Result<()> {
+        let extend = |content: &mut FileContent, read: ReadChunk<'_>| match to > content.len {
+            true => content.set_len(to, read),
+            false => Ok(()),
+        };
+        self.change(extend).map(drop)
+    }
+}
+
+impl DiskFile for ScratchWriter {
+    fn source(&self) -> &dyn Source {
+        &self.reader
+    }
+
+    fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize> {
+        let file = self.file();
+        let at = match how.append {
+            true => file.read().len,
+            false => offset,
+        };
+        self.check_end(at.checked_add(bytes.len() as u64))?;
+        file.room.make_room(file, bytes.len() as u64)?;
+        reserve::reserve(file, bytes.len() as u64, caller)?;
+        self.take_set_id(caller)?;
+        let held = self.change(|content, read| {
+            let at = if how.append { content.len } else { offset };
+            content.write(at, bytes, read)
+        })?;
+        file.room.order(file, held);
+        match how.durable {
+            Durability::Later => {}
+            Durability::Data => file.sync(true)?,
+            Durability::All => file.sync(false)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn set_len(&self, len: u64, caller: Caller) -> Result<()> {
+        self.check_end(Some(len))?;
+        self.take_set_id(caller)?;
+        self.change(|content, read| content.set_len(len, read))
+            .map(drop)
+    }
+
+    fn allocate(&self, what: Allocation, caller: Caller) -> Result<()> {
+        let range = what.offset..what.offset.checked_add(what.len).unwrap_or(u64::MAX);
+        self.check_end(Some(range.end))?;
+        self.take_set_id(caller)?;
+        let keeps_len = what.mode & KEEP_SIZE != 0;
+        match what.mode & !KEEP_SIZE {
+            0 => {
+                reserve::reserve_ahead(self.file(), &range, caller)?;
+                self.file().stamp();
+                self.file().room.note_changed(self.file());
+            }
+            PUNCH_HOLE if keeps_len => return self.zero(range),
+            ZERO_RANGE => {
+                if !keeps_len {
+                    self.extend(range.end)?;
+                }
+                return self.zero(range);
+            }
+            _ => return Err(Error::Unsupported),
+        }
+        match keeps_len {
+            true => Ok(()),
+            false => self.extend(range.end),
+        }
+    }
+
+    fn copy(
+        &self,
+        from: &dyn Source,
+        range: std::ops::Range<u64>,
+        to: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let len = range.end.saturating_sub(range.start);
+        let mut buf = fallible::zeros(len.min(STEP), "cannot copy")?;
+        let mut done = 0;
+        while done < len {
+            let n = (len - done).min(STEP) as usize;
+            let found = from.read(range.start + done, &mut buf[..n])?;
+            if found == 0 {
+                break;
+            }
+            self.put(to + done, &buf[..found], Putting::default(), caller)?;
+            done += found as u64;
+        }
+        Ok(done as usize)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.file().take_failure()
+    }
+}

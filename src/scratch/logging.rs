@@ -1,0 +1,113 @@
+//! What an fsync writes: the changes that no log has yet, as records behind the chunks.
+//!
+//! Assumes that the caller holds [`ScratchFile::io`]. Used by [`super::flush`].
+
+use super::content::FileContent;
+use super::file::{ScratchFile, StoredState};
+use super::tail::{RECORD_MOST, RecordKind, TailLog, TailRecord};
+use crate::error::Result;
+
+/// A log with more than this, and more than a part of the file, is merged at the next fsync.
+const LOG_MOST: u64 = 8 << 20;
+const LOG_PART: u64 = 4;
+
+impl ScratchFile {
+    pub(super) fn log_is_long(&self, io: &StoredState) -> bool {
+        let content = self.read();
+        let unlogged = content
+            .held()
+            .values()
+            .map(|held| held.unlogged.len() as u64);
+        let bytes = unlogged.sum::<u64>() + io.log.map_or(0, |log| log.bytes());
+        bytes > LOG_MOST.max(content.stored.end() / LOG_PART)
+    }
+
+    /// Writes to the log what it does not have yet. It is not synced.
+    pub(super) fn log(&self, io: &mut StoredState) -> Result<()> {
+        let mut content = self.change();
+        if !content.is_unlogged() {
+            return Ok(());
+        }
+        let writer = self.writer()?;
+        let stored = &content.stored;
+        let begun = io.log.take();
+        let mut log = begun.unwrap_or_else(|| TailLog::begin(stored.end(), stored.fingerprint()));
+        let records = content.records(log.fingerprint)?;
+        let appended = log.append(writer, &records);
+        if appended.is_ok() {
+            content.is_logged();
+            io.len = io.len.max(log.len);
+        }
+        io.left = None;
+        io.log = (appended.is_ok() || begun.is_some()).then_some(log);
+        drop(content);
+        self.note_logged_time(io)?;
+        appended
+    }
+
+    /// The log's write has set the time of the stored file.
+    fn note_logged_time(&self, io: &mut StoredState) -> Result<()> {
+        io.left = Some(self.reader.stat()?.identity.mtime);
+        Ok(())
+    }
+}
+
+impl FileContent {
+    /// What a log has to hold to have everything.
+    fn records(&self, fingerprint: u64) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut add = |kind, at, len, bytes: &[u8]| {
+            TailRecord {
+                kind,
+                at,
+                len,
+                bytes,
+            }
+            .write(fingerprint, &mut out);
+        };
+        if self.least_len < self.logged_len {
+            add(RecordKind::Length, self.least_len, 0, &[]);
+        }
+        for (number, held) in self.held() {
+            let at = number * self.chunk_size();
+            let all = held.unlogged.start..held.unlogged.end.min(self.plain(*number));
+            let has = all.start..all.end.min(held.bytes.len()).max(all.start);
+            let parts = held
+                .bytes
+                .get(has.clone())
+                .unwrap_or(&[])
+                .chunks(RECORD_MOST);
+            let mut from = at + has.start as u64;
+            for part in parts {
+                add(RecordKind::Data, from, part.len() as u64, part);
+                from += part.len() as u64;
+            }
+            if has.end < all.end {
+                let zeros = at + has.end as u64;
+                add(RecordKind::Length, self.len.max(zeros), 0, &[]);
+                add(RecordKind::Zeros, zeros, (all.end - has.end) as u64, &[]);
+            }
+        }
+        add(RecordKind::Length, self.len, 0, &[]);
+        Ok(out)
+    }
+
+    /// A log has everything.
+    pub(super) fn is_logged(&mut self) {
+        for held in self.held_mut() {
+            held.unlogged = 0..0;
+        }
+        (self.logged_len, self.least_len) = (self.len, self.len);
+    }
+
+    /// The log has gone: the chunks have what it had.
+    pub(super) fn note_stored(&mut self) {
+        let all = 0..self.stored.chunk_size as usize;
+        self.held_mut().for_each(|held| held.unlogged = all.clone());
+        self.logged_len = self.stored.len();
+        self.least_len = self.least_len.min(self.len).min(self.logged_len);
+        if self.cut == u64::MAX {
+            self.least_len = self.logged_len;
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Where chunks go that are encoded anew: arithmetic, and the row of writes that follows from it.
+//!
+//! Chunks lie back to back. One that has become smaller fills its place with slack; one that has
+//! become larger moves those behind it, until another has room to give. The table has three spare
+//! entries for each chunk, so it moves all of them at most once for each fourfold growth. Pure;
+//! used by [`super::flush`], which decides whether the writes go to the file at once or through its
+//! log.
+
+use std::collections::BTreeMap;
+
+use super::base::{ENTRY, StoredChunks};
+use super::encode;
+use crate::container::bloscpack::layout;
+use crate::error::Result;
+
+/// Entries of a new table for each chunk.
+const ENTRIES_EACH: u64 = 4;
+
+/// Bytes that are put, or that move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum MergePiece {
+    New { to: u64, bytes: Vec<u8> },
+    Moved { from: u64, to: u64, len: u64 },
+}
+
+impl MergePiece {
+    pub(super) fn to(&self) -> u64 {
+        match self {
+            MergePiece::New { to, .. } | MergePiece::Moved { to, .. } => *to,
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            MergePiece::New { bytes, .. } => bytes.len() as u64,
+            MergePiece::Moved { len, .. } => *len,
+        }
+    }
+}
+
+/// A merge: what the file is afterwards, and what makes it that. Chunks come by their places, what
+/// moves to the right first from the right.
+#[derive(Debug)]
+pub(super) struct MergePlan {
+    pub(super) stored: StoredChunks,
+    pub(super) pieces: Vec<MergePiece>,
+}
+
+/// What a file is to become.
+pub(super) struct MergeOrder {
+    /// Plain bytes.
+    pub(super) len: u64,
+    /// So many of the stored chunks keep their bytes, but for those encoded anew.
+    pub(super) valid: u64,
+    /// Encoded chunks with their digests.
+    pub(super) encoded: BTreeMap<u64, Vec<u8>>,
+    /// A whole chunk of zeros: chunks that are neither stored nor encoded are those.
+    pub(super) zeros: Vec<u8>,
+    /// Drop the metadata: they may describe another length.
+    pub(super) drops_metadata: bool,
+}
+
+impl MergePlan {
+    pub(super) fn new(old: &StoredChunks, order: MergeOrder) -> Result<MergePlan> {
+        let mut layout = Layouting::begin(old, &order);
+        let from = layout.first_changed(old, &order);
+        layout.keep_until(old, from);
+        let mut encoded = order.encoded;
+        for number in from..layout.chunks {
+            match encoded.remove(&number) {
+                Some(bytes) => layout.put(old, number, bytes)?,
+                None if number < order.valid => layout.keep(old, number),
+                None => layout.put(old, number, order.zeros.clone())?,
+            }
+        }
+        Ok(layout.end(old, from))
+    }
+}
+
+/// A plan that is being made.
+struct Layouting {
+    new: StoredChunks,
+    chunks: u64,
+    valid: u64,
+    /// Where the next chunk goes.
+    next: u64,
+    moved: Vec<MergePiece>,
+    put: Vec<MergePiece>,
+}
+
+impl Layouting {
+    fn begin(old: &StoredChunks, order: &MergeOrder) -> Layouting {
+        let size = u64::from(old.chunk_size);
+        let chunks = order.len.div_ceil(size).max(1);
+        let mut new = StoredChunks {
+            at: Vec::new(),
+            last: (order.len - (chunks - 1) * size) as u32,
+            ..old.clone_without_places()
+        };
+        if order.drops_metadata {
+            (new.table, new.has_metadata) = (layout::HEADER, false);
+        }
+        if chunks > new.entries || order.drops_metadata && old.has_metadata {
+            new.entries = chunks.saturating_mul(ENTRIES_EACH);
+        }
+        let next = new.table + new.entries * ENTRY;
+        Layouting {
+            new,
+            chunks,
+            valid: order.valid,
+            next,
+            moved: Vec::new(),
+            put: Vec::new(),
+        }
+    }
+
+    /// The first chunk that is not where it was, or not what it was.
+    fn first_changed(&self, old: &StoredChunks, order: &MergeOrder) -> u64 {
+        if self.next != old.first() {
+            return 0;
+        }
+        let changed = order.encoded.keys().next().copied().unwrap_or(u64::MAX);
+        changed.min(order.valid).min(self.chunks)
+    }
+
+    fn keep_until(&mut self, old: &StoredChunks, from: u64) {
+        self.new.at = old.at[..from as usize].to_vec();
+        if let Some(at) = old.at.get(from as usize).filter(|_| from > 0) {
+            self.next = *at;
+        }
+    }
+
+    /// A stored chunk stays as it is, perhaps elsewhere.
+    fn keep(&mut self, old: &StoredChunks, number: u64) {
+        let (from, len) = old.slot(number).unwrap_or_default();
+        let to = self.next;
+        if from != to {
+            match self.moved.last_mut() {
+                Some(MergePiece::Moved {
+                    from: f,
+                    to: t,
+                    len: l,
+                }) if *f + *l == from && *t + *l == to => {
+                    *l += len;
+                }
+                _ => self.moved.push(MergePiece::Moved { from, to, len }),
+            }
+        }
+        self.place(len);
+    }
+
+    /// A chunk is encoded anew. One that is smaller than its place ends where that ended, so that
+    /// those behind stay, or come back to where they were.
+    fn put(&mut self, old: &StoredChunks, number: u64, mut bytes: Vec<u8>) -> Result<()> {
+        let is_last = number + 1 == self.chunks;
+        if !is_last && number < self.valid {
+            let (at, len) = old.slot(number).unwrap_or_default();
+            let room = (at + len).saturating_sub(self.next) as usize;
+            if room > bytes.len() {
+                encode::pad(&mut bytes, room, old.checksum)?;
+            }
+        }
+        let len = bytes.len() as u64;
+        match self.put.last_mut() {
+            Some(MergePiece::New { to, bytes: before })
+                if *to + before.len() as u64 == self.next && before.len() < 1 << 20 =>
+            {
+                before.extend_from_slice(&bytes);
+            }
+            _ => self.put.push(MergePiece::New {
+                to: self.next,
+                bytes,
+            }),
+        }
+        self.place(len);
+        Ok(())
+    }
+
+    fn place(&mut self, len: u64) {
+        self.new.at.push(self.next);
+        self.next += len;
+    }
+
+    fn end(mut self, old: &StoredChunks, from: u64) -> MergePlan {
+        self.new.at.push(self.next);
+        let (right, left): (Vec<_>, Vec<_>) = self
+            .moved
+            .into_iter()
+            .partition(|piece| matches!(piece, MergePiece::Moved { from, to, .. } if to > from));
+        let mut pieces: Vec<_> = left.into_iter().chain(right.into_iter().rev()).collect();
+        let table = self.new.table_from(old, from);
+        match (self.put.first_mut(), table) {
+            // A small file is one write.
+            (Some(MergePiece::New { to, bytes }), Some((at, entries)))
+                if at == layout::HEADER
+                    && at + entries.len() as u64 == *to
+                    && pieces.is_empty() =>
+            {
+                *bytes = [&self.new.header()[..], &entries, bytes].concat();
+                *to = 0;
+                pieces.extend(self.put);
+            }
+            (_, table) => {
+                pieces.extend(self.put);
+                let table = table.map(|(to, bytes)| MergePiece::New { to, bytes });
+                pieces.extend(table.filter(|table| table.len() > 0));
+                let bytes = self.new.header().to_vec();
+                pieces.push(MergePiece::New { to: 0, bytes });
+            }
+        }
+        MergePlan {
+            stored: self.new,
+            pieces,
+        }
+    }
+}
+
+impl StoredChunks {
+    fn clone_without_places(&self) -> StoredChunks {
+        StoredChunks {
+            at: Vec::new(),
+            checksum: self.checksum,
+            ..*self
+        }
+    }
+
+    /// The entries of the table from a chunk on, and where they lie: of spare ones as many as
+    /// there are in a new table, or as were used before.
+    fn table_from(&self, old: &StoredChunks, from: u64) -> Option<(u64, Vec<u8>)> {
+        if self.entries == 0 {
+            return None;
+        }
+        let is_new = self.entries != old.entries || self.table != old.table;
+        let from = if is_new { 0 } else { from };
+        let end = match is_new {
+            true => self.entries,
+            false => old.chunks().max(self.chunks()).min(self.entries),
+        };
+        let count = self.chunks();
+        let entry = |number: u64| match number < count {
+            true => self.at[number as usize].to_le_bytes(),
+            false => (-1i64).to_le_bytes(),
+        };
+        let bytes = (from..end).flat_map(entry).collect();
+        Some((self.table + from * ENTRY, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::checksum::Checksum;
+    use proptest::prelude::*;
+
+    const SIZE: usize = 512;
+
+    fn encoded(number: u64, edition: u64, hard: bool, len: usize) -> Vec<u8> {
+        let mut state = number.wrapping_mul(977) ^ edition.wrapping_mul(31) | 1;
+        let plain: Vec<u8> = (0..len)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                if hard {
+                    (state >> 33) as u8
+                } else {
+                    (state >> 62) as u8
+                }
+            })
+            .collect();
+        let options = encode::EncodeOptions::default();
+        let encoder = encode::ChunkEncoder::choose(&plain, &options, Checksum::Adler32);
+        encoder.encode(&plain).unwrap()
+    }
+
+    /// Does what the flush of a file does that was never synced.
+    fn apply(file: &mut Vec<u8>, plan: &MergePlan) {
+        for piece in &plan.pieces {
+            let to = piece.to() as usize;
+            let bytes = match piece {
+                MergePiece::New { bytes, .. } => bytes.clone(),
+                MergePiece::Moved { from, len, .. } => {
+                    file[*from as usize..(*from + *len) as usize].to_vec()
+                }
+            };
+            file.resize(file.len().max(to + bytes.len()), 0);
+            file[to..to + bytes.len()].copy_from_slice(&bytes);
+        }
+        file.truncate(plan.stored.end() as usize);
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_are_where_the_plan_says(
+            rounds in proptest::collection::vec(
+                (1usize..40 * SIZE, proptest::collection::btree_map(0u64..40, any::<bool>(), 0..8), 0u64..40), 1..6)
+        ) {
+            let mut stored = StoredChunks::none(SIZE as u32, Checksum::Adler32);
+            let mut file = Vec::new();
+            let mut content: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+            let mut len_before = 0;
+            for (edition, (len, changed, valid)) in rounds.into_iter().enumerate() {
+                let chunks = (len as u64).div_ceil(SIZE as u64);
+                let last = len - (chunks as usize - 1) * SIZE;
+                let valid = valid.min(stored.chunks()).min(chunks);
+                let plain = |number: u64| if number + 1 == chunks { last } else { SIZE };
+                let mut new = BTreeMap::new();
+                for (number, hard) in changed {
+                    if number < chunks {
+                        new.insert(number, encoded(number, edition as u64, hard, plain(number)));
+                    }
+                }
+                // What has another length now is encoded anew, as a flush sees to.
+                for number in [(len_before as u64).div_ceil(SIZE as u64).saturating_sub(1), chunks - 1] {
+                    if number < chunks && len != len_before {
+                        new.entry(number).or_insert_with(|| encoded(number, 7, true, plain(number)));
+                    }
+                }
+                content.retain(|number, _| *number < valid);
+                content.extend(new.clone());
+                let zeros = encode::encoded_zeros(SIZE, Checksum::Adler32).unwrap();
+                let order = MergeOrder { len: len as u64, valid, encoded: new, zeros: zeros.clone(), drops_metadata: false };
+                let plan = MergePlan::new(&stored, order).unwrap();
+                apply(&mut file, &plan);
+                stored = plan.stored;
+                len_before = len;
+                prop_assert_eq!(stored.chunks(), chunks);
+                prop_assert_eq!(&file[..32], &stored.header()[..]);
+                for number in 0..chunks {
+                    let (at, slot) = stored.slot(number).unwrap();
+                    let entry = (stored.table + number * ENTRY) as usize;
+                    prop_assert_eq!(&file[entry..entry + 8], &at.to_le_bytes()[..]);
+                    let mut expected = content.get(&number).unwrap_or(&zeros).clone();
+                    encode::pad(&mut expected, slot as usize, Checksum::Adler32).unwrap();
+                    prop_assert_eq!(&file[at as usize..(at + slot) as usize], &expected[..]);
+                }
+                prop_assert!(stored.entries >= chunks);
+            }
+        }
+    }
+}

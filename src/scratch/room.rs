@@ -1,0 +1,292 @@
+//! What all files of a scratch mount share: memory, threads, and which of them are open or have
+//! something that is not stored yet.
+//!
+//! Held chunks are charged to the mount's budget as a table, which is never refused; so programs
+//! that write faster than the disk are held up here: who would hold more than a part of the budget
+//! flushes first. A thread of its own flushes what was closed a moment ago, and what has been open
+//! and changed for long. Used by [`super::store`] and [`super::disk`].
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use super::encode::EncodeOptions;
+use super::file::{FileTimes, ScratchFile};
+use super::flush::FlushExtent;
+use crate::cache::{BlockCache, VersionId};
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::memory::budget::TableCharge;
+use crate::source::{FileId, Stat, Store, Timestamp};
+use crate::workers::WorkerThreads;
+
+/// How often it is looked whether something is due.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What was closed is stored after this long, and what is open after that.
+const CLOSED: Duration = Duration::from_secs(3);
+const OPEN: Duration = Duration::from_secs(25);
+
+/// How long the room left on the disk is taken for what it was.
+const SPACE_KNOWN: Duration = Duration::from_millis(200);
+
+/// So much of a file that is written as it comes is flushed at once.
+const STREAM: u64 = 8 << 20;
+
+/// Files of which the times are known although nobody has them open.
+const TIMES_KEPT: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
+
+pub struct ScratchRoom {
+    pub(super) cache: Arc<BlockCache>,
+    pub(super) options: EncodeOptions,
+    /// What the stored files are changed through; none where they are only read.
+    pub(super) disk: Option<Arc<dyn Disk>>,
+    inner: Arc<dyn Store>,
+    space: Mutex<Option<(Instant, u64)>>,
+    /// The file system has no way to reserve room.
+    pub(super) cannot_reserve: AtomicBool,
+    held: TableCharge,
+    held_most: u64,
+    files: Mutex<HashMap<FileId, Weak<ScratchFile>>>,
+    changed: Mutex<HashMap<FileId, Arc<ScratchFile>>>,
+    known_times: Mutex<LruCache<FileId, (Timestamp, Timestamp)>>,
+    versions: AtomicU64,
+    encoders: Option<WorkerThreads>,
+}
+
+impl ScratchRoom {
+    pub(super) fn new(
+        cache: Arc<BlockCache>,
+        options: EncodeOptions,
+        inner: Arc<dyn Store>,
+        disk: Option<Arc<dyn Disk>>,
+    ) -> Arc<ScratchRoom> {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let is_writable = disk.is_some();
+        let room = Arc::new(ScratchRoom {
+            held: TableCharge::new(Arc::clone(cache.budget())),
+            held_most: cache.limit() / 4,
+            cache,
+            options,
+            disk,
+            inner,
+            space: Mutex::new(None),
+            cannot_reserve: AtomicBool::new(false),
+            files: Mutex::default(),
+            changed: Mutex::default(),
+            known_times: Mutex::new(LruCache::new(TIMES_KEPT)),
+            versions: AtomicU64::new(1 << 62),
+            encoders: is_writable.then(|| WorkerThreads::as_many("flush", cores, cores)),
+        });
+        if is_writable {
+            let of = Arc::downgrade(&room);
+            let thread = std::thread::Builder::new().name("scratch".into());
+            if let Err(e) = thread.spawn(move || look_after(&of)) {
+                log::error!("files are stored at fsync and unmount alone: no thread: {e}");
+            }
+        }
+        room
+    }
+
+    pub(super) fn disk(&self) -> Result<&dyn Disk> {
+        self.disk.as_deref().ok_or(Error::ReadOnly)
+    }
+
+    pub(super) fn next_version(&self) -> VersionId {
+        VersionId(self.versions.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// So much more is held, or less.
+    pub(super) fn charge(&self, more: i64) {
+        match more {
+            0.. => self.held.add(more.unsigned_abs()),
+            _ => self.held.remove(more.unsigned_abs()),
+        }
+    }
+
+    fn files(&self) -> MutexGuard<'_, HashMap<FileId, Weak<ScratchFile>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) -> MutexGuard<'_, HashMap<FileId, Arc<ScratchFile>>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file, if it is open or has something to be stored.
+    pub(super) fn find(&self, id: FileId) -> Option<Arc<ScratchFile>> {
+        self.files().get(&id).and_then(Weak::upgrade)
+    }
+
+    /// One that has just been opened; the one that others have, if there is one.
+    pub(super) fn share(&self, file: ScratchFile) -> Arc<ScratchFile> {
+        let mut files = self.files();
+        if let Some(known) = files.get(&file.id).and_then(Weak::upgrade) {
+            drop(files);
+            return known;
+        }
+        let file = Arc::new(file);
+        if files.len() >= 1024 && files.len().is_power_of_two() {
+            files.retain(|_, file| file.strong_count() > 0);
+        }
+        files.insert(file.id, Arc::downgrade(&file));
+        file
+    }
+
+    /// Whether so much room is left on the disk beside twice what is held. Asked for now and then.
+    pub(super) fn has_plenty(&self, plenty: u64) -> bool {
+        let mut known = self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_fresh = |at: &Instant| at.elapsed() < SPACE_KNOWN;
+        let free = match *known {
+            Some((at, free)) if is_fresh(&at) => free,
+            _ => {
+                let space = self.inner.space();
+                let free = space.map_or(0, |space| {
+                    space.available.saturating_mul(space.fragment_size.into())
+                });
+                *known = Some((Instant::now(), free));
+                free
+            }
+        };
+        free > plenty.saturating_add(self.held.used().saturating_mul(2))
+    }
+
+    /// It has something to be stored.
+    pub(super) fn note_changed(&self, file: &Arc<ScratchFile>) {
+        self.changed()
+            .entry(file.id)
+            .or_insert_with(|| Arc::clone(file));
+    }
+
+    pub(super) fn changed_files(&self) -> Vec<Arc<ScratchFile>> {
+        self.changed().values().cloned().collect()
+    }
+
+    /// What is shown of a file's time of change, if its stored one is of a flush.
+    pub(super) fn times_of(&self, stat: &Stat) -> FileTimes {
+        let mut known = self
+            .known_times
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let found = known.get(&stat.identity.id).copied();
+        let is_of_flush = found.filter(|(_, of_flush)| *of_flush == stat.ctime);
+        FileTimes {
+            ctime: is_of_flush.map(|(shown, of_flush)| (shown, Some(of_flush))),
+            ..FileTimes::default()
+        }
+    }
+
+    pub(super) fn remember_times(&self, id: FileId, times: FileTimes) {
+        if let Some((shown, Some(of_flush))) = times.ctime {
+            let mut known = self
+                .known_times
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            known.put(id, (shown, of_flush));
+        }
+    }
+
+    /// To be called before so much is written to a file: waits while too much is held.
+    pub(super) fn make_room(&self, file: &Arc<ScratchFile>, bytes: u64) -> Result<()> {
+        if self.held.used().saturating_add(bytes) <= self.held_most {
+            return Ok(());
+        }
+        file.flush(FlushExtent::of_writer(file))?;
+        for other in self.changed_files() {
+            if self.held.used().saturating_add(bytes) <= self.held_most {
+                return Ok(());
+            }
+            if let Err(e) = other.flush(FlushExtent::All) {
+                other.note_failure(&e);
+            }
+        }
+        // What is left are ends of chunks: more than is to be held, but not much.
+        Ok(())
+    }
+
+    /// A file has been written to: what is enough for a flush is given to a thread.
+    pub(super) fn order(&self, file: &Arc<ScratchFile>, held: u64) {
+        let enough = match file.streams.load(Ordering::Relaxed) {
+            true => STREAM.min(self.held_most / 4),
+            false => self.held_most / 2,
+        };
+        if held < enough || file.is_ordered.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let extent = FlushExtent::of_writer(file);
+        let ordered = Arc::clone(file);
+        let work = move || {
+            ordered.is_ordered.store(false, Ordering::Release);
+            if let Err(e) = ordered.flush(extent) {
+                log::error!("{e}");
+                ordered.note_failure(&e);
+            }
+        };
+        if !self
+            .encoders
+            .as_ref()
+            .is_some_and(|threads| threads.order(work))
+        {
+            file.is_ordered.store(false, Ordering::Release);
+        }
+    }
+
+    /// Stores everything, and returns what could not be, with the reason.
+    pub(super) fn settle(&self) -> Vec<(Arc<ScratchFile>, Error)> {
+        let files = self.changed_files();
+        let failed = files.into_iter().filter_map(|file| {
+            let settled = self.settle_one(&file);
+            settled.err().map(|e| (file, e))
+        });
+        failed.collect()
+    }
+
+    fn settle_one(&self, file: &Arc<ScratchFile>) -> Result<()> {
+        file.flush(FlushExtent::All)?;
+        if !file.is_open() {
+            let mut changed = self.changed();
+            if !file.read().differs() {
+                changed.remove(&file.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what is due.
+    fn look(&self) {
+        for file in self.changed_files() {
+            let since = file.times().since.map(|since| since.elapsed());
+            let done = match since {
+                _ if file.is_gone() => Ok(self.forget(&file)),
+                Some(since) if file.is_open() && since >= OPEN => file.flush_open(),
+                Some(since) if !file.is_open() && since >= CLOSED => self.settle_one(&file),
+                None if !file.is_open() => self.settle_one(&file),
+                _ => Ok(()),
+            };
+            if let Err(e) = done {
+                log::error!("{e}");
+                file.note_failure(&e);
+                file.times().since = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Nobody can read it any more.
+    fn forget(&self, file: &ScratchFile) {
+        self.changed().remove(&file.id);
+    }
+}
+
+/// Until the mount has ended.
+fn look_after(room: &Weak<ScratchRoom>) {
+    loop {
+        std::thread::sleep(LOOK);
+        let Some(room) = room.upgrade() else {
+            return;
+        };
+        room.look();
+    }
+}

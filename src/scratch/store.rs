@@ -1,0 +1,202 @@
+//! The store of a scratch mount: stored files shown as what they hold.
+//!
+//! Sizes and times of a file that is open, or of which something is not stored yet, are those that
+//! programs see; of any other the size is what its header says. Nothing lends a descriptor: the
+//! kernel would read stored bytes. Used by `tree`, as the store of the mount.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::file::ScratchFile;
+use super::find::{self, FoundEntry};
+use super::handles::ScratchReader;
+use super::names;
+use super::recovery::MARK_NAME;
+use super::room::ScratchRoom;
+use crate::container::bloscpack::layout::{self, FileHeader};
+use crate::error::{Error, Result};
+use crate::source::{FileId, FileKind, Source, Space, Stat, Store};
+
+/// How much smaller a file has become, by what it takes on the disk.
+const RATIO: &str = "user.arrayfs.ratio";
+const STORED_BYTES: &str = "user.arrayfs.stored_bytes";
+
+pub struct ScratchStore {
+    pub(super) inner: Arc<dyn Store>,
+    pub(super) room: Arc<ScratchRoom>,
+}
+
+impl ScratchStore {
+    /// What a path of the mount leads to, and the directory in which that is stored.
+    pub(super) fn find(&self, path: &Path) -> Result<(PathBuf, FoundEntry)> {
+        let Some(name) = path.file_name() else {
+            let stat = self.inner.stat(path)?;
+            let found = FoundEntry {
+                name: OsString::new(),
+                stat,
+                is_packed: false,
+            };
+            return Ok((PathBuf::new(), found));
+        };
+        let directory = self.directory(path.parent().unwrap_or(Path::new("")))?;
+        if name == MARK_NAME && directory.as_os_str().is_empty() {
+            return Err(Error::NotFound);
+        }
+        let found = find::find(name, &|name| self.inner.stat(&directory.join(name)))?;
+        Ok((directory, found))
+    }
+
+    /// Where a directory of the mount is stored.
+    pub(super) fn directory(&self, shown: &Path) -> Result<PathBuf> {
+        find::directory(&*self.inner, shown)
+    }
+
+    /// Where something of the mount is stored.
+    pub(super) fn stored(&self, path: &Path) -> Result<PathBuf> {
+        let (directory, found) = self.find(path)?;
+        Ok(directory.join(found.name))
+    }
+
+    /// What programs see of a stored file.
+    fn shown(&self, path: &Path, mut stat: Stat) -> Result<Stat> {
+        if let Some(file) = self.room.find(stat.identity.id) {
+            file.show(&mut stat);
+            return Ok(stat);
+        }
+        let times = self.room.times_of(&stat);
+        if let Some((shown, _)) = times.ctime {
+            stat.ctime = shown;
+        }
+        if stat.identity.size > 0 {
+            let mut head = [0; layout::HEADER as usize];
+            let found = self.inner.head(path, &mut head)?;
+            let header = FileHeader::parse(&head)
+                .ok()
+                .filter(|_| found == head.len());
+            let len = header.and_then(|header| header.plain_len().ok().flatten());
+            stat.identity.size = match len {
+                Some(len) => len,
+                // One that does not know how long it is has to be looked at.
+                None => self
+                    .file(path)
+                    .map_or(stat.identity.size, |file| file.read().len),
+            };
+        }
+        Ok(stat)
+    }
+
+    /// A stored file that is packed, opened for reading.
+    pub(super) fn file(&self, stored: &Path) -> Result<Arc<ScratchFile>> {
+        let reader = self.inner.open(stored)?;
+        if let Some(file) = self.room.find(reader.identity().id) {
+            return Ok(file);
+        }
+        let shown = self.inner.display(stored);
+        let opened = ScratchFile::open(&self.room, &shown, reader);
+        Ok(self.room.share(opened.map_err(|e| e.of_container(&shown))?))
+    }
+
+    /// What a stored entry is shown as; none if it is not shown.
+    fn listed(&self, directory: &Path, name: &OsStr, kind: FileKind) -> Option<OsString> {
+        if directory.as_os_str().is_empty() && name == MARK_NAME {
+            return None;
+        }
+        if kind == FileKind::File
+            && let Some(shown) = names::unpacked(name)
+        {
+            return Some(shown.to_owned());
+        }
+        let ask = |name: &OsStr| self.inner.stat(&directory.join(name));
+        let own = names::unescaped(name);
+        // Of two that would have one name that one has it which this mount would make.
+        if own == name && names::may_be_old(name) && ask(&names::escaped(name)).is_ok() {
+            return None;
+        }
+        find::shown_as(own, &ask).ok()
+    }
+}
+
+impl Store for ScratchStore {
+    fn stat(&self, path: &Path) -> Result<Stat> {
+        let (directory, found) = self.find(path)?;
+        match found.is_packed {
+            true => self.shown(&directory.join(&found.name), found.stat),
+            false => Ok(found.stat),
+        }
+    }
+
+    fn stat_in(
+        &self,
+        directory: &Path,
+        is_it: &dyn Fn(&Stat) -> bool,
+        name: &OsStr,
+    ) -> Result<Option<Stat>> {
+        match is_it(&self.inner.stat(&self.directory(directory)?)?) {
+            true => self.stat(&directory.join(name)).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
+        let stored = self.directory(path)?;
+        self.inner.list(&stored, &mut |name, kind| {
+            if let Some(shown) = self.listed(&stored, name, kind) {
+                each(&shown, kind);
+            }
+        })
+    }
+
+    fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize> {
+        self.open(path)?.read(0, buf)
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
+        let (directory, found) = self.find(path)?;
+        let stored = directory.join(&found.name);
+        match found.is_packed {
+            true => Ok(Arc::new(ScratchReader::new(self.file(&stored)?)?)),
+            false => self.inner.open(&stored),
+        }
+    }
+
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        self.inner.read_link(&self.stored(path)?)
+    }
+
+    fn serve_others(&self) {
+        self.inner.serve_others();
+    }
+
+    fn space(&self) -> Result<Space> {
+        let space = self.inner.space()?;
+        Ok(Space {
+            name_max: space.name_max.min(names::LONGEST),
+            ..space
+        })
+    }
+
+    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
+        if name == RATIO || name == STORED_BYTES {
+            let stat = self.stat(path)?;
+            if stat.kind != FileKind::File {
+                return Err(Error::NoAttribute);
+            }
+            let stored = stat.blocks.saturating_mul(512);
+            let ratio = stored as f64 / (stat.identity.size.max(1)) as f64;
+            return Ok(match name == RATIO {
+                true => format!("{ratio:.4}").into_bytes(),
+                false => stored.to_string().into_bytes(),
+            });
+        }
+        self.inner.xattr(&self.stored(path)?, file, name)
+    }
+
+    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
+        self.inner.xattr_names(&self.stored(path)?, file)
+    }
+
+    fn display(&self, path: &Path) -> PathBuf {
+        self.inner.display(path)
+    }
+}

@@ -1,0 +1,260 @@
+//! The log of a file: what was synced of it and is not in its chunks yet, behind the last of them.
+//!
+//! Readers of Bloscpack files stop at the last chunk, so bytes behind it disturb nobody. The log is
+//! a row of records, each with a checksum of its own and the fingerprint of the chunks that it
+//! changes, then zeros, which are there ahead so that an fsync need not lengthen the file, then a
+//! mark: the last bytes of the file say where the log begins. While a merge changes the file in
+//! place, the records are the bytes that it puts (a redo), and the mark says so: from the moment
+//! when that is on the disk the file is the new one, whatever becomes of the rest.
+//!
+//! A log is found by the mark, or behind the last chunk: a crash may have cost the mark alone.
+//! Records count up to the first that does not check. Used by [`super::flush`] and
+//! [`super::recovery`].
+
+use super::base::read_all;
+use crate::disk::{Caller, DiskFile, Putting};
+use crate::error::{Error, Fault, Result};
+use crate::memory::fallible;
+use crate::source::Source;
+
+/// The daemon itself: it moves bytes that their owners have written.
+pub(super) const DAEMON: Caller = Caller { uid: 0, gid: 0 };
+
+const RECORD: &[u8; 4] = b"AFSr";
+const MARK: &[u8; 8] = b"AFSmark1";
+
+/// Bytes of a record before what it carries, and of a mark.
+const RECORD_HEAD: usize = 40;
+pub(super) const MARK_LEN: u64 = 40;
+
+/// The longest that a record carries: more is split.
+pub(super) const RECORD_MOST: usize = 1 << 20;
+
+/// So many zeros are there ahead at least, and at most.
+const AHEAD: (u64, u64) = (16 << 10, 1 << 20);
+
+/// What a record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordKind {
+    /// Bytes of the file as programs see it.
+    Data,
+    /// So many zeros of it; the record carries none.
+    Zeros,
+    /// Its length from here on.
+    Length,
+    /// Bytes of the stored file, of a merge.
+    Redo,
+}
+
+impl RecordKind {
+    const ALL: [RecordKind; 4] = [Self::Data, Self::Zeros, Self::Length, Self::Redo];
+
+    fn code(self) -> u8 {
+        match self {
+            RecordKind::Data => 1,
+            RecordKind::Zeros => 2,
+            RecordKind::Length => 3,
+            RecordKind::Redo => 4,
+        }
+    }
+
+    fn of(code: u8) -> Option<RecordKind> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    fn carries(self) -> bool {
+        matches!(self, RecordKind::Data | RecordKind::Redo)
+    }
+}
+
+/// A record; `bytes` are those that it carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TailRecord<'a> {
+    pub(super) kind: RecordKind,
+    /// Where its bytes belong, or the length.
+    pub(super) at: u64,
+    pub(super) len: u64,
+    pub(super) bytes: &'a [u8],
+}
+
+impl TailRecord<'_> {
+    /// Appends the record's stored form.
+    pub(super) fn write(&self, fingerprint: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(RECORD);
+        out.extend_from_slice(&[self.kind.code(), 0, 0, 0]);
+        for field in [self.at, self.len, fingerprint] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        let sum = checksum(&out[start..], self.bytes);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(self.bytes);
+    }
+}
+
+fn checksum(head: &[u8], bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(head);
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    let field = bytes.get(at..at + 8).and_then(|field| field.first_chunk());
+    field.map_or(0, |field| u64::from_le_bytes(*field))
+}
+
+/// What the end of a file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TailMark {
+    /// A merge is under way, or was: its records are to be put.
+    pub(super) is_redo: bool,
+    /// Where the first record lies.
+    pub(super) start: u64,
+    pub(super) fingerprint: u64,
+    /// How long the stored file is when the merge is done.
+    pub(super) end: u64,
+}
+
+impl TailMark {
+    pub(super) fn bytes(&self) -> [u8; MARK_LEN as usize] {
+        let mut bytes = [0; MARK_LEN as usize];
+        bytes[..8].copy_from_slice(MARK);
+        bytes[8..16].copy_from_slice(&self.start.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.fingerprint.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.end.to_le_bytes());
+        bytes[32] = u8::from(self.is_redo);
+        let sum = checksum(&bytes[..36], &[]);
+        bytes[36..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The mark at the end of a file of so many bytes, if there is one.
+    pub(super) fn read(source: &dyn Source, len: u64) -> Result<Option<TailMark>> {
+        let Some(at) = len.checked_sub(MARK_LEN) else {
+            return Ok(None);
+        };
+        let mut bytes = [0; MARK_LEN as usize];
+        read_all(source, at, &mut bytes)?;
+        let sum = checksum(&bytes[..36], &[]).to_le_bytes();
+        let mark = TailMark {
+            is_redo: bytes[32] == 1,
+            start: number(&bytes, 8),
+            fingerprint: number(&bytes, 16),
+            end: number(&bytes, 24),
+        };
+        let is_one = bytes[..8] == MARK[..] && bytes[36..] == sum && mark.start <= at;
+        Ok(is_one.then_some(mark))
+    }
+}
+
+/// Calls `each` with every record from `start` on that checks, and says where the last one ends.
+pub(super) fn records(
+    source: &dyn Source,
+    start: u64,
+    fingerprint: u64,
+    mut each: impl FnMut(TailRecord<'_>) -> Result<()>,
+) -> Result<u64> {
+    let mut at = start;
+    loop {
+        let mut head = [0; RECORD_HEAD];
+        if source.read(at, &mut head)? < RECORD_HEAD {
+            return Ok(at);
+        }
+        let (kind, len) = (RecordKind::of(head[4]), number(&head, 16));
+        let Some(kind) = kind.filter(|_| head[..4] == RECORD[..]) else {
+            return Ok(at);
+        };
+        let carried = if kind.carries() { len } else { 0 };
+        if carried > RECORD_MOST as u64 || number(&head, 24) != fingerprint {
+            return Ok(at);
+        }
+        let mut bytes = fallible::zeros(carried, "cannot read a log")?;
+        let found = source.read(at + RECORD_HEAD as u64, &mut bytes)? as u64;
+        let sum = checksum(&head[..32], &bytes).to_le_bytes();
+        if found < carried || head[32..36] != sum {
+            return Ok(at);
+        }
+        each(TailRecord {
+            kind,
+            at: number(&head, 8),
+            len,
+            bytes: &bytes,
+        })?;
+        at += RECORD_HEAD as u64 + carried;
+    }
+}
+
+/// Where the next record goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TailLog {
+    pub(super) start: u64,
+    pub(super) next: u64,
+    /// How long the file is, with the mark.
+    pub(super) len: u64,
+    pub(super) fingerprint: u64,
+}
+
+impl TailLog {
+    /// An empty one behind chunks that end at `start`, in a file of so many bytes.
+    pub(super) fn begin(start: u64, fingerprint: u64) -> TailLog {
+        TailLog {
+            start,
+            next: start,
+            len: start,
+            fingerprint,
+        }
+    }
+
+    /// Bytes of its records.
+    pub(super) fn bytes(&self) -> u64 {
+        self.next - self.start
+    }
+
+    /// Writes records behind those there are, with one call. They are not synced.
+    pub(super) fn append(&mut self, file: &dyn DiskFile, records: &[u8]) -> Result<()> {
+        let end = self.next.saturating_add(records.len() as u64);
+        if end.saturating_add(MARK_LEN) <= self.len {
+            put_all(file, self.next, records)?;
+            self.next = end;
+            return Ok(());
+        }
+        let ahead = self.bytes().clamp(AHEAD.0, AHEAD.1);
+        let len = end.saturating_add(ahead + MARK_LEN).next_multiple_of(4096);
+        let mark = TailMark {
+            is_redo: false,
+            start: self.start,
+            fingerprint: self.fingerprint,
+            end: self.start,
+        };
+        let room = len - self.next - MARK_LEN;
+        let mut bytes = fallible::room_for(room as usize + 64, "cannot write a log")?;
+        bytes.extend_from_slice(records);
+        bytes.resize(room as usize, 0);
+        bytes.extend_from_slice(&mark.bytes());
+        put_all(file, self.next, &bytes)?;
+        (self.next, self.len) = (end, len);
+        Ok(())
+    }
+}
+
+/// Writes all bytes, or fails.
+pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8]) -> Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let n = file.put(at + done as u64, &bytes[done..], Putting::default(), DAEMON)?;
+        if n == 0 {
+            let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
+            return Err(Error::io("cannot write a stored file", full));
+        }
+        done += n;
+    }
+    Ok(())
+}
+
+/// A merge whose records do not check although its mark does.
+pub(super) fn broken_redo(start: u64, end: u64) -> Error {
+    let fault = Fault::new("a merge that has begun cannot be finished: its records are damaged");
+    fault.bytes(start..end).into()
+}

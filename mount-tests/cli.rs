@@ -417,7 +417,9 @@ fn wrong_usage_ends_with_2_and_says_how_it_goes() {
 #[test]
 fn help_mentions_every_command() {
     let help = arrayfs(["--help"]).success().text();
-    for command in ["mount", "umount", "ls", "info", "cat", "verify", "status"] {
+    for command in [
+        "mount", "umount", "ls", "info", "cat", "verify", "status", "pack", "unpack", "append",
+    ] {
         let has = help
             .lines()
             .any(|line| line.trim_start().starts_with(&format!("{command} ")));

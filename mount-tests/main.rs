@@ -29,6 +29,7 @@ mod names;
 mod not_shown;
 mod oracles;
 mod outside;
+mod pack;
 mod paths_in_mounts;
 mod permissions;
 mod posix;

@@ -1,4 +1,5 @@
 """Figures on Bloscpack, and on all kinds of arrays: against blpk, random reads, memory, listing."""
+import filecmp
 import mmap
 import os
 import pathlib
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from bench_measure import DATA, MIB, ROOT, Times, peak_memory, timed, warm
+from bench_measure import ARRAYFS, DATA, MIB, ROOT, Times, peak_memory, timed, warm
 
 BLPK = ROOT / "scripts/blpk.py"
 
@@ -27,6 +28,28 @@ def bloscpack(bench):
             theirs.append(timed(sys.executable, BLPK, "-f", "-n", "2", "d", file, out))
             out.unlink()
         bench.speed(f"Bloscpack {codec}, first read, against blpk -n 2 d", ours, theirs, least)
+
+
+def packing(bench):
+    """512 MiB of float64 in tmpfs, packed and unpacked, against blpk c and d."""
+    raw, ours_to, theirs_to = (bench.scratch / name for name in ["raw", "ours", "theirs"])
+    for codec, level, least in [("lz4", 5, 2.0), ("blosclz", 7, 2.0), ("zstd", 2, 1.8)]:
+        file = DATA / f"{codec}.blp"
+        warm(file)
+        packs, their_packs, unpacks, their_unpacks = [], [], [], []
+        for _ in range(bench.rounds):
+            unpacks.append(timed(ARRAYFS, "unpack", "-f", file, raw))
+            their_unpacks.append(timed(sys.executable, BLPK, "-f", "-n", "2", "d", file, theirs_to))
+            if not filecmp.cmp(raw, theirs_to, shallow=False):
+                raise RuntimeError(f"{file}: unpacked to other bytes")
+            how = ["-c", codec, "-l", level]
+            packs.append(timed(ARRAYFS, "pack", "-f", *how, raw, ours_to))
+            their_packs.append(timed(sys.executable, BLPK, "-f", "-n", "2", "c", *how, raw, theirs_to))
+        bench.speed(f"Bloscpack {codec}, arrayfs pack against blpk -n 2 c", packs, their_packs, 1.2,
+                    f"; size {ours_to.stat().st_size / theirs_to.stat().st_size:.3f} of theirs")
+        bench.speed(f"Bloscpack {codec}, arrayfs unpack against blpk -n 2 d", unpacks, their_unpacks, least)
+        for path in [raw, ours_to, theirs_to]:
+            path.unlink()
 
 
 def random_reads(bench):
@@ -128,4 +151,4 @@ def run_readers(files, count):
             raise RuntimeError("a reader failed")
 
 
-FIGURES = {"bloscpack": bloscpack, "random": random_reads, "memory": memory, "listing": listing}
+FIGURES = {"bloscpack": bloscpack, "pack": packing, "random": random_reads, "memory": memory, "listing": listing}

@@ -9,6 +9,7 @@ pub mod chunking;
 pub mod direct;
 pub mod dtype;
 mod gather;
+pub mod lengthened;
 pub mod nested;
 pub mod npy;
 pub mod partly_replaced;

@@ -91,6 +91,29 @@ pub(super) enum Command {
     /// Changes of arrays that have not been committed
     #[command(subcommand)]
     Stage(StageCommand),
+    /// Pack a file into a Bloscpack file, as 'blpk c' does
+    Pack(Box<PackArgs>),
+    /// Write the bytes of a Bloscpack file to a file, as 'blpk d' does
+    Unpack {
+        /// Replace OUT if it is there
+        #[arg(short, long)]
+        force: bool,
+        /// A Bloscpack file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Where to (default: FILE without .blp)
+        #[arg(value_name = "OUT")]
+        out: Option<PathBuf>,
+    },
+    /// Append the bytes of a file to the array of a Bloscpack file, as 'blpk a' does
+    Append {
+        /// A Bloscpack file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// A file, whose bytes are appended
+        #[arg(value_name = "MORE")]
+        more: PathBuf,
+    },
     /// Reads the structure of HDF5 files for another arrayfs, on its standard input
     #[command(name = "hdf5-worker", hide = true)]
     Hdf5Worker,
@@ -120,6 +143,55 @@ pub(super) enum StageCommand {
         /// A directory, which is searched, or a container
         path: PathBuf,
     },
+}
+
+#[derive(Args)]
+pub(super) struct PackArgs {
+    /// What compresses
+    #[arg(short, long, value_name = "CODEC", default_value = "blosclz",
+        value_parser = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"])]
+    pub(super) codec: String,
+    /// How thoroughly: 0 (not at all) to 9
+    #[arg(short, long, alias = "clevel", value_name = "LEVEL", default_value_t = 7,
+        value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub(super) level: u8,
+    /// Bytes of a chunk, or 'max'
+    #[arg(
+        short = 'z',
+        long,
+        alias = "chunk-size",
+        value_name = "SIZE",
+        default_value = "1M"
+    )]
+    pub(super) chunk: String,
+    /// Bytes of an element (default: 8)
+    #[arg(short, long, value_name = "BYTES", conflicts_with = "dtype",
+        value_parser = clap::value_parser!(u8).range(1..))]
+    pub(super) typesize: Option<u8>,
+    /// The digest of every chunk
+    #[arg(short = 'k', long, value_name = "DIGEST", default_value = "adler32", ignore_case = true,
+        value_parser = ["none", "adler32", "crc32", "md5", "sha1", "sha224", "sha256", "sha384", "sha512"])]
+    pub(super) checksum: String,
+    /// What is done to the bytes of elements before
+    #[arg(long, value_name = "FILTER", default_value = "shuffle",
+        value_parser = ["none", "shuffle", "bitshuffle"])]
+    pub(super) filter: String,
+    /// The same as --filter none
+    #[arg(short = 's', long, conflicts_with = "filter")]
+    pub(super) no_shuffle: bool,
+    /// The bytes are a NumPy array of this type: '<f8', float64
+    #[arg(long, value_name = "TYPE")]
+    pub(super) dtype: Option<String>,
+    /// Its shape: 100,20 (default: one dimension)
+    #[arg(long, value_name = "SHAPE", requires = "dtype")]
+    pub(super) shape: Option<String>,
+    /// Replace OUT if it is there
+    #[arg(short, long)]
+    pub(super) force: bool,
+    /// The file, which is kept
+    pub(super) file: PathBuf,
+    /// Where to (default: FILE.blp)
+    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Args, Default)]

@@ -2,6 +2,7 @@
 //!
 //! Exit status: 0 done, 1 failed (a message on standard error), 2 wrong usage.
 
+mod append;
 mod args;
 mod cat;
 mod container;
@@ -9,9 +10,12 @@ mod in_mount;
 mod info;
 mod ls;
 mod mount;
+mod new_output;
 mod options;
 mod orphan_logs;
 mod output;
+mod pack;
+mod plain_input;
 mod preconditions;
 mod refresh;
 mod report;
@@ -21,6 +25,7 @@ mod size;
 mod stage;
 mod status;
 mod umount;
+mod unpack;
 mod verify;
 mod writing;
 
@@ -125,6 +130,9 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
         Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
         Command::Refresh { path } => refresh::run(&path),
         Command::Stage(command) => stage::run(&command, preferences),
+        Command::Pack(args) => pack::run(&args),
+        Command::Unpack { force, file, out } => unpack::run(&file, out, force, preferences),
+        Command::Append { file, more } => append::run(&file, &more, preferences),
         Command::Hdf5Worker => hdf5_worker(),
         Command::Guardian { daemon, thread } => {
             inherited.close();

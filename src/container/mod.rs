@@ -21,6 +21,7 @@ pub mod daphne;
 pub mod describe;
 pub mod free_room;
 pub mod hdf5;
+pub mod in_sequence;
 pub mod inside;
 pub mod left_by_commits;
 pub mod logged;

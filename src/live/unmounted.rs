@@ -1,19 +1,22 @@
 //! One container that no mount shows: changes that a gone mount has staged are recovered and
-//! committed.
+//! committed, and a file is appended to an array.
 //!
 //! Assumes that it is not moved meanwhile, and that no mount has it: the lock of its log, or of its
-//! directory as a source, says so. Used by `arrayfs stage commit`.
+//! directory as a source, says so. Used by `arrayfs stage commit` and `arrayfs append`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::places::Forget;
+use super::shown::entry_table::ArrayNumber;
 use super::{ContainerId, ContainerSettings, Containers, InUse, LiveContainer, Places, StaleLogs};
 use crate::cache::{BlockCache, VersionId};
+use crate::commit::drafts::left_drafts;
 use crate::container::Recognised;
 use crate::disk::Disk;
-use crate::error::Result;
-use crate::source::{FileId, Stat, Store};
+use crate::error::{Error, Result};
+use crate::memory::limit::default_limit;
+use crate::source::{FileId, Source, Stat, Store};
 
 /// There is one.
 const ONLY: ContainerId = ContainerId(1);
@@ -109,6 +112,57 @@ pub fn recover_and_commit(
     recognised: &Recognised,
     cache: Arc<BlockCache>,
 ) -> Result<UnmountedOutcome> {
+    let (containers, container) =
+        alone((store, disk), path, recognised, cache, StaleLogs::Applied)?;
+    let log = containers.commit_left(ONLY, &container);
+    let left = containers.commit_all(InUse::Ignored).into_iter().next();
+    // It knows its place, and that knows it.
+    container.known().version = None;
+    Ok(UnmountedOutcome {
+        log,
+        stays: left.map(|(path, why)| format!("{}: stays staged: {why}", path.display())),
+    })
+}
+
+/// Appends the bytes of a file to an array of the container at `path`: all of them, or none after
+/// an error. Nothing may be staged of it. `number`: of the array, in the order of the container.
+pub fn append(
+    store: Arc<dyn Store>,
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    recognised: &Recognised,
+    (number, file): (usize, Arc<dyn Source>),
+) -> Result<()> {
+    let cache = BlockCache::new(default_limit());
+    if left_drafts(recognised, &*store, path, cache.budget())?.is_some() {
+        let why = "it has been made in a mount, and nothing was put into it yet";
+        return Err(Error::Invalid(why.into()));
+    }
+    let stores = (store, disk);
+    let (containers, container) = alone(stores, path, recognised, cache, StaleLogs::Kept)?;
+    let done = containers
+        .commit_left(ONLY, &container)
+        .and_then(|()| containers.current(ONLY, &container))
+        .and_then(|version| match version.staged.now() {
+            Some(now) if !now.stage.is_clean() => {
+                let why = "something is staged of it, which 'arrayfs stage commit' commits";
+                Err(Error::Invalid(why.into()))
+            }
+            _ => containers.append_file(&version, ArrayNumber(number), file),
+        });
+    // It knows its place, and that knows it.
+    container.known().version = None;
+    done
+}
+
+/// Containers of which there is only one.
+fn alone(
+    (store, disk): (Arc<dyn Store>, Arc<dyn Disk>),
+    path: &Path,
+    recognised: &Recognised,
+    cache: Arc<BlockCache>,
+    stale: StaleLogs,
+) -> Result<(Containers, Arc<LiveContainer>)> {
     let stat = store.stat(path)?;
     let container = Arc::new(LiveContainer::new(stat.kind, recognised.clone()));
     let place = Arc::new(OnlyPlace {
@@ -118,16 +172,9 @@ pub fn recover_and_commit(
     });
     let settings = ContainerSettings {
         preferences: recognised.preferences,
-        stale: StaleLogs::Applied,
+        stale,
         ..ContainerSettings::default()
     };
     let containers = Containers::new(store, Some(disk), cache, place, settings);
-    let log = containers.commit_left(ONLY, &container);
-    let left = containers.commit_all(InUse::Ignored).into_iter().next();
-    // It knows its place, and that knows it.
-    container.known().version = None;
-    Ok(UnmountedOutcome {
-        log,
-        stays: left.map(|(path, why)| format!("{}: stays staged: {why}", path.display())),
-    })
+    Ok((containers, container))
 }

@@ -13,7 +13,7 @@
 //! - Reading: [`chunks`] finds the chunk that holds a byte, [`read`] reads and decodes blocks of
 //!   it.
 //! - Checking: [`verify`] goes over the whole file; [`faults`] are its words and those of a read.
-//! - Changing: [`write`] tells how a changed file comes about, or a new one.
+//! - Changing: [`write`] tells how a changed file comes about, or a new one ([`pack`]).
 
 mod chunks;
 mod faults;
@@ -41,6 +41,8 @@ use metadata::numpy::Numpy;
 use read::PackedBytes;
 use sections::Sections;
 use write::BloscpackFile;
+
+pub use write::packed::{LARGEST_CHUNK, PackSettings, pack};
 
 const VERSION: &str = "3";
 const EXTENSION: &str = "blp";
@@ -135,6 +137,7 @@ fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> 
         is_numpy: matches!(&numpy, Some(Ok(_))),
         text: metadata.text.clone(),
         retyped: None,
+        encoded_as: None,
         data: Arc::new(data.with_numpy(numpy.and_then(|n| n.ok()))),
         header,
         after_metadata: metadata.end,

@@ -1,12 +1,15 @@
 //! Arrays that get the content of a file: one that is renamed over an array, as editors and rsync
-//! do it, or made under the name of an array that was removed.
+//! do it, or made under the name of an array that was removed; and arrays to which a file is
+//! appended.
 //!
-//! Used by `tree::writing::rename`.
+//! Used by `tree::writing::rename`, and by [`crate::live::unmounted`].
 
 use std::sync::Arc;
 
 use super::Effort;
+use crate::array::Array;
 use crate::array::direct::DirectArray;
+use crate::array::lengthened::Lengthened;
 use crate::commit::CommitOutcome;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, ChangedArray, Rewrite};
@@ -65,6 +68,7 @@ impl Containers {
         let is_one_file = writer.version.recognised.format.members().is_empty();
         Ok(ArrayContent {
             number: writer.number,
+            before: None,
             file,
             len: identity.size,
             // The arrays of several files have one time.
@@ -73,6 +77,31 @@ impl Containers {
                 false => Timestamp::now(),
             },
         })
+    }
+
+    /// Appends the bytes of a file to an array of a container of which nothing is staged: all of
+    /// them or none.
+    pub(in crate::live) fn append_file(
+        &self,
+        version: &Arc<ContainerVersion>,
+        number: ArrayNumber,
+        file: Arc<dyn Source>,
+    ) -> Result<()> {
+        let opened = self.open_version(version)?;
+        let before = Arc::clone(&opened.array(number)?.array);
+        let len = before.info()?.bytes.checked_add(file.len());
+        let too_long = || Error::Invalid("the array would be too long".into());
+        let len = len.ok_or_else(too_long)?;
+        let writer = self.array_writer(version, &opened, number)?;
+        writer.permits(Change::SetLen(len))?;
+        let content = ArrayContent {
+            number,
+            before: Some(before),
+            file,
+            len,
+            written: Timestamp::now(),
+        };
+        self.commit_content(&writer, &content)
     }
 
     /// One commit, of this content and of all staged changes. Bytes that are written meanwhile are
@@ -96,6 +125,10 @@ impl Containers {
                 staged.note_why(None);
                 self.forget_staged(version);
                 Ok(())
+            }
+            Ok(CommitOutcome::Stays(why)) if content.before.is_some() => {
+                self.unfreeze(version, container)?;
+                Err(Error::Invalid(why))
             }
             Ok(CommitOutcome::Stays(why)) => {
                 staged.note_why(Some(why));
@@ -166,7 +199,10 @@ fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
 /// The new content of an array.
 pub(crate) struct ArrayContent {
     number: ArrayNumber,
+    /// The array as it is, if the file is appended to it.
+    before: Option<Arc<dyn Array>>,
     file: Arc<dyn Source>,
+    /// Bytes of all of it.
     len: u64,
     /// The time of modification that the container has then.
     pub(crate) written: Timestamp,
@@ -189,13 +225,24 @@ impl ArrayContent {
     fn as_change(&self, rewrite: &dyn Rewrite, address: ArrayAddress<'_>) -> Result<ChangedArray> {
         let (file, info) = (Arc::clone(&self.file), rewrite.info(address, self.len)?);
         let read = move |at, out: &mut [u8]| file.fetch_one(at, out);
-        let all = Some(0..self.len).filter(|all| !all.is_empty());
+        let (shown, visible): (Arc<dyn Array>, _) = match &self.before {
+            Some(before) => {
+                let visible = before.info()?.bytes;
+                let shown = Lengthened::new(Arc::clone(before), info, read)?;
+                (Arc::new(shown), visible)
+            }
+            None => {
+                let shown = DirectArray::new(address.name.to_owned(), info, read);
+                (Arc::new(shown), 0)
+            }
+        };
+        let all = Some(visible..self.len).filter(|all| !all.is_empty());
         Ok(ChangedArray {
             container: address.container,
-            shown: Arc::new(DirectArray::new(address.name.to_owned(), info, read)),
+            shown,
             len: self.len,
             ranges: all.into_iter().collect(),
-            visible: 0,
+            visible,
             ahead: None,
         })
     }

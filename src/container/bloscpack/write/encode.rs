@@ -165,9 +165,12 @@ impl Plan<'_> {
         }
     }
 
-    /// Those of the chunk, or of the last one, if only of a chunk of nothing; what the real program
-    /// takes if there is none.
+    /// Those that are known; else those of the chunk, or of the last one, if only of a chunk of
+    /// nothing; what the real program takes if there is none.
     pub(super) fn chunk_settings(&self, stored: Option<FoundChunk>) -> Result<ChunkSettings> {
+        if let Some(settings) = self.file.encoded_as {
+            return Ok(settings);
+        }
         let like = match (stored, self.old.chunks.checked_sub(1)) {
             (Some(stored), _) => Some(stored),
             (None, Some(last)) => Some(self.stored(last)?),

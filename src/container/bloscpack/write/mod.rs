@@ -6,7 +6,7 @@
 //!   that is larger than the memory there is.
 //! - [`recipe`]: the whole file, chunk by chunk, by [`crate::container::chunked_write`].
 //! - [`retype`]: metadata that say another type.
-//! - [`new_file`]: a file that is not there yet.
+//! - [`new_file`]: a file that is not there yet; [`packed`]: one that a command makes of bytes.
 //!
 //! Assumes a file without faults whose header knows all sizes; others are not offered for writing.
 
@@ -14,6 +14,7 @@ mod encode;
 mod in_parts;
 mod layout;
 mod new_file;
+pub(super) mod packed;
 mod recipe;
 mod retype;
 mod shape;
@@ -27,6 +28,7 @@ use super::read::PackedBytes;
 use super::{TEXT_NAME, metadata};
 use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
 use crate::array::{Array, Info, Order};
+use crate::codec::blosc::encode::ChunkSettings;
 use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::encode_alone;
 use crate::container::creation::GivenType;
@@ -57,6 +59,8 @@ pub(super) struct BloscpackFile {
     pub(super) text: Option<Arc<Vec<u8>>>,
     /// The metadata section that it is to get, if it is another one whatever its length.
     pub(super) retyped: Option<Vec<u8>>,
+    /// How its chunks are encoded, if not like those that it has: a new one has none that shows it.
+    pub(super) encoded_as: Option<ChunkSettings>,
 }
 
 impl BloscpackFile {

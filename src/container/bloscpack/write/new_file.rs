@@ -1,8 +1,9 @@
 //! New Bloscpack files: of raw bytes, and of what an `arrays.json` says of them.
 //!
 //! A new file is told as a changed one is: it begins as a file without any bytes, put together in
-//! memory, whose header, metadata and empty chunk say how the chunks are to be encoded. By default
-//! they are encoded as `blpk c` does. Used by [`crate::container::creation`].
+//! memory, with the header and metadata, and told how the chunks are to be encoded. By default they
+//! are encoded as `blpk c` does. Used by [`crate::container::creation`], and by
+//! [`super::packed`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::BytesSource;
 
-const ARRAY: &str = "data";
+pub(super) const ARRAY: &str = "data";
 
 /// Bytes of an element by default, as the real program takes them.
 const TYPESIZE: u8 = 8;
@@ -104,22 +105,25 @@ impl Creation for Bloscpack {
 }
 
 /// How a file is to be written.
-struct FileSettings {
-    chunks: ChunkSettings,
-    chunk_size: u32,
-    checksum: Checksum,
-    metadata: Option<Value>,
+pub(super) struct FileSettings {
+    pub(super) chunks: ChunkSettings,
+    pub(super) chunk_size: u32,
+    pub(super) checksum: Checksum,
+    pub(super) metadata: Option<Value>,
+    /// Spare entries for each chunk in the offsets section.
+    pub(super) spare_each: u64,
     /// How many there have to be, if it was said.
-    bytes: Option<u64>,
+    pub(super) bytes: Option<u64>,
 }
 
 impl FileSettings {
-    fn usual() -> FileSettings {
+    pub(super) fn usual() -> FileSettings {
         FileSettings {
             chunks: ChunkSettings::new(Compressor::BloscLz, Filter::Shuffle, TYPESIZE),
             chunk_size: whole_chunk(TYPESIZE),
             checksum: Checksum::Adler32,
             metadata: None,
+            spare_each: SPARE_EACH,
             bytes: None,
         }
     }
@@ -168,11 +172,12 @@ impl FileSettings {
                 .and_then(Checksum::named)
                 .unwrap_or(Checksum::Adler32),
             metadata: metadata_of(given, &numpy, bytes),
+            spare_each: SPARE_EACH,
             bytes: Some(bytes),
         })
     }
 
-    fn tell(
+    pub(super) fn tell(
         &self,
         data: Arc<dyn Array>,
         len: u64,
@@ -180,13 +185,13 @@ impl FileSettings {
         write: &mut dyn Recipe,
     ) -> Result<BatchCounts> {
         let empty = self.empty_file()?;
-        let file = BloscpackFile::in_memory(&empty, budget)?;
+        let file = BloscpackFile::in_memory(&empty, &self.chunks, budget)?;
         let (old, chunk_size) = (file.layout(), u64::from(self.chunk_size));
         let chunks = len.div_ceil(chunk_size).max(1);
         let new = Layout {
             last: len - (chunks - 1) * chunk_size,
             chunks,
-            spare: chunks.saturating_mul(SPARE_EACH),
+            spare: chunks.saturating_mul(self.spare_each),
             ..old
         };
         let changed = ChangedArray {
@@ -230,7 +235,7 @@ impl FileSettings {
             chunk_size: Some(self.chunk_size),
             last_chunk: Some(0),
             nchunks: Some(1),
-            max_app_chunks: SPARE_EACH,
+            max_app_chunks: self.spare_each,
         };
         let after_metadata = (header::LEN + metadata.len()) as u64;
         let layout = Layout::of(&header, after_metadata);
@@ -255,7 +260,11 @@ struct EmptyFile {
 }
 
 impl BloscpackFile {
-    fn in_memory(empty: &EmptyFile, budget: &Arc<Budget>) -> Result<BloscpackFile> {
+    fn in_memory(
+        empty: &EmptyFile,
+        settings: &ChunkSettings,
+        budget: &Arc<Budget>,
+    ) -> Result<BloscpackFile> {
         let source = Arc::new(BytesSource::new(empty.bytes.clone()));
         let len = empty.bytes.len() as u64;
         let sections = Sections::new(&empty.header, empty.after_metadata, len)?;
@@ -274,6 +283,7 @@ impl BloscpackFile {
             is_numpy: false,
             text: None,
             retyped: None,
+            encoded_as: Some(*settings),
         })
     }
 }

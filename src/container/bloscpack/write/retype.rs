@@ -50,6 +50,7 @@ impl BloscpackFile {
             is_numpy: self.is_numpy,
             text: self.text.clone(),
             retyped: Some(section),
+            encoded_as: self.encoded_as,
         }))
     }
 }

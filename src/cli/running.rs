@@ -73,8 +73,7 @@ impl Running<'_> {
                 recv(self.mount.ended()) -> _ => {
                     self.has_ended.set(true);
                     log::info!("{} unmounted", self.mountpoint.display());
-                    self.commit();
-                    end(WrittenOut::All);
+                    end(self.commit());
                 }
                 recv(self.signals) -> request => match request {
                     Ok(Request::ReopenLog) => daemon::log::reopen(),
@@ -99,13 +98,12 @@ impl Running<'_> {
             self.wait_for_end();
         }
         log::info!("{mountpoint} unmounted");
-        self.commit();
-        end(written);
+        end(written.and(self.commit()));
     }
 
     /// Commits what has been written to arrays, and names what stays staged. As long as programs
     /// may still write, new containers of which something is open are left to the next mount.
-    fn commit(&self) {
+    fn commit(&self) -> WrittenOut {
         let in_use = match self.has_ended.get() {
             true => InUse::Ignored,
             false => InUse::Spared,
@@ -127,13 +125,12 @@ impl Running<'_> {
         for path in self.tree.half_removed() {
             log::warn!("{}: {COMES_BACK}", path.display());
         }
-        if let Some(scratch) = &self.scratch {
-            self.settle(scratch);
-        }
+        let scratch = self.scratch.as_ref();
+        scratch.map_or(WrittenOut::All, |scratch| self.settle(scratch))
     }
 
     /// Stores all files of a scratch mount, and says in the store that they are.
-    fn settle(&self, scratch: &ScratchMount) {
+    fn settle(&self, scratch: &ScratchMount) -> WrittenOut {
         let failed = scratch.settle();
         for (path, why) in &failed {
             log::error!("{}: not all of it is stored: {why}", path.display());
@@ -145,6 +142,10 @@ impl Running<'_> {
             if let Err(e) = ended {
                 log::warn!("the store is looked over at the next mount: {e}");
             }
+        }
+        match failed.is_empty() {
+            true => WrittenOut::All,
+            false => WrittenOut::NotAll,
         }
     }
 

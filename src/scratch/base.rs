@@ -11,12 +11,15 @@
 use crate::codec::blosc::{ChunkHeader, Decoder};
 use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::layout::{self, FileHeader};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::fallible;
 use crate::source::Source;
 
 /// Stored bytes of an entry of the table.
 pub(super) const ENTRY: u64 = 8;
+
+/// Larger chunks are not held: a few bytes can claim to be gigabytes.
+const LARGEST: u32 = 64 << 20;
 
 /// Entries of the table that are read at once.
 const TABLE_PART: u64 = 64 << 10;
@@ -106,6 +109,42 @@ impl StoredChunks {
         Ok(found)
     }
 
+    /// The chunks of a file of ours from the first on, as far as their headers lead: what a crash
+    /// has left. None if it is no such file.
+    pub(super) fn read_part(source: &dyn Source, len: u64) -> Result<Option<StoredChunks>> {
+        let (header, table) = layout::read(source, len)?;
+        let (Some(chunks), Some(size)) = (header.nchunks, header.chunk_size) else {
+            return Ok(None);
+        };
+        let entries = chunks.saturating_add(header.max_app_chunks);
+        let first = entries
+            .checked_mul(ENTRY)
+            .and_then(|bytes| bytes.checked_add(table));
+        let is_ours = header.has_offsets && !header.has_metadata && (1..=LARGEST).contains(&size);
+        let Some(first) = first.filter(|_| is_ours) else {
+            return Ok(None);
+        };
+        let digest = header.checksum.digest_len() as u64;
+        let walk = HeaderWay {
+            source,
+            len,
+            digest,
+        };
+        let mut at = walk.from_first(first.min(len), None)?;
+        at.truncate(usize::try_from(chunks.saturating_add(1)).unwrap_or(usize::MAX));
+        let is_all = at.len() as u64 == chunks + 1;
+        Ok(Some(StoredChunks {
+            checksum: header.checksum,
+            typesize: header.typesize.max(1),
+            chunk_size: size,
+            last: header.last_chunk.filter(|_| is_all).unwrap_or(size),
+            table,
+            entries,
+            has_metadata: false,
+            at,
+        }))
+    }
+
     /// Sizes that the header does not say are those of the first and the last chunk.
     fn take_sizes(&mut self, walk: &HeaderWay<'_>, header: &FileHeader) -> Result<()> {
         let Some(last) = self.chunks().checked_sub(1) else {
@@ -122,9 +161,18 @@ impl StoredChunks {
         };
         // The size of a single chunk was cut to what there was.
         self.chunk_size = match last {
+            0 if size > LARGEST => self.chunk_size.max(self.last),
             0 => size.max(self.chunk_size).max(self.last),
             _ => size.max(1),
         };
+        if self.chunk_size > LARGEST {
+            let why = format!("its chunks have {} bytes; unpack it", self.chunk_size);
+            return Err(NotShown::new(why).into());
+        }
+        if self.last > self.chunk_size {
+            let fault = Fault::new("the last chunk is larger than the others");
+            return Err(fault.expected(self.chunk_size).found(self.last).into());
+        }
         Ok(())
     }
 
@@ -317,7 +365,11 @@ impl HeaderWay<'_> {
         let mut place = first;
         let more = |found: usize| chunks.is_none_or(|chunks| (found as u64) <= chunks);
         while more(at.len()) {
-            match self.end_of(place)? {
+            let end = match self.end_of(place) {
+                Err(Error::Fault(_)) if chunks.is_none() => None,
+                end => end?,
+            };
+            match end {
                 Some(end) => place = end,
                 None if chunks.is_none() => break,
                 None => {

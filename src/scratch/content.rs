@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::base::StoredChunks;
+use super::bytes::ChunkBytes;
 use crate::error::Result;
 use crate::memory::fallible;
 
@@ -23,7 +24,7 @@ pub(super) type ReadChunk<'a> = &'a dyn Fn(&StoredChunks, u64, usize, &mut [u8])
 /// A chunk that has changed.
 #[derive(Clone)]
 pub(super) struct HeldChunk {
-    pub(super) bytes: Arc<Vec<u8>>,
+    pub(super) bytes: Arc<ChunkBytes>,
     /// Another one after each change.
     pub(super) edition: u64,
     /// What of it no log has.
@@ -184,7 +185,7 @@ impl FileContent {
             self.held.insert(
                 number,
                 HeldChunk {
-                    bytes: Arc::new(bytes),
+                    bytes: Arc::new(ChunkBytes::of(bytes)),
                     edition,
                     unlogged: 0..0,
                 },
@@ -238,10 +239,16 @@ impl FileContent {
             let plain = self.plain(number);
             let stop = plain.min(start + (end - at).min(self.chunk_size()) as usize);
             let whole = start == 0 && stop == plain;
+            if number >= self.valid && !self.held.contains_key(&number) {
+                let next = self.held.range(number..).next().map(|(next, _)| *next);
+                let next = next.unwrap_or(u64::MAX).saturating_mul(self.chunk_size());
+                at = next.min(end);
+                continue;
+            }
             self.alter(number, whole, stored, |held| {
                 let bytes = Arc::make_mut(&mut held.bytes);
                 match whole {
-                    true => *bytes = Vec::new(),
+                    true => *bytes = ChunkBytes::default(),
                     false => {
                         let stop = stop.min(bytes.len());
                         bytes[start.min(stop)..stop].fill(0);
@@ -300,15 +307,21 @@ fn note(unlogged: &mut Range<usize>, more: Range<usize>) {
 fn put_into(held: &mut HeldChunk, at: &Range<usize>, from: &[u8], size: usize) -> Result<()> {
     let bytes = Arc::make_mut(&mut held.bytes);
     if bytes.len() < at.end {
+        if bytes.is_empty() {
+            *bytes = ChunkBytes::with_room(size.min(2 * at.end));
+        }
         // A chunk that is filled piece by piece is not moved each time.
         let room = (at.end.saturating_mul(2))
             .min(size)
             .saturating_sub(bytes.len());
         let had = bytes.try_reserve(room);
         had.map_err(|_| crate::memory::no_memory(DOING))?;
-        bytes.resize(at.end, 0);
+        let start = at.start.max(bytes.len());
+        bytes.resize(start, 0);
     }
-    bytes[at.clone()].copy_from_slice(from);
+    let (over, behind) = from.split_at(from.len().min(bytes.len() - at.start));
+    bytes[at.start..at.start + over.len()].copy_from_slice(over);
+    bytes.extend_from_slice(behind);
     note(&mut held.unlogged, at.clone());
     Ok(())
 }

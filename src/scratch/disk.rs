@@ -14,6 +14,7 @@ use super::file::ScratchFile;
 use super::find::{self, FoundEntry};
 use super::handles::ScratchWriter;
 use super::names;
+use super::recovery::MARK_NAME;
 use super::store::ScratchStore;
 use crate::disk::{
     Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Renaming, Target, Trial, XattrSetting,
@@ -50,8 +51,12 @@ fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
 
 impl ScratchDisk {
     fn place(&self, of: Place<'_>) -> Result<StoredPlace> {
+        let directory = self.store.directory(of.directory)?;
+        if directory.as_os_str().is_empty() && of.name == MARK_NAME {
+            return Err(refused("use the name", of.name, libc::EPERM));
+        }
         Ok(StoredPlace {
-            directory: self.store.directory(of.directory)?,
+            directory,
             id: of.id,
             shown: of.name.to_owned(),
         })
@@ -103,12 +108,25 @@ impl ScratchDisk {
     }
 
     /// What a rename replaces must not be lost before what replaces it is on the disk.
-    fn sync_before_replacing(&self, from: &FoundEntry, to: Option<&FoundEntry>) -> Result<()> {
-        let replaces =
-            to.is_some_and(|to| to.stat.kind == FileKind::File && to.stat.identity.size > 0);
-        match self.store.room.find(from.stat.identity.id) {
-            Some(file) if replaces && file.is_unsynced() => file.sync(true),
-            _ => Ok(()),
+    fn sync_before_replacing(
+        &self,
+        old: &StoredPlace,
+        from: &FoundEntry,
+        to: Option<&FoundEntry>,
+    ) -> Result<()> {
+        let has_content =
+            |to: &FoundEntry| to.stat.kind == FileKind::File && to.stat.identity.size > 0;
+        if !from.is_packed || !to.is_some_and(has_content) {
+            return Ok(());
+        }
+        let id = from.stat.identity.id;
+        match self.store.room.find(id).filter(|file| file.has_writer()) {
+            Some(file) if file.is_unsynced() => file.sync(true),
+            Some(_) => Ok(()),
+            None => {
+                let path = &old.directory.join(&from.name);
+                self.inner.sync(Target::Named { path, id }, true)
+            }
         }
     }
 
@@ -134,11 +152,11 @@ impl ScratchDisk {
                     .rename(old.named(&from.name), new.named(&to.name), how)
             }
             (Some(to), _) if to.name != stored => {
-                self.sync_before_replacing(from, Some(to))?;
+                self.sync_before_replacing(old, from, Some(to))?;
                 self.rename_over_another((old, from), (new, to), stored)
             }
             (to, how) => {
-                self.sync_before_replacing(from, to.as_ref())?;
+                self.sync_before_replacing(old, from, to.as_ref())?;
                 self.inner
                     .rename(old.named(&from.name), new.named(stored), how)
             }
@@ -180,6 +198,7 @@ impl Disk for ScratchDisk {
             return Err(find::too_long(&place.shown));
         }
         self.refuse_taken(&place)?;
+        self.store.room.limit_open();
         let stored = names::packed(&place.shown);
         let made = self.inner.create(place.named(&stored), mode, caller)?;
         let path = place.directory.join(&stored);

@@ -6,7 +6,11 @@
 //! a test of a few kilobytes, and zeros are Zstandard whatever was asked for: 128 KiB of them take
 //! some 40 bytes. Used by [`super::flush`].
 
-use crate::codec::blosc::encode::{BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::codec::blosc::encode::{
+    BlockSize, ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder,
+};
 use crate::codec::blosc::{ChunkHeader, Codec, Filter};
 use crate::codec::checksum::Checksum;
 use crate::error::{Error, Result};
@@ -36,11 +40,16 @@ impl Default for EncodeOptions {
     }
 }
 
+const DOING: &str = "cannot encode a chunk";
+
 /// Bytes that are tried.
 const SAMPLE: usize = 16 << 10;
 
 /// Of which so many are looked at to see whether a chunk gets smaller at all.
 const PROBE: usize = 4 << 10;
+
+/// Slack is never zeros: those are what a crash leaves of bytes that did not reach the disk.
+const SLACK: u8 = 0x55;
 
 /// What less than this is made of is not worth finding out.
 const TRIED_FROM: usize = 1 << 10;
@@ -68,6 +77,15 @@ const TRIED: [(u8, Filter); 9] = [
 pub(super) struct ChunkEncoder {
     settings: ChunkSettings,
     checksum: Checksum,
+    /// The chunk before got smaller: the next one most likely does.
+    has_shrunk: AtomicBool,
+}
+
+/// Memory for encoding, used again for the next chunk.
+#[derive(Default)]
+pub(super) struct EncodeSpace {
+    out: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
 impl ChunkEncoder {
@@ -77,28 +95,58 @@ impl ChunkEncoder {
             sample if sample.len() >= TRIED_FROM => best_for(sample, options),
             _ => settings(Compressor::Zstd, (1, Filter::None), options),
         };
-        ChunkEncoder { settings, checksum }
+        ChunkEncoder {
+            settings,
+            checksum,
+            has_shrunk: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn typesize(&self) -> u8 {
+        self.settings.typesize
     }
 
     /// A chunk with its digest behind it.
-    pub(super) fn encode(&self, plain: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn encode(&self, plain: &[u8], space: &mut EncodeSpace) -> Result<Vec<u8>> {
+        let len = self.encode_within(plain, space)?;
+        fallible::copy(&space.out[..len], DOING)
+    }
+
+    /// The same, left at the start of the space; says the length.
+    pub(super) fn encode_within(&self, plain: &[u8], space: &mut EncodeSpace) -> Result<usize> {
         let mut settings = self.settings;
         if are_zeros(plain) {
             settings = zeros();
-        } else if !shrinks(&settings, plain) {
+        } else if !self.has_shrunk.load(Ordering::Relaxed) && !shrinks(&settings, plain, space) {
             settings.level = 0;
         }
-        encode(&settings, plain, self.checksum)
+        let len = encode(&settings, plain, self.checksum, space)?;
+        let has_shrunk = len < plain.len() - plain.len() / 64;
+        self.has_shrunk.store(has_shrunk, Ordering::Relaxed);
+        Ok(len)
+    }
+}
+
+impl EncodeSpace {
+    /// One for each thread that can encode some of so many chunks.
+    pub(super) fn for_threads(chunks: usize) -> Vec<EncodeSpace> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let spaces = std::iter::repeat_with(EncodeSpace::default);
+        spaces.take(cores.min(chunks).max(1)).collect()
+    }
+
+    /// What was encoded last.
+    pub(super) fn encoded(&self, len: usize) -> &[u8] {
+        self.out.get(..len).unwrap_or(&[])
     }
 }
 
 /// So many zeros, with the digest behind them.
 pub(super) fn encoded_zeros(len: usize, checksum: Checksum) -> Result<Vec<u8>> {
-    encode(
-        &zeros(),
-        &fallible::zeros(len as u64, "cannot encode zeros")?,
-        checksum,
-    )
+    let plain = fallible::zeros(len as u64, "cannot encode zeros")?;
+    let mut space = EncodeSpace::default();
+    let len = encode(&zeros(), &plain, checksum, &mut space)?;
+    fallible::copy(&space.out[..len], DOING)
 }
 
 /// Makes an encoded chunk so long, digest included; false if it is one that cannot be.
@@ -115,7 +163,8 @@ pub(super) fn pad(encoded: &mut Vec<u8>, len: usize, checksum: Checksum) -> Resu
     };
     let own = encoded.len() - checksum.digest_len();
     encoded.truncate(own);
-    fallible::lengthen(encoded, chunk, "cannot encode a chunk")?;
+    fallible::lengthen(encoded, chunk, DOING)?;
+    encoded[own..].fill(SLACK);
     let Ok(ctbytes) = u32::try_from(chunk) else {
         return Ok(false);
     };
@@ -172,8 +221,9 @@ fn settings(
 fn best_for(sample: &[u8], options: &EncodeOptions) -> ChunkSettings {
     let fast = options.compressor.unwrap_or(Compressor::Lz4);
     let of = |compressor| move |tried: &(u8, Filter)| settings(compressor, *tried, options);
-    let shortest = |found: &mut dyn Iterator<Item = ChunkSettings>| {
-        let sized = found.map(|settings| (encoded_len(&settings, sample), settings));
+    let mut space = EncodeSpace::default();
+    let mut shortest = |found: &mut dyn Iterator<Item = ChunkSettings>| {
+        let sized = found.map(|settings| (encoded_len(&settings, sample, &mut space), settings));
         sized.min_by_key(|(len, _)| *len)
     };
     let tried = match is_text(sample) {
@@ -206,33 +256,40 @@ fn is_text(sample: &[u8]) -> bool {
     odd * 200 < sample.len()
 }
 
-fn encoded_len(settings: &ChunkSettings, plain: &[u8]) -> usize {
-    encode(settings, plain, Checksum::None).map_or(usize::MAX, |encoded| encoded.len())
+fn encoded_len(settings: &ChunkSettings, plain: &[u8], space: &mut EncodeSpace) -> usize {
+    let encoded = encode(settings, plain, Checksum::None, space);
+    encoded.unwrap_or(usize::MAX)
 }
 
 /// Whether a part of a chunk gets smaller, so that it is worth while to try all of it.
-fn shrinks(settings: &ChunkSettings, plain: &[u8]) -> bool {
+fn shrinks(settings: &ChunkSettings, plain: &[u8], space: &mut EncodeSpace) -> bool {
     if plain.len() < 4 * PROBE {
         return true;
     }
     let middle = plain.len() / 2 / 16 * 16;
     [0, middle].into_iter().any(|at| {
         let probe = &plain[at..at + PROBE];
-        encoded_len(settings, probe) < PROBE - PROBE / 64
+        encoded_len(settings, probe, space) < PROBE - PROBE / 64
     })
 }
 
-fn encode(settings: &ChunkSettings, plain: &[u8], checksum: Checksum) -> Result<Vec<u8>> {
-    const DOING: &str = "cannot encode a chunk";
-    let failed = |e: crate::codec::blosc::encode::EncodeError| Error::Bug(format!("{DOING}: {e}"));
+fn encode(
+    settings: &ChunkSettings,
+    plain: &[u8],
+    checksum: Checksum,
+    space: &mut EncodeSpace,
+) -> Result<usize> {
+    let failed = |e: EncodeError| Error::Bug(format!("{DOING}: {e}"));
     let plan = ChunkPlan::new(settings, plain.len()).map_err(failed)?;
-    let mut out = fallible::zeros(plan.most() as u64, DOING)?;
-    let mut scratch = fallible::zeros(plan.scratch_of(1) as u64, DOING)?;
-    let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, &mut out, &mut scratch, 1));
-    out.truncate(len.map_err(failed)?);
-    let digest = checksum.digest(&out);
-    out.extend_from_slice(digest.as_bytes());
-    Ok(out)
+    let EncodeSpace { out, scratch } = space;
+    fallible::lengthen(out, plan.most() + checksum.digest_len(), DOING)?;
+    fallible::lengthen(scratch, plan.scratch_of(1), DOING)?;
+    let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, out, scratch, 1));
+    let len = len.map_err(failed)?;
+    let digest = checksum.digest(&out[..len]);
+    let digest = digest.as_bytes();
+    out[len..len + digest.len()].copy_from_slice(digest);
+    Ok(len + digest.len())
 }
 
 #[cfg(test)]
@@ -263,7 +320,7 @@ mod tests {
         let options = EncodeOptions::default();
         let ratio = |plain: &[u8]| {
             let encoder = ChunkEncoder::choose(plain, &options, Checksum::Adler32);
-            let stored = encoder.encode(plain).unwrap();
+            let stored = encoder.encode(plain, &mut EncodeSpace::default()).unwrap();
             assert_eq!(plain_of(&stored, Checksum::Adler32), plain);
             stored.len() as f64 / plain.len() as f64
         };
@@ -291,7 +348,7 @@ mod tests {
         #[test]
         fn padded_chunks_decode_alike(plain in proptest::collection::vec(0u8..4, 0..5000), more in 0usize..300) {
             let encoder = ChunkEncoder::choose(&plain, &EncodeOptions::default(), Checksum::Crc32);
-            let mut stored = encoder.encode(&plain).unwrap();
+            let mut stored = encoder.encode(&plain, &mut EncodeSpace::default()).unwrap();
             let len = stored.len() + more;
             if pad(&mut stored, len, Checksum::Crc32).unwrap() {
                 prop_assert_eq!(stored.len(), len);

@@ -7,6 +7,7 @@
 //! so they wait for no disk. Times are what programs have seen last: the stored file has its own
 //! while something is held, and gets these with each flush.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{
@@ -17,12 +18,15 @@ use std::time::Instant;
 use super::base::StoredChunks;
 use super::content::FileContent;
 use super::room::ScratchRoom;
-use super::tail::{self, RecordKind, TailLog, TailMark};
+use super::tail::{self, RecordKind, TailLog};
 use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
 use crate::disk::DiskFile;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::{FileId, Source, Stat, Timestamp};
+
+/// The most chunks that a file may have: their places take 64 MiB.
+pub(super) const MOST_CHUNKS: u64 = 8 << 20;
 
 /// What lies on the disk beside the chunks.
 #[derive(Default)]
@@ -34,8 +38,12 @@ pub(super) struct StoredState {
     pub(super) len: u64,
     /// Where the bytes that were reserved end.
     pub(super) reserved: u64,
-    /// Its time as we left it, to notice changes of others.
+    /// Its time as we left it, to notice changes of others; none while it is ours alone that
+    /// changes.
     pub(super) left: Option<Timestamp>,
+    /// A merge could not be finished: what is stored is neither old nor new, and the next mount
+    /// finishes it.
+    pub(super) is_broken: bool,
 }
 
 /// Times that programs see, where they are not the stored file's.
@@ -82,8 +90,8 @@ impl ScratchFile {
         let options = &room.options;
         let stored = match len {
             0 => StoredChunks::none(options.chunk_size, options.checksum),
-            _ => match TailMark::read(&*reader, len)?.filter(|mark| mark.is_redo) {
-                Some(mark) => return Err(tail::broken_redo(mark.start, len)),
+            _ => match tail::pending_merge(&*reader, len)? {
+                Some(mark) => return Err(unfinished(mark.start..len)),
                 None => StoredChunks::read(&*reader, len, options.chunk_size)?,
             },
         };
@@ -102,6 +110,7 @@ impl ScratchFile {
                 len,
                 reserved: 0,
                 left: Some(stat.identity.mtime),
+                is_broken: false,
             }),
             content: RwLock::new(content),
             times: Mutex::new(room.times_of(&stat)),
@@ -160,7 +169,7 @@ impl ScratchFile {
         }
         stat.ctime = match times.ctime {
             Some((shown, Some(of_flush))) if of_flush == stat.ctime => shown,
-            Some((shown, None)) => shown.max(stat.ctime),
+            Some((shown, None)) => shown,
             _ => stat.ctime,
         };
     }
@@ -254,6 +263,12 @@ impl ScratchFile {
         Ok(())
     }
 
+    /// Whether nothing is to be stored; false if that is changing.
+    pub(super) fn has_all_stored(&self) -> bool {
+        let content = self.content.try_read();
+        content.is_ok_and(|content| !content.differs())
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.opens.load(Ordering::Acquire) > 0
     }
@@ -281,14 +296,19 @@ fn replay(content: &mut FileContent, source: &dyn Source, len: u64) -> Result<Op
         out.copy_from_slice(&plain[at..at + out.len()]);
         Ok(())
     };
-    let next = tail::records(source, start, fingerprint, |record| match record.kind {
-        RecordKind::Data => content.write(record.at, record.bytes, &read),
-        RecordKind::Zeros => {
-            let end = record.at.saturating_add(record.len);
-            content.zero(record.at..end, &read)
+    let most = content.chunk_size().saturating_mul(MOST_CHUNKS);
+    let next = tail::records(source, start, fingerprint, |record| {
+        let end = record.at.checked_add(record.len);
+        if end.is_none_or(|end| end > most) {
+            let fault = Fault::new("a log speaks of more than a file can have");
+            return Err(fault.found(record.at).into());
         }
-        RecordKind::Length => content.set_len(record.at, &read),
-        RecordKind::Redo => Ok(()),
+        match record.kind {
+            RecordKind::Data => content.write(record.at, record.bytes, &read),
+            RecordKind::Zeros => content.zero(record.at..record.at + record.len, &read),
+            RecordKind::Length => content.set_len(record.at, &read),
+            RecordKind::Redo | RecordKind::Behind => Ok(()),
+        }
     })?;
     if next == start {
         return Ok(None);
@@ -297,9 +317,16 @@ fn replay(content: &mut FileContent, source: &dyn Source, len: u64) -> Result<Op
     Ok(Some(TailLog {
         start,
         next,
-        len,
+        // What lies behind may be anything: it is written over.
+        len: next,
         fingerprint,
     }))
+}
+
+/// The next mount that may write finishes it.
+fn unfinished(bytes: Range<u64>) -> Error {
+    let fault = Fault::new("a merge has begun and is not finished; mount the store writable");
+    fault.bytes(bytes).into()
 }
 
 struct ChunkDecode<'a> {

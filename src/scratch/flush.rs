@@ -12,16 +12,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::base::StoredChunks;
+use super::bytes::ChunkBytes;
 use super::content::{FileContent, HeldChunk};
-use super::encode::{ChunkEncoder, encoded_zeros};
+use super::encode::{ChunkEncoder, EncodeSpace, encoded_zeros};
 use super::file::{ScratchFile, StoredState};
 use super::merge::{MergeOrder, MergePiece, MergePlan};
 use super::redo::apply;
 use super::tail::DAEMON;
 use crate::disk::{NewAttributes, NewTime, Target};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::pipeline;
 use crate::source::Timestamp;
@@ -46,10 +48,20 @@ impl FlushExtent {
 
 /// What is to be stored, as it was at one moment.
 pub(super) struct FlushSnapshot {
-    len: u64,
-    valid: u64,
-    chunks: Vec<(u64, usize, HeldChunk)>,
+    pub(super) len: u64,
+    pub(super) valid: u64,
+    pub(super) chunks: Vec<(u64, usize, HeldChunk)>,
     drops_metadata: bool,
+    /// Of the content before.
+    least_len: u64,
+}
+
+impl FlushSnapshot {
+    /// A chunk by which it is found out how all are best encoded.
+    pub(super) fn sample(&self) -> &[u8] {
+        let chunks = self.chunks.iter().map(|(_, _, held)| &held.bytes[..]);
+        chunks.max_by_key(|bytes| bytes.len()).unwrap_or(&[])
+    }
 }
 
 impl ScratchFile {
@@ -61,24 +73,24 @@ impl ScratchFile {
     /// One that has been open for long: a daemon that is killed loses no more than the latest.
     pub(super) fn flush_open(&self) -> Result<()> {
         let mut io = self.io();
-        match io.is_synced {
-            true => self.log(&mut io)?,
-            false => self.flush_locked(&mut io, FlushExtent::All)?,
+        if !io.is_synced || self.log_is_long(&io) {
+            return self.flush_locked(&mut io, FlushExtent::All);
         }
-        self.times().since = None;
-        Ok(())
+        let since = self.times().since.take();
+        self.check_whole(&io)?;
+        self.log(&mut io).inspect_err(|_| self.not_stored(since))
     }
 
     /// Returns when everything is on the disk. `data`: without what is not needed to find it.
     pub(super) fn sync(&self, data: bool) -> Result<()> {
         self.take_failure()?;
         let mut io = self.io();
-        if !io.is_synced || self.is_written_anew() {
+        self.check_whole(&io)?;
+        let is_first = !io.is_synced || self.is_written_anew();
+        if is_first {
             self.flush_locked(&mut io, FlushExtent::All)?;
-            if io.log.is_none() && io.len == self.read().stored.end() {
-                self.mark_synced(&mut io, &self.read().stored)?;
-                self.settle_times(&mut io)?;
-            }
+            self.mark_synced(&mut io, &self.read().stored, false)?;
+            self.settle_times(&mut io)?;
         } else if self.log_is_long(&io) {
             self.flush_locked(&mut io, FlushExtent::All)?;
             if data {
@@ -87,15 +99,24 @@ impl ScratchFile {
         } else {
             self.log(&mut io)?;
         }
-        self.sync_stored(data)?;
-        io.is_synced = true;
-        self.streams.store(false, Ordering::Relaxed);
+        if let Err(e) = self.sync_stored(data) {
+            // The system forgets what it could not write: all of it is to be written again.
+            self.change().note_unlogged();
+            io.log = None;
+            return Err(e);
+        }
+        if is_first {
+            io.is_synced = true;
+            self.streams.store(false, Ordering::Relaxed);
+            self.mark_synced(&mut io, &self.read().stored, true)?;
+            self.settle_times(&mut io)?;
+        }
         Ok(())
     }
 
-    /// It was never synced as it is.
+    /// What is stored, and open here, was never synced as it is now.
     pub(super) fn is_unsynced(&self) -> bool {
-        !self.io().is_synced
+        self.has_writer() && (!self.io().is_synced || self.is_written_anew())
     }
 
     /// It has no name and no handle any more.
@@ -111,51 +132,109 @@ impl ScratchFile {
     }
 
     pub(super) fn sync_stored(&self, data: bool) -> Result<()> {
-        self.room
-            .disk()?
-            .sync(Target::Open(self.writer()?.source()), data)
+        let target = Target::Open(self.writer()?.source());
+        self.room.disk()?.sync(target, data)
+    }
+
+    /// A merge that could not be finished is the next mount's.
+    fn check_whole(&self, io: &StoredState) -> Result<()> {
+        match io.is_broken {
+            true => {
+                let fault = Fault::new("a merge could not be finished; mount the store again");
+                Err(fault.container(&self.path).into())
+            }
+            false => Ok(()),
+        }
     }
 
     fn flush_locked(&self, io: &mut StoredState, extent: FlushExtent) -> Result<()> {
-        let writer = match self.has_writer() {
-            true => self.writer()?,
-            false => return Ok(()),
-        };
-        self.check_unchanged(io)?;
-        if self.is_written_anew() {
-            writer.set_len(0, DAEMON)?;
-            let options = &self.room.options;
-            let mut content = self.change();
-            content.stored = StoredChunks::none(options.chunk_size, options.checksum);
-            self.room.cache.forget(self.version);
-            *io = StoredState {
-                reserved: io.reserved,
-                ..StoredState::default()
-            };
-            self.streams.store(true, Ordering::Relaxed);
+        if !self.has_writer() {
+            return Ok(());
         }
-        if let Some(snapshot) = self.snapshot(extent, io)? {
-            let order = self.encode(&snapshot)?;
-            let plan = MergePlan::new(&self.read().stored, order)?;
-            match io.is_synced {
-                true => self.redo(io, &snapshot, plan)?,
-                false => self.put(io, &snapshot, plan)?,
+        self.check_whole(io)?;
+        self.check_unchanged(io)?;
+        let since = self.times().since.take();
+        let stored = self.store(io, extent);
+        if stored.is_err() {
+            self.not_stored(since);
+            // Nothing that was begun counts.
+            if !io.is_broken {
+                let _ = self.writer()?.set_len(io.len, DAEMON);
             }
         }
-        if extent == FlushExtent::All {
-            self.settle_times(io)?;
+        stored
+    }
+
+    /// It is to be tried again.
+    fn not_stored(&self, since: Option<Instant>) {
+        let mut times = self.times();
+        times.since = since.or(times.since).or_else(|| Some(Instant::now()));
+    }
+
+    fn store(&self, io: &mut StoredState, extent: FlushExtent) -> Result<()> {
+        io.left = None;
+        if self.is_written_anew() {
+            self.empty(io)?;
         }
+        if let Some(snapshot) = self.snapshot(extent, io)? {
+            let stored = self.store_snapshot(io, &snapshot);
+            if stored.is_err() {
+                let mut content = self.change();
+                content.least_len = content.least_len.min(snapshot.least_len);
+            }
+            stored?;
+        }
+        match extent {
+            FlushExtent::All => self.settle_times(io),
+            FlushExtent::FullChunks => Ok(()),
+        }
+    }
+
+    fn store_snapshot(&self, io: &mut StoredState, snapshot: &FlushSnapshot) -> Result<()> {
+        if self.append(io, snapshot)? {
+            return Ok(());
+        }
+        let order = self.encode(snapshot)?;
+        let plan = MergePlan::new(&self.read().stored, order)?;
+        match io.is_synced || self.disturbs(&plan) {
+            true => self.redo(io, snapshot, plan),
+            false => self.put(io, snapshot, plan),
+        }
+    }
+
+    /// Nothing of what is stored is wanted.
+    fn empty(&self, io: &mut StoredState) -> Result<()> {
+        self.writer()?.set_len(0, DAEMON)?;
+        let options = &self.room.options;
+        let mut content = self.change();
+        content.stored = StoredChunks::none(options.chunk_size, options.checksum);
+        self.room.cache.forget(self.version);
+        *io = StoredState::default();
+        self.streams.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// Another program may have changed what is stored: nothing of that is overwritten.
     fn check_unchanged(&self, io: &mut StoredState) -> Result<()> {
         let now = self.reader.stat()?.identity;
-        match io.left {
-            Some(left) if left != now.mtime || io.len != now.size => Err(Error::Changed {
+        let Some(left) = io.left else {
+            // Something of ours was not finished.
+            return match now.size > io.len {
+                true => self.writer()?.set_len(io.len, DAEMON),
+                false => Ok(()),
+            };
+        };
+        let is_same = || {
+            let content = self.read();
+            let size = self.room.options.chunk_size;
+            let found = StoredChunks::read(&*self.reader, now.size, size);
+            found.is_ok_and(|found| found.fingerprint() == content.stored.fingerprint())
+        };
+        match left == now.mtime && io.len == now.size || io.len == now.size && is_same() {
+            true => Ok(()),
+            false => Err(Error::Changed {
                 path: self.path.clone(),
             }),
-            _ => Ok(()),
         }
     }
 
@@ -173,7 +252,6 @@ impl ScratchFile {
         if chunks == 0 || !content.differs() && !is_new {
             return Ok(None);
         }
-        content.cut = u64::MAX;
         let valid = content.valid.min(chunks);
         let plain = |number: u64| (len - (number * size).min(len)).min(size) as usize;
         let mut wanted: BTreeMap<u64, HeldChunk> = content
@@ -194,12 +272,15 @@ impl ScratchFile {
         let chunks = wanted
             .into_iter()
             .map(|(number, held)| (number, plain(number), held));
-        Ok(Some(FlushSnapshot {
+        let snapshot = FlushSnapshot {
             len,
             valid,
             chunks: chunks.collect(),
             drops_metadata: len != content.stored.len(),
-        }))
+            least_len: content.least_len,
+        };
+        (content.cut, content.least_len) = (u64::MAX, u64::MAX);
+        Ok(Some(snapshot))
     }
 
     /// A chunk of which the length alone changes.
@@ -214,7 +295,7 @@ impl ScratchFile {
             read.map_err(|e| e.of_container(&self.path))?;
         }
         Ok(HeldChunk {
-            bytes: Arc::new(bytes),
+            bytes: Arc::new(ChunkBytes::of(bytes)),
             edition: 0,
             unlogged: 0..0,
         })
@@ -223,29 +304,26 @@ impl ScratchFile {
     fn encode(&self, snapshot: &FlushSnapshot) -> Result<MergeOrder> {
         let checksum = self.read().stored.checksum;
         let size = self.read().stored.chunk_size as usize;
-        let sample = snapshot.chunks.iter().map(|(_, _, held)| &held.bytes[..]);
-        let sample = sample.max_by_key(|bytes| bytes.len()).unwrap_or(&[]);
-        let encoder = ChunkEncoder::choose(sample, &self.room.options, checksum);
-        let lanes = std::thread::available_parallelism().map_or(1, usize::from);
+        let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);
         let mut encoded = BTreeMap::new();
         let chunks = &snapshot.chunks;
         pipeline::in_order(
-            vec![(); lanes.min(chunks.len()).max(1)],
+            EncodeSpace::for_threads(chunks.len()),
             chunks.len(),
-            |(), job| {
+            |space: &mut EncodeSpace, job| {
                 let (_, plain, held) = &chunks[job];
                 match held.bytes.len() {
                     0 if *plain == size => encoded_zeros(size, checksum),
-                    n if n == *plain => encoder.encode(&held.bytes),
+                    n if n == *plain => encoder.encode(&held.bytes, space),
                     n => {
                         let mut bytes = fallible::zeros(*plain as u64, "cannot encode a chunk")?;
                         let n = n.min(*plain);
                         bytes[..n].copy_from_slice(&held.bytes[..n]);
-                        encoder.encode(&bytes)
+                        encoder.encode(&bytes, space)
                     }
                 }
             },
-            |job, (), bytes: Vec<u8>| {
+            |job, _, bytes: Vec<u8>| {
                 encoded.insert(chunks[job].0, bytes);
                 Ok(())
             },
@@ -257,37 +335,27 @@ impl ScratchFile {
             false => Vec::new(),
         };
         Ok(MergeOrder {
+            typesize: encoder.typesize(),
             len: snapshot.len,
             valid: snapshot.valid,
             encoded,
-            zeros,
+            zeros: Arc::new(zeros),
             drops_metadata: snapshot.drops_metadata,
         })
     }
 
-    /// Writes a file that was never synced.
+    /// Writes what overwrites nothing, of a file that was never synced.
     fn put(&self, io: &mut StoredState, snapshot: &FlushSnapshot, plan: MergePlan) -> Result<()> {
-        let writer = self.writer()?;
         let end = plan.stored.end();
-        if self.disturbs(&plan) {
-            let mut content = self.change();
-            plan.pieces
-                .iter()
-                .try_for_each(|piece| apply(self, piece))?;
-            self.publish(&mut content, snapshot, plan);
-        } else {
-            plan.pieces
-                .iter()
-                .try_for_each(|piece| apply(self, piece))?;
-            self.publish(&mut self.change(), snapshot, plan);
-        }
-        io.len = io.len.max(end);
+        plan.pieces
+            .iter()
+            .try_for_each(|piece| apply(self, piece))?;
         if io.len > end {
-            writer.set_len(end, DAEMON)?;
-            io.len = end;
+            self.writer()?.set_len(end, DAEMON)?;
         }
+        self.publish(&mut self.change(), snapshot, plan.stored);
+        io.len = end;
         io.log = None;
-        io.left = None;
         Ok(())
     }
 
@@ -305,7 +373,7 @@ impl ScratchFile {
         &self,
         content: &mut FileContent,
         snapshot: &FlushSnapshot,
-        plan: MergePlan,
+        stored: StoredChunks,
     ) {
         let before = content.held_bytes();
         for (number, _, flushed) in &snapshot.chunks {
@@ -315,7 +383,7 @@ impl ScratchFile {
         for number in snapshot.valid..content.stored.chunks() {
             self.forget_chunk(number);
         }
-        content.stored = plan.stored;
+        content.stored = stored;
         content.valid = content.stored.chunks().min(content.cut);
         content.note_stored();
         let now = content.held_bytes();
@@ -325,8 +393,9 @@ impl ScratchFile {
     /// Gives the stored file the times that programs see, and gives back what was reserved.
     fn settle_times(&self, io: &mut StoredState) -> Result<()> {
         let writer = self.writer()?;
-        if std::mem::take(&mut io.reserved) > io.len {
+        if io.reserved > io.len && !self.read().differs() {
             writer.set_len(io.len, DAEMON)?;
+            io.reserved = 0;
         }
         let mut times = self.times();
         if let Some(mtime) = times.mtime {
@@ -343,7 +412,6 @@ impl ScratchFile {
         if let Some((shown, _)) = times.ctime {
             times.ctime = Some((shown, Some(stat.ctime)));
         }
-        times.since = None;
         Ok(())
     }
 

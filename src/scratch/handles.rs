@@ -8,15 +8,12 @@ use std::sync::atomic::Ordering;
 
 use super::base::StoredChunks;
 use super::content::{FileContent, ReadChunk};
-use super::file::ScratchFile;
+use super::file::{MOST_CHUNKS, ScratchFile};
 use super::{holes, reserve};
 use crate::disk::{Allocation, Caller, DiskFile, Durability, NewAttributes, Putting, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::{Fetch, FileIdentity, Source, Stat};
-
-/// The most chunks that a file may have: their places take 64 MiB.
-const MOST_CHUNKS: u64 = 8 << 20;
 
 /// Of a mode: set-user-id and set-group-id, and that the group may run it.
 const SET_USER: u16 = 0o4000;

@@ -52,7 +52,10 @@ impl<'a> StoredZeros<'a> {
         Ok(StoredZeros {
             file,
             content,
-            encoded: encoded_zeros(size, content.stored.checksum)?,
+            encoded: match content.valid > 1 {
+                true => encoded_zeros(size, content.stored.checksum)?,
+                false => Vec::new(),
+            },
             window: Vec::new(),
             at: 0,
         })

@@ -4,7 +4,7 @@
 
 use super::content::FileContent;
 use super::file::{ScratchFile, StoredState};
-use super::tail::{RECORD_MOST, RecordKind, TailLog, TailRecord};
+use super::tail::{DAEMON, RECORD_MOST, RecordKind, TailLog, TailRecord};
 use crate::error::Result;
 
 /// A log with more than this, and more than a part of the file, is merged at the next fsync.
@@ -28,25 +28,20 @@ impl ScratchFile {
         if !content.is_unlogged() {
             return Ok(());
         }
-        let writer = self.writer()?;
         let stored = &content.stored;
-        let begun = io.log.take();
-        let mut log = begun.unwrap_or_else(|| TailLog::begin(stored.end(), stored.fingerprint()));
+        let begin = || TailLog::begin(stored.end(), stored.fingerprint());
+        let mut log = io.log.unwrap_or_else(begin);
         let records = content.records(log.fingerprint)?;
-        let appended = log.append(writer, &records);
-        if appended.is_ok() {
-            content.is_logged();
-            io.len = io.len.max(log.len);
-        }
         io.left = None;
-        io.log = (appended.is_ok() || begun.is_some()).then_some(log);
+        if let Err(e) = log.append(self.writer()?, &records) {
+            // What was begun counts for nothing.
+            let _ = self.writer()?.set_len(io.len, DAEMON);
+            return Err(e);
+        }
+        content.is_logged();
         drop(content);
-        self.note_logged_time(io)?;
-        appended
-    }
-
-    /// The log's write has set the time of the stored file.
-    fn note_logged_time(&self, io: &mut StoredState) -> Result<()> {
+        io.len = io.len.max(log.len);
+        io.log = Some(log);
         io.left = Some(self.reader.stat()?.identity.mtime);
         Ok(())
     }
@@ -105,9 +100,14 @@ impl FileContent {
         let all = 0..self.stored.chunk_size as usize;
         self.held_mut().for_each(|held| held.unlogged = all.clone());
         self.logged_len = self.stored.len();
-        self.least_len = self.least_len.min(self.len).min(self.logged_len);
-        if self.cut == u64::MAX {
-            self.least_len = self.logged_len;
-        }
+        self.least_len = self.least_len.min(self.logged_len);
+    }
+
+    /// What the log has may not be on the disk.
+    pub(super) fn note_unlogged(&mut self) {
+        self.note_stored();
+        self.least_len = self
+            .least_len
+            .min(self.valid.saturating_mul(self.chunk_size()));
     }
 }

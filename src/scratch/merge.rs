@@ -7,6 +7,7 @@
 //! log.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::base::{ENTRY, StoredChunks};
 use super::encode;
@@ -16,17 +17,35 @@ use crate::error::Result;
 /// Entries of a new table for each chunk.
 const ENTRIES_EACH: u64 = 4;
 
+/// Small chunks are put with one write.
+const TOGETHER: usize = 64 << 10;
+
 /// Bytes that are put, or that move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum MergePiece {
-    New { to: u64, bytes: Vec<u8> },
-    Moved { from: u64, to: u64, len: u64 },
+    New {
+        to: u64,
+        bytes: Vec<u8>,
+    },
+    Moved {
+        from: u64,
+        to: u64,
+        len: u64,
+    },
+    /// So many times the same bytes: chunks of zeros.
+    Repeated {
+        to: u64,
+        bytes: Arc<Vec<u8>>,
+        count: u64,
+    },
 }
 
 impl MergePiece {
     pub(super) fn to(&self) -> u64 {
         match self {
-            MergePiece::New { to, .. } | MergePiece::Moved { to, .. } => *to,
+            MergePiece::New { to, .. }
+            | MergePiece::Moved { to, .. }
+            | MergePiece::Repeated { to, .. } => *to,
         }
     }
 
@@ -34,6 +53,38 @@ impl MergePiece {
         match self {
             MergePiece::New { bytes, .. } => bytes.len() as u64,
             MergePiece::Moved { len, .. } => *len,
+            MergePiece::Repeated { bytes, count, .. } => bytes.len() as u64 * count,
+        }
+    }
+
+    /// Gives the bytes of one that does not move, in order and in parts of some size.
+    pub(super) fn parts(
+        &self,
+        most: usize,
+        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            MergePiece::Moved { .. } => Ok(()),
+            MergePiece::New { to, bytes } => {
+                let mut at = *to;
+                bytes.chunks(most).try_for_each(|part| {
+                    each(at, part)?;
+                    at += part.len() as u64;
+                    Ok(())
+                })
+            }
+            MergePiece::Repeated { to, bytes, count } => {
+                let at_once = (most / bytes.len().max(1)).max(1) as u64;
+                let many = bytes.repeat(at_once.min(*count) as usize);
+                let mut done = 0;
+                while done < *count {
+                    let n = at_once.min(*count - done);
+                    let part = &many[..n as usize * bytes.len()];
+                    each(*to + done * bytes.len() as u64, part)?;
+                    done += n;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -55,7 +106,9 @@ pub(super) struct MergeOrder {
     /// Encoded chunks with their digests.
     pub(super) encoded: BTreeMap<u64, Vec<u8>>,
     /// A whole chunk of zeros: chunks that are neither stored nor encoded are those.
-    pub(super) zeros: Vec<u8>,
+    pub(super) zeros: Arc<Vec<u8>>,
+    /// Bytes of an element, for a file that has no chunks yet.
+    pub(super) typesize: u8,
     /// Drop the metadata: they may describe another length.
     pub(super) drops_metadata: bool,
 }
@@ -70,7 +123,7 @@ impl MergePlan {
             match encoded.remove(&number) {
                 Some(bytes) => layout.put(old, number, bytes)?,
                 None if number < order.valid => layout.keep(old, number),
-                None => layout.put(old, number, order.zeros.clone())?,
+                None => layout.put_zeros(old, number, &order.zeros)?,
             }
         }
         Ok(layout.end(old, from))
@@ -97,6 +150,9 @@ impl Layouting {
             last: (order.len - (chunks - 1) * size) as u32,
             ..old.clone_without_places()
         };
+        if old.chunks() == 0 {
+            new.typesize = order.typesize.max(1);
+        }
         if order.drops_metadata {
             (new.table, new.has_metadata) = (layout::HEADER, false);
         }
@@ -163,7 +219,8 @@ impl Layouting {
         let len = bytes.len() as u64;
         match self.put.last_mut() {
             Some(MergePiece::New { to, bytes: before })
-                if *to + before.len() as u64 == self.next && before.len() < 1 << 20 =>
+                if *to + before.len() as u64 == self.next
+                    && before.len() + bytes.len() <= TOGETHER =>
             {
                 before.extend_from_slice(&bytes);
             }
@@ -173,6 +230,27 @@ impl Layouting {
             }),
         }
         self.place(len);
+        Ok(())
+    }
+
+    /// A chunk of zeros that was none before.
+    fn put_zeros(&mut self, old: &StoredChunks, number: u64, zeros: &Arc<Vec<u8>>) -> Result<()> {
+        if number < old.chunks() && number < self.valid {
+            return self.put(old, number, zeros.to_vec());
+        }
+        match self.put.last_mut() {
+            Some(MergePiece::Repeated { to, bytes, count })
+                if *to + bytes.len() as u64 * *count == self.next =>
+            {
+                *count += 1;
+            }
+            _ => self.put.push(MergePiece::Repeated {
+                to: self.next,
+                bytes: Arc::clone(zeros),
+                count: 1,
+            }),
+        }
+        self.place(zeros.len() as u64);
         Ok(())
     }
 
@@ -189,7 +267,8 @@ impl Layouting {
             .partition(|piece| matches!(piece, MergePiece::Moved { from, to, .. } if to > from));
         let mut pieces: Vec<_> = left.into_iter().chain(right.into_iter().rev()).collect();
         let table = self.new.table_from(old, from);
-        match (self.put.first_mut(), table) {
+        let is_one = self.put.len() == 1;
+        match (self.put.first_mut().filter(|_| is_one), table) {
             // A small file is one write.
             (Some(MergePiece::New { to, bytes }), Some((at, entries)))
                 if at == layout::HEADER
@@ -216,7 +295,7 @@ impl Layouting {
 }
 
 impl StoredChunks {
-    fn clone_without_places(&self) -> StoredChunks {
+    pub(super) fn clone_without_places(&self) -> StoredChunks {
         StoredChunks {
             at: Vec::new(),
             checksum: self.checksum,
@@ -270,7 +349,9 @@ mod tests {
             .collect();
         let options = encode::EncodeOptions::default();
         let encoder = encode::ChunkEncoder::choose(&plain, &options, Checksum::Adler32);
-        encoder.encode(&plain).unwrap()
+        encoder
+            .encode(&plain, &mut encode::EncodeSpace::default())
+            .unwrap()
     }
 
     /// Does what the flush of a file does that was never synced.
@@ -279,6 +360,7 @@ mod tests {
             let to = piece.to() as usize;
             let bytes = match piece {
                 MergePiece::New { bytes, .. } => bytes.clone(),
+                MergePiece::Repeated { bytes, count, .. } => bytes.repeat(*count as usize),
                 MergePiece::Moved { from, len, .. } => {
                     file[*from as usize..(*from + *len) as usize].to_vec()
                 }
@@ -319,7 +401,7 @@ mod tests {
                 content.retain(|number, _| *number < valid);
                 content.extend(new.clone());
                 let zeros = encode::encoded_zeros(SIZE, Checksum::Adler32).unwrap();
-                let order = MergeOrder { len: len as u64, valid, encoded: new, zeros: zeros.clone(), drops_metadata: false };
+                let order = MergeOrder { len: len as u64, valid, encoded: new, zeros: Arc::new(zeros.clone()), typesize: 1, drops_metadata: false };
                 let plan = MergePlan::new(&stored, order).unwrap();
                 apply(&mut file, &plan);
                 stored = plan.stored;

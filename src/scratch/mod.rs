@@ -14,7 +14,9 @@
 //!
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 
+mod append;
 mod base;
+mod bytes;
 mod content;
 mod disk;
 mod encode;
@@ -53,6 +55,8 @@ use store::ScratchStore;
 pub struct ScratchMount {
     store: Arc<ScratchStore>,
     disk: Option<(Arc<ScratchDisk>, StoreMark)>,
+    /// Whether nothing is left of an earlier crash.
+    is_whole: bool,
 }
 
 impl ScratchMount {
@@ -67,20 +71,26 @@ impl ScratchMount {
         let room = ScratchRoom::new(cache, options, Arc::clone(&inner), disk.clone());
         let store = Arc::new(ScratchStore { inner, room });
         let Some(inner) = disk else {
-            return Ok(ScratchMount { store, disk: None });
+            return Ok(ScratchMount {
+                store,
+                disk: None,
+                is_whole: true,
+            });
         };
         let disk = Arc::new(ScratchDisk {
             store: Arc::clone(&store),
             inner,
         });
         let (mark, since) = StoreMark::open(&disk)?;
-        if let Some(since) = since {
-            recovery::recover(&disk, since)?;
-        }
+        let is_whole = since.is_none_or(|since| recovery::recover(&disk, since));
         mark.begin(&*disk.inner)?;
+        if let Some(since) = since.filter(|_| !is_whole) {
+            mark.still(&*disk.inner, since)?;
+        }
         Ok(ScratchMount {
             store,
             disk: Some((disk, mark)),
+            is_whole,
         })
     }
 
@@ -101,8 +111,8 @@ impl ScratchMount {
     /// Everything has been stored, and has reached the disk.
     pub fn end(&self) -> Result<()> {
         match &self.disk {
-            Some((disk, mark)) => mark.end(&*disk.inner),
-            None => Ok(()),
+            Some((disk, mark)) if self.is_whole => mark.end(&*disk.inner),
+            _ => Ok(()),
         }
     }
 }

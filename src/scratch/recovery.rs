@@ -5,11 +5,14 @@
 //! ended well it says so. After a crash only files that have changed since are looked at. What a
 //! crash can leave of a file, and what becomes of it:
 //!
-//! - a mark of a merge at its end: all records of that are on the disk, and are put (again);
+//! - a mark of a merge at its end, and all that the merge needs: that is put (again). If anything
+//!   is
+//!   missing, nothing of it has been put, or all;
 //! - records behind its chunks: what was synced, and perhaps more, on top of the chunks;
 //! - an empty log behind its chunks: it was synced as it is, and whatever does not check is damage;
-//! - nothing behind its chunks: it may never have been synced; it ends before the first chunk that
-//!   does not check.
+//! - nothing behind its chunks, or a mark that was not certain yet: it may never have been synced;
+//!   it
+//!   ends before the first chunk that did not reach the disk. What is damaged otherwise stays.
 //!
 //! Used by [`super::ScratchMount`] before a mount is served.
 
@@ -17,14 +20,15 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::base::{StoredChunks, read_all};
+use super::base::{ENTRY, StoredChunks};
 use super::disk::ScratchDisk;
 use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::names;
 use super::tail::{self, RecordKind, TailMark, put_all};
-use crate::disk::{Disk, DiskFile, Place, Putting, Target};
-use crate::error::{Error, Result};
+use crate::container::bloscpack::layout::HEADER;
+use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Place, Putting, Target};
+use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::{FileKind, Source, Stat, Timestamp};
 
@@ -79,6 +83,15 @@ impl StoreMark {
         self.say(disk, UNCLEAN)
     }
 
+    /// Not all that was left since then could be recovered: the next mount is to look again.
+    pub(super) fn still(&self, disk: &dyn Disk, since: Timestamp) -> Result<()> {
+        let to = NewAttributes {
+            mtime: Some(NewTime::At(since)),
+            ..NewAttributes::default()
+        };
+        disk.set_attributes(Target::Open(self.file.source()), &to)
+    }
+
     /// Everything is stored.
     pub(super) fn end(&self, disk: &dyn Disk) -> Result<()> {
         self.say(disk, CLEAN)
@@ -91,74 +104,134 @@ impl StoreMark {
     }
 }
 
-/// Looks at all files that have changed since then.
-pub(super) fn recover(disk: &ScratchDisk, since: Timestamp) -> Result<()> {
+/// Looks at all files that have changed since then. Says whether each of them is whole now.
+pub(super) fn recover(disk: &ScratchDisk, since: Timestamp) -> bool {
     let since = Timestamp {
         secs: since.secs.saturating_sub(TICK),
         ..since
     };
     let store = &*disk.store.inner;
-    let mut directories = vec![PathBuf::new()];
+    let (mut directories, mut all) = (vec![PathBuf::new()], true);
     while let Some(directory) = directories.pop() {
         let mut files = Vec::new();
-        store.list(&directory, &mut |name, kind| match kind {
+        let listed = store.list(&directory, &mut |name, kind| match kind {
             FileKind::Directory => directories.push(directory.join(name)),
             FileKind::File if names::unpacked(name).is_some() => files.push(directory.join(name)),
             _ => {}
-        })?;
+        });
+        if let Err(e) = listed {
+            log::warn!("not looked at: {e}");
+        }
         for path in files {
-            let stat = store.stat(&path)?;
-            if stat.ctime < since || stat.identity.size == 0 {
-                continue;
-            }
-            if let Err(e) = heal(disk, &path, &stat) {
-                log::error!(
-                    "{}: cannot be recovered: {e}",
-                    store.display(&path).display()
-                );
+            let healed = store.stat(&path).and_then(|stat| match stat.ctime < since {
+                true => Ok(()),
+                false => heal(disk, &path, &stat, since),
+            });
+            if let Err(e) = healed {
+                let path = store.display(&path);
+                log::error!("{}: cannot be recovered: {e}", path.display());
+                all = false;
             }
         }
     }
-    Ok(())
+    all
 }
 
-fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<()> {
-    let stored = disk.inner.open(path, stat.identity.id)?;
-    finish_merge(disk, &*stored)?;
-    let shown = disk.store.inner.display(path);
-    let source = stored.source();
+fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, since: Timestamp) -> Result<()> {
+    if stat.identity.size == 0 {
+        return Ok(());
+    }
+    let left = LeftFile {
+        shown: disk.store.inner.display(path),
+        stored: disk.inner.open(path, stat.identity.id)?,
+        is_recent: stat.identity.mtime >= since || stat.identity.id.birth >= nanos(since),
+    };
+    finish_merge(disk, &*left.stored)?;
+    let source = left.stored.source();
     let len = source.stat()?.identity.size;
     let mark = TailMark::read(source, len)?;
-    let chunk_size = disk.store.room.options.chunk_size;
-    match StoredChunks::read(source, len, chunk_size) {
-        Ok(chunks) if mark.is_some_and(|mark| mark.fingerprint == chunks.fingerprint()) => {}
-        Ok(chunks) => {
-            let sound = sound_chunks(source, &chunks)?;
-            if sound < chunks.chunks() && !has_log(source, &chunks)? {
-                let keeps = sound.saturating_mul(chunks.chunk_size.into());
-                let lost = chunks.len().saturating_sub(keeps);
-                log::warn!(
-                    "{}: was never synced: cut to {keeps} bytes, the last {lost} did not reach the disk",
-                    shown.display()
-                );
-                return cut(disk, path, stat, keeps);
-            }
-        }
-        Err(Error::Fault(fault)) => {
-            log::warn!(
-                "{}: was never synced, and is empty: {fault}",
-                shown.display()
-            );
-            stored.set_len(0, tail::DAEMON)?;
-            return Ok(());
-        }
+    let chunks = match StoredChunks::read(source, len, disk.store.room.options.chunk_size) {
+        Ok(chunks) => chunks,
+        Err(Error::Fault(fault)) => return left.cut_broken(disk, &fault),
+        Err(Error::NotShown(_)) => return Ok(()),
         Err(e) => return Err(e),
+    };
+    let is_certain = mark.is_some_and(|mark| {
+        mark.is_certain && !mark.is_redo && mark.fingerprint == chunks.fingerprint()
+    });
+    if !is_certain && !has_log(source, &chunks)? {
+        let sound = sound_chunks(source, &chunks)?;
+        if sound < chunks.chunks() {
+            return left.cut(disk, &chunks, sound);
+        }
     }
     let file = open(disk, path, stat)?;
     if file.read().differs() {
         file.flush(FlushExtent::All)?;
     }
     Ok(())
+}
+
+/// A file that a crash has left.
+struct LeftFile {
+    shown: PathBuf,
+    stored: Arc<dyn DiskFile>,
+    /// Its bytes have changed since, or it was made since.
+    is_recent: bool,
+}
+
+impl LeftFile {
+    /// Its header or places do not fit its bytes: one of ours, if it was being written.
+    fn cut_broken(&self, disk: &ScratchDisk, why: &Fault) -> Result<()> {
+        let (source, shown) = (self.stored.source(), self.shown.display());
+        let len = source.stat()?.identity.size;
+        if never_written(source, 0, HEADER)? {
+            log::warn!("{shown}: was never synced, and is empty: {why}");
+            return self.stored.set_len(0, tail::DAEMON);
+        }
+        match StoredChunks::read_part(source, len) {
+            Ok(Some(part)) => self.cut(disk, &part, sound_chunks(source, &part)?),
+            Ok(None) | Err(Error::Fault(_)) => {
+                log::warn!("{shown}: left as it is: {why}");
+                Ok(())
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Cuts it before a chunk that does not check, if that did not reach the disk, or not as a
+    /// whole. The header says so first.
+    fn cut(&self, disk: &ScratchDisk, chunks: &StoredChunks, sound: u64) -> Result<()> {
+        let (stored, shown) = (&*self.stored, self.shown.display());
+        let (at, len) = chunks.slot(sound).unwrap_or((chunks.end(), HEADER));
+        if !self.is_recent && !never_written(stored.source(), at, len)? {
+            log::error!("{shown}: block {sound} is damaged");
+            return Ok(());
+        }
+        let size = chunks.chunk_size;
+        let keeps = sound.saturating_mul(size.into());
+        log::warn!(
+            "{shown}: was never synced: cut to {keeps} bytes, the rest did not reach the disk"
+        );
+        if sound == 0 {
+            return stored.set_len(0, tail::DAEMON);
+        }
+        let mut left = chunks.clone_without_places();
+        left.at = chunks.at[..=sound as usize].to_vec();
+        left.last = size;
+        put_all(stored, 0, &left.header())?;
+        disk.inner.sync(Target::Open(stored.source()), true)?;
+        let spare = (left.entries.min(chunks.chunks() + 1)).saturating_sub(sound);
+        let unused: Vec<u8> = [0xff].repeat((spare * ENTRY) as usize);
+        put_all(stored, left.table + sound * ENTRY, &unused)?;
+        stored.set_len(left.end(), tail::DAEMON)
+    }
+}
+
+/// As times of birth are told.
+fn nanos(time: Timestamp) -> u64 {
+    let nanos = time.secs.wrapping_mul(1_000_000_000);
+    nanos.wrapping_add(time.nanos.into()).cast_unsigned()
 }
 
 fn open(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<Arc<ScratchFile>> {
@@ -168,11 +241,22 @@ fn open(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<Arc<ScratchFile>
     Ok(file)
 }
 
-fn cut(disk: &ScratchDisk, path: &Path, stat: &Stat, len: u64) -> Result<()> {
-    let file = open(disk, path, stat)?;
-    let refuse = |_: &StoredChunks, _, _, _: &mut [u8]| Err(Error::Unsuitable);
-    file.change().set_len(len, &refuse)?;
-    file.flush(FlushExtent::All)
+/// Whether some sector of a range is zeros as far as it belongs to the range, or is missing: that
+/// is what a crash leaves of bytes that did not reach the disk, and what is stored never is.
+fn never_written(source: &dyn Source, at: u64, len: u64) -> Result<bool> {
+    const SECTOR: u64 = 512;
+    let mut from = at;
+    while from < at + len {
+        let to = (from / SECTOR + 1).saturating_mul(SECTOR).min(at + len);
+        let mut sector = [0; SECTOR as usize];
+        let part = &mut sector[..(to - from) as usize];
+        let found = source.read(from, part)?;
+        if found < part.len() || part.len() >= 16 && part.iter().all(|byte| *byte == 0) {
+            return Ok(true);
+        }
+        from = to;
+    }
+    Ok(false)
 }
 
 /// How many chunks check, from the first on.
@@ -198,13 +282,9 @@ fn has_log(source: &dyn Source, chunks: &StoredChunks) -> Result<bool> {
 fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
     let source = stored.source();
     let len = source.stat()?.identity.size;
-    let Some(mark) = TailMark::read(source, len)?.filter(|mark| mark.is_redo) else {
+    let Some(mark) = tail::pending_merge(source, len)? else {
         return Ok(());
     };
-    let whole = tail::records(source, mark.start, mark.fingerprint, |_| Ok(()))?;
-    if whole != len - tail::MARK_LEN {
-        return Err(tail::broken_redo(mark.start, len));
-    }
     tail::records(
         source,
         mark.start,
@@ -216,9 +296,10 @@ fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
     )?;
     disk.inner.sync(Target::Open(source), true)?;
     stored.set_len(mark.end, tail::DAEMON)?;
+    if !mark.is_certain {
+        return Ok(());
+    }
     // What was acknowledged before stays recognised as that.
-    let mut head = [0; 1];
-    read_all(source, 0, &mut head)?;
     let empty = TailMark {
         is_redo: false,
         start: mark.end,

@@ -1,4 +1,4 @@
-//! Changing a stored file that may have been synced: behind its log, and certain before it begins.
+//! Changing what is stored of a file in place: behind its log, and certain before it begins.
 //!
 //! Assumes that the caller holds [`ScratchFile::io`]. Used by [`super::flush`]; what a crash leaves
 //! of it is [`super::recovery`]'s.
@@ -15,54 +15,63 @@ use crate::memory::fallible;
 const STEP: u64 = 1 << 20;
 
 impl ScratchFile {
-    /// Changes a file that may have been synced.
+    /// Changes what is stored of a file, so that whatever ends the daemon leaves the old or the
+    /// new. Of one that was synced, whatever ends the machine.
     pub(super) fn redo(
         &self,
         io: &mut StoredState,
         snapshot: &FlushSnapshot,
         plan: MergePlan,
     ) -> Result<()> {
-        let writer = self.writer()?;
         let (before, end) = (io.len, plan.stored.end());
         let behind = before.max(end).next_multiple_of(8);
-        let prepared = self
-            .prepare(before, behind, &plan)
-            .and_then(|()| self.sync_stored(true));
-        if let Err(e) = prepared {
-            // Nothing has happened yet.
-            let _ = writer.set_len(before, DAEMON);
-            return Err(e);
-        }
+        let sync = || match io.is_synced {
+            true => self.sync_stored(true),
+            false => Ok(()),
+        };
+        let is_certain = io.is_synced;
+        self.prepare(before, behind, &plan, is_certain)?;
+        sync()?;
         let mut content = self.change();
+        // What follows must not be half done.
+        io.is_broken = true;
         for piece in plan.pieces.iter().filter(|piece| piece.to() < before) {
-            apply(self, piece)?;
+            apply_until(self, piece, before)?;
         }
-        self.sync_stored(true)?;
-        writer.set_len(end, DAEMON)?;
-        self.publish(&mut content, snapshot, plan);
+        sync()?;
+        self.writer()?.set_len(end, DAEMON)?;
+        io.is_broken = false;
+        self.publish(&mut content, snapshot, plan.stored);
         io.len = end;
         io.log = None;
-        io.left = None;
-        self.mark_synced(io, &content.stored)
+        match io.is_synced {
+            true => self.mark_synced(io, &content.stored, true),
+            false => Ok(()),
+        }
     }
 
-    /// After a crash this says that what is stored was synced as it is.
-    pub(super) fn mark_synced(&self, io: &mut StoredState, stored: &StoredChunks) -> Result<()> {
+    /// After a crash this says that what is stored was synced as it is, or was just to be.
+    pub(super) fn mark_synced(
+        &self,
+        io: &mut StoredState,
+        stored: &StoredChunks,
+        is_certain: bool,
+    ) -> Result<()> {
         let mark = TailMark {
             is_redo: false,
             start: stored.end(),
             fingerprint: stored.fingerprint(),
             end: stored.end(),
+            is_certain,
         };
-        put_all(self.writer()?, io.len, &mark.bytes())?;
-        io.len += MARK_LEN;
-        io.left = None;
+        put_all(self.writer()?, stored.end(), &mark.bytes())?;
+        io.len = stored.end() + MARK_LEN;
         Ok(())
     }
 
     /// Writes what lies behind a file of `before` bytes, and at `behind` what makes the rest
     /// certain.
-    fn prepare(&self, before: u64, behind: u64, plan: &MergePlan) -> Result<()> {
+    fn prepare(&self, before: u64, behind: u64, plan: &MergePlan, is_certain: bool) -> Result<()> {
         let fingerprint = plan.stored.fingerprint();
         let mut redo = RedoWriter {
             file: self,
@@ -72,8 +81,8 @@ impl ScratchFile {
         };
         for piece in &plan.pieces {
             match piece.to() < before {
-                true => redo.add(piece)?,
-                false => apply(self, piece)?,
+                true => redo.add(piece, before)?,
+                false => redo.behind(piece)?,
             }
         }
         let mark = TailMark {
@@ -81,6 +90,7 @@ impl ScratchFile {
             start: behind,
             fingerprint,
             end: plan.stored.end(),
+            is_certain,
         };
         redo.bytes.extend_from_slice(&mark.bytes());
         redo.write_out()
@@ -89,9 +99,13 @@ impl ScratchFile {
 
 /// Does what a piece says.
 pub(super) fn apply(file: &ScratchFile, piece: &MergePiece) -> Result<()> {
+    apply_until(file, piece, u64::MAX)
+}
+
+/// The same, but for what has been put already: new bytes from there on.
+fn apply_until(file: &ScratchFile, piece: &MergePiece, end: u64) -> Result<()> {
     let writer = file.writer()?;
     match piece {
-        MergePiece::New { to, bytes } => put_all(writer, *to, bytes),
         MergePiece::Moved { from, to, len } => {
             let mut buf = fallible::zeros(STEP.min(*len), "cannot move chunks")?;
             let mut done = 0;
@@ -107,6 +121,10 @@ pub(super) fn apply(file: &ScratchFile, piece: &MergePiece) -> Result<()> {
             }
             Ok(())
         }
+        _ => piece.parts(RECORD_MOST, |at, part| match at < end {
+            true => put_all(writer, at, part),
+            false => Ok(()),
+        }),
     }
 }
 
@@ -119,15 +137,9 @@ struct RedoWriter<'a> {
 }
 
 impl RedoWriter<'_> {
-    fn add(&mut self, piece: &MergePiece) -> Result<()> {
+    /// What of a piece does not lie behind the file goes into records, the rest to its place.
+    fn add(&mut self, piece: &MergePiece, before: u64) -> Result<()> {
         match piece {
-            MergePiece::New { to, bytes } => {
-                let mut at = *to;
-                for part in bytes.chunks(RECORD_MOST) {
-                    self.record(at, part)?;
-                    at += part.len() as u64;
-                }
-            }
             MergePiece::Moved { from, to, len } => {
                 let mut done = 0;
                 while done < *len {
@@ -137,16 +149,48 @@ impl RedoWriter<'_> {
                     self.record(to + done, &part)?;
                     done += n;
                 }
+                Ok(())
             }
+            _ => piece.parts(RECORD_MOST, |at, part| match at < before {
+                true => self.record(at, part),
+                false => self.put_behind(at, part),
+            }),
         }
-        Ok(())
+    }
+
+    /// A piece that lies behind the file goes to its place.
+    fn behind(&mut self, piece: &MergePiece) -> Result<()> {
+        match piece {
+            MergePiece::Moved { from, to, len } => {
+                let mut done = 0;
+                while done < *len {
+                    let n = STEP.min(len - done);
+                    let mut part = fallible::zeros(n, "cannot move chunks")?;
+                    read_all(&*self.file.reader, from + done, &mut part)?;
+                    self.put_behind(to + done, &part)?;
+                    done += n;
+                }
+                Ok(())
+            }
+            _ => piece.parts(RECORD_MOST, |at, part| self.put_behind(at, part)),
+        }
+    }
+
+    fn put_behind(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        put_all(self.file.writer()?, at, bytes)?;
+        let crc = crc32fast::hash(bytes).to_le_bytes();
+        self.write(RecordKind::Behind, at, bytes.len() as u64, &crc)
     }
 
     fn record(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.write(RecordKind::Redo, at, bytes.len() as u64, bytes)
+    }
+
+    fn write(&mut self, kind: RecordKind, at: u64, len: u64, bytes: &[u8]) -> Result<()> {
         let record = TailRecord {
-            kind: RecordKind::Redo,
+            kind,
             at,
-            len: bytes.len() as u64,
+            len,
             bytes,
         };
         record.write(self.fingerprint, &mut self.bytes);

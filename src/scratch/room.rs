@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
+use rustix::process::{Resource, getrlimit};
 
 use super::encode::EncodeOptions;
 use super::file::{FileTimes, ScratchFile};
@@ -37,6 +38,9 @@ const SPACE_KNOWN: Duration = Duration::from_millis(200);
 /// So much of a file that is written as it comes is flushed at once.
 const STREAM: u64 = 8 << 20;
 
+/// Files that are stored at once where too many are open.
+const STORED_AT_ONCE: usize = 16;
+
 /// Files of which the times are known although nobody has them open.
 const TIMES_KEPT: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
 
@@ -56,6 +60,8 @@ pub struct ScratchRoom {
     known_times: Mutex<LruCache<FileId, (Timestamp, Timestamp)>>,
     versions: AtomicU64,
     encoders: Option<WorkerThreads>,
+    /// Files with something to be stored at most, as far as that can be.
+    open_most: usize,
 }
 
 impl ScratchRoom {
@@ -80,6 +86,7 @@ impl ScratchRoom {
             changed: Mutex::default(),
             known_times: Mutex::new(LruCache::new(TIMES_KEPT)),
             versions: AtomicU64::new(1 << 62),
+            open_most: most_open(),
             encoders: is_writable.then(|| WorkerThreads::as_many("flush", cores, cores)),
         });
         if is_writable {
@@ -238,7 +245,13 @@ impl ScratchRoom {
     pub(super) fn settle(&self) -> Vec<(Arc<ScratchFile>, Error)> {
         let files = self.changed_files();
         let failed = files.into_iter().filter_map(|file| {
-            let settled = self.settle_one(&file);
+            // What cannot be merged for want of room may still be logged.
+            let settled = self
+                .settle_one(&file)
+                .or_else(|e| match file.is_unsynced() {
+                    true => Err(e),
+                    false => file.sync(true),
+                });
             settled.err().map(|e| (file, e))
         });
         failed.collect()
@@ -248,11 +261,29 @@ impl ScratchRoom {
         file.flush(FlushExtent::All)?;
         if !file.is_open() {
             let mut changed = self.changed();
-            if !file.read().differs() {
+            // One that is being changed is noted again after that.
+            if file.has_all_stored() {
                 changed.remove(&file.id);
             }
         }
         Ok(())
+    }
+
+    /// Each file that has something to be stored is open: before there are too many, some are
+    /// stored by who makes more.
+    pub(super) fn limit_open(&self) {
+        if self.changed().len() < self.open_most {
+            return;
+        }
+        let closed = self
+            .changed_files()
+            .into_iter()
+            .filter(|file| !file.is_open());
+        for file in closed.take(STORED_AT_ONCE) {
+            if let Err(e) = self.settle_one(&file) {
+                file.note_failure(&e);
+            }
+        }
     }
 
     /// Stores what is due.
@@ -278,6 +309,12 @@ impl ScratchRoom {
     fn forget(&self, file: &ScratchFile) {
         self.changed().remove(&file.id);
     }
+}
+
+/// A quarter of the descriptors that the process may have.
+fn most_open() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit / 4).unwrap_or(usize::MAX)
 }
 
 /// Until the mount has ended.

@@ -76,6 +76,8 @@ impl ScratchStore {
                 .filter(|_| found == head.len());
             let len = header.and_then(|header| header.plain_len().ok().flatten());
             stat.identity.size = match len {
+                // Without recovery a log may say more than the header.
+                Some(_) if self.room.disk.is_none() => self.file(path)?.read().len,
                 Some(len) => len,
                 // One that does not know how long it is has to be looked at.
                 None => self

@@ -13,7 +13,7 @@
 
 use super::base::read_all;
 use crate::disk::{Caller, DiskFile, Putting};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::source::Source;
 
@@ -44,10 +44,18 @@ pub(super) enum RecordKind {
     Length,
     /// Bytes of the stored file, of a merge.
     Redo,
+    /// So many bytes that the merge has put behind the file already; it carries their CRC-32.
+    Behind,
 }
 
 impl RecordKind {
-    const ALL: [RecordKind; 4] = [Self::Data, Self::Zeros, Self::Length, Self::Redo];
+    const ALL: [RecordKind; 5] = [
+        Self::Data,
+        Self::Zeros,
+        Self::Length,
+        Self::Redo,
+        Self::Behind,
+    ];
 
     fn code(self) -> u8 {
         match self {
@@ -55,6 +63,7 @@ impl RecordKind {
             RecordKind::Zeros => 2,
             RecordKind::Length => 3,
             RecordKind::Redo => 4,
+            RecordKind::Behind => 5,
         }
     }
 
@@ -62,8 +71,13 @@ impl RecordKind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    fn carries(self) -> bool {
-        matches!(self, RecordKind::Data | RecordKind::Redo)
+    /// How many bytes follow one of this length.
+    fn carries(self, len: u64) -> u64 {
+        match self {
+            RecordKind::Data | RecordKind::Redo => len,
+            RecordKind::Behind => 4,
+            RecordKind::Zeros | RecordKind::Length => 0,
+        }
     }
 }
 
@@ -115,6 +129,8 @@ pub(super) struct TailMark {
     pub(super) fingerprint: u64,
     /// How long the stored file is when the merge is done.
     pub(super) end: u64,
+    /// What lies before it was on the disk when this was written.
+    pub(super) is_certain: bool,
 }
 
 impl TailMark {
@@ -125,6 +141,7 @@ impl TailMark {
         bytes[16..24].copy_from_slice(&self.fingerprint.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.end.to_le_bytes());
         bytes[32] = u8::from(self.is_redo);
+        bytes[33] = u8::from(self.is_certain);
         let sum = checksum(&bytes[..36], &[]);
         bytes[36..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -140,6 +157,7 @@ impl TailMark {
         let sum = checksum(&bytes[..36], &[]).to_le_bytes();
         let mark = TailMark {
             is_redo: bytes[32] == 1,
+            is_certain: bytes[33] == 1,
             start: number(&bytes, 8),
             fingerprint: number(&bytes, 16),
             end: number(&bytes, 24),
@@ -166,7 +184,7 @@ pub(super) fn records(
         let Some(kind) = kind.filter(|_| head[..4] == RECORD[..]) else {
             return Ok(at);
         };
-        let carried = if kind.carries() { len } else { 0 };
+        let carried = kind.carries(len);
         if carried > RECORD_MOST as u64 || number(&head, 24) != fingerprint {
             return Ok(at);
         }
@@ -227,6 +245,7 @@ impl TailLog {
             start: self.start,
             fingerprint: self.fingerprint,
             end: self.start,
+            is_certain: true,
         };
         let room = len - self.next - MARK_LEN;
         let mut bytes = fallible::room_for(room as usize + 64, "cannot write a log")?;
@@ -253,8 +272,38 @@ pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8]) -> Result<()> 
     Ok(())
 }
 
-/// A merge whose records do not check although its mark does.
-pub(super) fn broken_redo(start: u64, end: u64) -> Error {
-    let fault = Fault::new("a merge that has begun cannot be finished: its records are damaged");
-    fault.bytes(start..end).into()
+/// The merge that a file's mark speaks of, if all that it needs is there. One that lacks something
+/// has not begun to change the file, or is over: then the mark means nothing.
+pub(super) fn pending_merge(source: &dyn Source, len: u64) -> Result<Option<TailMark>> {
+    let Some(mark) = TailMark::read(source, len)?.filter(|mark| mark.is_redo) else {
+        return Ok(None);
+    };
+    let mut is_whole = true;
+    let end = records(source, mark.start, mark.fingerprint, |record| {
+        if record.kind == RecordKind::Behind {
+            let end = record
+                .at
+                .checked_add(record.len)
+                .filter(|end| *end <= mark.start);
+            is_whole &= end.is_some()
+                && crc_of(source, record.at, record.len)?.to_le_bytes() == record.bytes;
+        }
+        Ok(())
+    })?;
+    Ok((is_whole && end == len - MARK_LEN).then_some(mark))
+}
+
+fn crc_of(source: &dyn Source, at: u64, len: u64) -> Result<u32> {
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buf = fallible::zeros(len.min(RECORD_MOST as u64), "cannot check a merge")?;
+    let mut done = 0;
+    while done < len {
+        let n = (len - done).min(RECORD_MOST as u64) as usize;
+        if source.read(at + done, &mut buf[..n])? < n {
+            break;
+        }
+        hasher.update(&buf[..n]);
+        done += n as u64;
+    }
+    Ok(hasher.finalize())
 }

@@ -200,6 +200,26 @@ struct Allowed {
     was_synced: bool,
 }
 
+/// Of a write, what lies in some sectors of the disk.
+fn some_sectors(
+    writer: Writer,
+    offset: u64,
+    bytes: &[u8],
+    how: Putting,
+    rng: &mut TestRng,
+) -> Vec<Change> {
+    let (mut kept, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let from = offset + at as u64;
+        let n = ((from / 512 + 1) * 512 - from).min((bytes.len() - at) as u64) as usize;
+        if rng.random_range(0..3u32) > 0 {
+            kept.push(Change::Put(writer, from, bytes[at..at + n].to_vec(), how));
+        }
+        at += n;
+    }
+    kept
+}
+
 /// Leaves of what was not synced a random part.
 fn lose(changes: &[Change], rng: &mut TestRng) -> Vec<Change> {
     let mut synced: HashMap<Writer, usize> = HashMap::new();
@@ -218,10 +238,7 @@ fn lose(changes: &[Change], rng: &mut TestRng) -> Vec<Change> {
             {
                 match rng.random_range(0..4u32) {
                     0 => {}
-                    1 => {
-                        let n = rng.random_range(0..=bytes.len() as u32) as usize / 512 * 512;
-                        kept.push(Change::Put(*writer, *offset, bytes[..n].to_vec(), *how));
-                    }
+                    1 => kept.extend(some_sectors(*writer, *offset, bytes, *how, rng)),
                     _ => kept.push(change.clone()),
                 }
             }

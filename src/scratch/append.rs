@@ -1,0 +1,90 @@
+//! A file that is written as it comes: full chunks go behind those that are stored, each as soon as
+//! it is encoded.
+//!
+//! That is what most programs do, and the fastest way: chunks are encoded by all cores while those
+//! before are written, nothing is copied, and the disk begins at once. It is taken where nothing
+//! that is stored changes; else [`super::merge`] says what is to be done. Assumes that the caller
+//! holds [`ScratchFile::io`]. Used by [`super::flush`].
+
+use super::base::{ENTRY, StoredChunks};
+use super::encode::{ChunkEncoder, EncodeSpace};
+use super::file::{ScratchFile, StoredState};
+use super::flush::FlushSnapshot;
+use super::tail::put_all;
+use crate::error::Result;
+use crate::memory::fallible;
+use crate::pipeline;
+
+/// Of fewer bytes the disk need not hear before it is asked to sync them.
+const BEGUN: u64 = 4 << 20;
+
+impl ScratchFile {
+    /// Writes the chunks of a snapshot behind the stored ones; false if that does not do.
+    pub(super) fn append(&self, io: &mut StoredState, snapshot: &FlushSnapshot) -> Result<bool> {
+        let Some(mut new) = self.appended(io, snapshot)? else {
+            return Ok(false);
+        };
+        let (writer, first) = (self.writer()?, new.chunks());
+        let (start, size) = (new.end(), new.chunk_size as usize);
+        let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, new.checksum);
+        let chunks = &snapshot.chunks;
+        let written = pipeline::in_order(
+            EncodeSpace::for_threads(chunks.len()),
+            chunks.len(),
+            |space: &mut EncodeSpace, job| match chunks[job].2.bytes.len() {
+                n if n == size => encoder.encode_within(&chunks[job].2.bytes, space),
+                n => {
+                    let mut plain = fallible::zeros(size as u64, "cannot encode a chunk")?;
+                    plain[..n].copy_from_slice(&chunks[job].2.bytes);
+                    encoder.encode_within(&plain, space)
+                }
+            },
+            |_, space, len| {
+                put_all(writer, new.end(), space.encoded(len))?;
+                new.at.push(new.end() + len as u64);
+                Ok(())
+            },
+        );
+        written?;
+        new.last = new.chunk_size;
+        let places = &new.at[first as usize..new.at.len() - 1];
+        let places: Vec<u8> = places.iter().flat_map(|at| at.to_le_bytes()).collect();
+        put_all(writer, new.table + first * ENTRY, &places)?;
+        put_all(writer, 0, &new.header())?;
+        io.len = io.len.max(new.end());
+        if new.end() - start >= BEGUN {
+            writer.begin_writeback(start..new.end());
+        }
+        self.publish(&mut self.change(), snapshot, new);
+        Ok(true)
+    }
+
+    /// What is stored, to be lengthened: if all chunks of the snapshot come behind it, are full,
+    /// and the table has room for them.
+    fn appended(&self, io: &StoredState, snapshot: &FlushSnapshot) -> Result<Option<StoredChunks>> {
+        let content = self.read();
+        let stored = &content.stored;
+        let (first, size) = (stored.chunks(), stored.chunk_size as usize);
+        let numbers = snapshot.chunks.iter().map(|(number, _, _)| *number);
+        let follows = numbers.eq(first..first + snapshot.chunks.len() as u64);
+        let are_full = snapshot.chunks.iter().all(|(_, plain, _)| *plain == size);
+        let count = snapshot.chunks.len() as u64;
+        let fits = !io.is_synced
+            && first > 0
+            && count > 0
+            && snapshot.len == (first + count) * size as u64
+            && snapshot.valid == first
+            && stored.last == stored.chunk_size
+            && first + snapshot.chunks.len() as u64 <= stored.entries;
+        if !(fits && follows && are_full && io.len == stored.end()) {
+            return Ok(None);
+        }
+        let mut new = stored.clone_without_places();
+        new.at = fallible::room_for(
+            stored.at.len() + snapshot.chunks.len(),
+            "cannot keep the places of chunks",
+        )?;
+        new.at.extend_from_slice(&stored.at);
+        Ok(Some(new))
+    }
+}

@@ -1,0 +1,87 @@
+//! Memory of chunks, used again: chunks come and go with every flush, and memory that the system
+//! has to clear for each of them takes longer than encoding does.
+//!
+//! Used by [`super::content`].
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+/// So much is kept for the next chunks.
+const KEPT: usize = 16 << 20;
+
+/// Less is left to the allocator, which is good at it.
+const LEAST: usize = 32 << 10;
+
+static FREE: Mutex<FreeBytes> = Mutex::new(FreeBytes {
+    lists: Vec::new(),
+    bytes: 0,
+});
+
+struct FreeBytes {
+    lists: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// Bytes of a chunk.
+#[derive(Debug, Default)]
+pub(super) struct ChunkBytes(Vec<u8>);
+
+impl ChunkBytes {
+    pub(super) fn of(bytes: Vec<u8>) -> ChunkBytes {
+        ChunkBytes(bytes)
+    }
+
+    /// Empty ones with room for so many, if such are at hand; else without any.
+    pub(super) fn with_room(len: usize) -> ChunkBytes {
+        if len < LEAST {
+            return ChunkBytes::default();
+        }
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |list: &Vec<u8>| (len..=2 * len).contains(&list.capacity());
+        match free.lists.iter().rposition(fits) {
+            Some(at) => {
+                let list = free.lists.swap_remove(at);
+                free.bytes -= list.capacity();
+                ChunkBytes(list)
+            }
+            None => ChunkBytes::default(),
+        }
+    }
+}
+
+impl Clone for ChunkBytes {
+    fn clone(&self) -> ChunkBytes {
+        let mut copy = ChunkBytes::with_room(self.0.len());
+        copy.0.extend_from_slice(&self.0);
+        copy
+    }
+}
+
+impl Drop for ChunkBytes {
+    fn drop(&mut self) {
+        let mut list = std::mem::take(&mut self.0);
+        if list.capacity() < LEAST {
+            return;
+        }
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.bytes + list.capacity() <= KEPT {
+            list.clear();
+            free.bytes += list.capacity();
+            free.lists.push(list);
+        }
+    }
+}
+
+impl Deref for ChunkBytes {
+    type Target = Vec<u8>;
+
+    fn deref(&self) -> &Vec<u8> {
+        &self.0
+    }
+}
+
+impl DerefMut for ChunkBytes {
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+}

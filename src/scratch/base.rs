@@ -91,9 +91,9 @@ impl StoredChunks {
         let at = match header.nchunks {
             Some(chunks) if header.has_offsets => match walk.by_table(table, first, chunks)? {
                 Some(at) => at,
-                None => walk.from_first(first, Some(chunks))?,
+                None => walk.places_from(first, Some(chunks))?,
             },
-            chunks => walk.from_first(first, chunks)?,
+            chunks => walk.places_from(first, chunks)?,
         };
         let mut found = StoredChunks {
             checksum: header.checksum,
@@ -130,7 +130,7 @@ impl StoredChunks {
             len,
             digest,
         };
-        let mut at = walk.from_first(first.min(len), None)?;
+        let mut at = walk.places_from(first.min(len), None)?;
         at.truncate(usize::try_from(chunks.saturating_add(1)).unwrap_or(usize::MAX));
         let is_all = at.len() as u64 == chunks + 1;
         Ok(Some(StoredChunks {
@@ -360,7 +360,7 @@ impl HeaderWay<'_> {
     }
 
     /// The places found by going from header to header; `chunks`: so many there must be.
-    fn from_first(&self, first: u64, chunks: Option<u64>) -> Result<Vec<u64>> {
+    fn places_from(&self, first: u64, chunks: Option<u64>) -> Result<Vec<u64>> {
         let mut at = vec![first];
         let mut place = first;
         let more = |found: usize| chunks.is_none_or(|chunks| (found as u64) <= chunks);

@@ -24,17 +24,17 @@ struct FreeBytes {
 
 /// Bytes of a chunk.
 #[derive(Debug, Default)]
-pub(super) struct ChunkBytes(Vec<u8>);
+pub(super) struct HeldBytes(Vec<u8>);
 
-impl ChunkBytes {
-    pub(super) fn of(bytes: Vec<u8>) -> ChunkBytes {
-        ChunkBytes(bytes)
+impl HeldBytes {
+    pub(super) fn of(bytes: Vec<u8>) -> HeldBytes {
+        HeldBytes(bytes)
     }
 
     /// Empty ones with room for so many, if such are at hand; else without any.
-    pub(super) fn with_room(len: usize) -> ChunkBytes {
+    pub(super) fn with_room(len: usize) -> HeldBytes {
         if len < LEAST {
-            return ChunkBytes::default();
+            return HeldBytes::default();
         }
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |list: &Vec<u8>| (len..=2 * len).contains(&list.capacity());
@@ -42,22 +42,22 @@ impl ChunkBytes {
             Some(at) => {
                 let list = free.lists.swap_remove(at);
                 free.bytes -= list.capacity();
-                ChunkBytes(list)
+                HeldBytes(list)
             }
-            None => ChunkBytes::default(),
+            None => HeldBytes::default(),
         }
     }
 }
 
-impl Clone for ChunkBytes {
-    fn clone(&self) -> ChunkBytes {
-        let mut copy = ChunkBytes::with_room(self.0.len());
+impl Clone for HeldBytes {
+    fn clone(&self) -> HeldBytes {
+        let mut copy = HeldBytes::with_room(self.0.len());
         copy.0.extend_from_slice(&self.0);
         copy
     }
 }
 
-impl Drop for ChunkBytes {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         let mut list = std::mem::take(&mut self.0);
         if list.capacity() < LEAST {
@@ -72,7 +72,7 @@ impl Drop for ChunkBytes {
     }
 }
 
-impl Deref for ChunkBytes {
+impl Deref for HeldBytes {
     type Target = Vec<u8>;
 
     fn deref(&self) -> &Vec<u8> {
@@ -80,7 +80,7 @@ impl Deref for ChunkBytes {
     }
 }
 
-impl DerefMut for ChunkBytes {
+impl DerefMut for HeldBytes {
     fn deref_mut(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::base::StoredChunks;
-use super::bytes::ChunkBytes;
+use super::bytes::HeldBytes;
 use crate::error::Result;
 use crate::memory::fallible;
 
@@ -24,11 +24,13 @@ pub(super) type ReadChunk<'a> = &'a dyn Fn(&StoredChunks, u64, usize, &mut [u8])
 /// A chunk that has changed.
 #[derive(Clone)]
 pub(super) struct HeldChunk {
-    pub(super) bytes: Arc<ChunkBytes>,
+    pub(super) bytes: Arc<HeldBytes>,
     /// Another one after each change.
     pub(super) edition: u64,
     /// What of it no log has.
     pub(super) unlogged: Range<usize>,
+    /// What of it is not as it is stored.
+    pub(super) changed: Range<usize>,
 }
 
 pub(super) struct FileContent {
@@ -185,9 +187,10 @@ impl FileContent {
             self.held.insert(
                 number,
                 HeldChunk {
-                    bytes: Arc::new(ChunkBytes::of(bytes)),
+                    bytes: Arc::new(HeldBytes::of(bytes)),
                     edition,
                     unlogged: 0..0,
+                    changed: 0..0,
                 },
             );
         }
@@ -248,13 +251,14 @@ impl FileContent {
             self.alter(number, whole, stored, |held| {
                 let bytes = Arc::make_mut(&mut held.bytes);
                 match whole {
-                    true => *bytes = ChunkBytes::default(),
+                    true => *bytes = HeldBytes::default(),
                     false => {
                         let stop = stop.min(bytes.len());
                         bytes[start.min(stop)..stop].fill(0);
                     }
                 }
                 note(&mut held.unlogged, start..stop);
+                note(&mut held.changed, start..stop);
                 Ok(())
             })?;
             at += (stop - start).max(1) as u64;
@@ -265,9 +269,11 @@ impl FileContent {
     /// Changes the length.
     pub(super) fn set_len(&mut self, len: u64, stored: ReadChunk<'_>) -> Result<()> {
         if len < self.len {
+            let size = self.chunk_size() as usize;
             let (number, keeps) = (len / self.chunk_size(), (len % self.chunk_size()) as usize);
             if keeps > 0 && (self.held.contains_key(&number) || number < self.valid) {
                 self.alter(number, false, stored, |held| {
+                    note(&mut held.changed, keeps..size);
                     Arc::make_mut(&mut held.bytes).truncate(keeps);
                     Ok(())
                 })?;
@@ -308,7 +314,7 @@ fn put_into(held: &mut HeldChunk, at: &Range<usize>, from: &[u8], size: usize) -
     let bytes = Arc::make_mut(&mut held.bytes);
     if bytes.len() < at.end {
         if bytes.is_empty() {
-            *bytes = ChunkBytes::with_room(size.min(2 * at.end));
+            *bytes = HeldBytes::with_room(size.min(2 * at.end));
         }
         // A chunk that is filled piece by piece is not moved each time.
         let room = (at.end.saturating_mul(2))
@@ -323,6 +329,7 @@ fn put_into(held: &mut HeldChunk, at: &Range<usize>, from: &[u8], size: usize) -
     bytes[at.start..at.start + over.len()].copy_from_slice(over);
     bytes.extend_from_slice(behind);
     note(&mut held.unlogged, at.clone());
+    note(&mut held.changed, at.clone());
     Ok(())
 }
 

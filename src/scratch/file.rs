@@ -75,6 +75,8 @@ pub(super) struct ScratchFile {
     pub(super) streams: AtomicBool,
     /// Somebody is about to flush it.
     pub(super) is_ordered: AtomicBool,
+    /// Its merge waits: it would move very much.
+    pub(super) is_deferred: AtomicBool,
     failure: Mutex<Option<Error>>,
 }
 
@@ -118,6 +120,7 @@ impl ScratchFile {
             may_have_set_id: AtomicBool::new(true),
             streams: AtomicBool::new(len == 0),
             is_ordered: AtomicBool::new(false),
+            is_deferred: AtomicBool::new(false),
             failure: Mutex::new(None),
         };
         file.room.charge(file.read().held_bytes() as i64);

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::base::StoredChunks;
-use super::bytes::ChunkBytes;
+use super::base::{StoredChunks, read_all};
+use super::bytes::HeldBytes;
 use super::content::{FileContent, HeldChunk};
 use super::encode::{ChunkEncoder, EncodeSpace, encoded_zeros};
 use super::file::{ScratchFile, StoredState};
@@ -32,6 +32,8 @@ use crate::source::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlushExtent {
     All,
+    /// The same, unless that moves very much: then a log is enough for now.
+    IfCheap,
     /// Chunks that are full: the program is still writing.
     FullChunks,
 }
@@ -45,6 +47,9 @@ impl FlushExtent {
         }
     }
 }
+
+/// A merge that moves more waits until the log is long, or the mount ends.
+const MOVED_AT_ONCE: u64 = 256 << 20;
 
 /// What is to be stored, as it was at one moment.
 pub(super) struct FlushSnapshot {
@@ -177,7 +182,7 @@ impl ScratchFile {
             self.empty(io)?;
         }
         if let Some(snapshot) = self.snapshot(extent, io)? {
-            let stored = self.store_snapshot(io, &snapshot);
+            let stored = self.store_snapshot(io, &snapshot, extent);
             if stored.is_err() {
                 let mut content = self.change();
                 content.least_len = content.least_len.min(snapshot.least_len);
@@ -185,17 +190,33 @@ impl ScratchFile {
             stored?;
         }
         match extent {
-            FlushExtent::All => self.settle_times(io),
+            FlushExtent::All | FlushExtent::IfCheap => self.settle_times(io),
             FlushExtent::FullChunks => Ok(()),
         }
     }
 
-    fn store_snapshot(&self, io: &mut StoredState, snapshot: &FlushSnapshot) -> Result<()> {
+    fn store_snapshot(
+        &self,
+        io: &mut StoredState,
+        snapshot: &FlushSnapshot,
+        extent: FlushExtent,
+    ) -> Result<()> {
         if self.append(io, snapshot)? {
             return Ok(());
         }
         let order = self.encode(snapshot)?;
         let plan = MergePlan::new(&self.read().stored, order)?;
+        if extent == FlushExtent::IfCheap
+            && io.is_synced
+            && plan.moved() > MOVED_AT_ONCE
+            && !self.log_is_long(io)
+        {
+            let mut content = self.change();
+            content.least_len = content.least_len.min(snapshot.least_len);
+            drop(content);
+            self.is_deferred.store(true, Ordering::Relaxed);
+            return self.log(io);
+        }
         match io.is_synced || self.disturbs(&plan) {
             true => self.redo(io, snapshot, plan),
             false => self.put(io, snapshot, plan),
@@ -230,7 +251,7 @@ impl ScratchFile {
             let found = StoredChunks::read(&*self.reader, now.size, size);
             found.is_ok_and(|found| found.fingerprint() == content.stored.fingerprint())
         };
-        match left == now.mtime && io.len == now.size || io.len == now.size && is_same() {
+        match io.len == now.size && (left == now.mtime || is_same()) {
             true => Ok(()),
             false => Err(Error::Changed {
                 path: self.path.clone(),
@@ -295,9 +316,10 @@ impl ScratchFile {
             read.map_err(|e| e.of_container(&self.path))?;
         }
         Ok(HeldChunk {
-            bytes: Arc::new(ChunkBytes::of(bytes)),
+            bytes: Arc::new(HeldBytes::of(bytes)),
             edition: 0,
             unlogged: 0..0,
+            changed: 0..content.stored.chunk_size as usize,
         })
     }
 
@@ -305,7 +327,7 @@ impl ScratchFile {
         let checksum = self.read().stored.checksum;
         let size = self.read().stored.chunk_size as usize;
         let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);
-        let mut encoded = BTreeMap::new();
+        let (mut encoded, mut patches) = (BTreeMap::new(), BTreeMap::new());
         let chunks = &snapshot.chunks;
         pipeline::in_order(
             EncodeSpace::for_threads(chunks.len()),
@@ -324,7 +346,11 @@ impl ScratchFile {
                 }
             },
             |job, _, bytes: Vec<u8>| {
-                encoded.insert(chunks[job].0, bytes);
+                let (number, _, held) = &chunks[job];
+                if *number < snapshot.valid && self.is_stored_plain(*number, &bytes)? {
+                    patches.insert(*number, held.changed.clone());
+                }
+                encoded.insert(*number, bytes);
                 Ok(())
             },
         )?;
@@ -339,9 +365,28 @@ impl ScratchFile {
             len: snapshot.len,
             valid: snapshot.valid,
             encoded,
+            patches,
             zeros: Arc::new(zeros),
             drops_metadata: snapshot.drops_metadata,
         })
+    }
+
+    /// Whether a chunk is stored as it is, and is to be so again: then a part of it can be changed.
+    fn is_stored_plain(&self, number: u64, encoded: &[u8]) -> Result<bool> {
+        const PLAIN: u8 = 0x02;
+        let slot = self.read().stored.slot(number);
+        let Some((at, _)) = slot.filter(|(_, len)| *len == encoded.len() as u64) else {
+            return Ok(false);
+        };
+        let Some(new) = encoded
+            .first_chunk()
+            .filter(|new: &&[u8; 16]| new[2] & PLAIN != 0)
+        else {
+            return Ok(false);
+        };
+        let mut old = [0; 16];
+        read_all(&*self.reader, at, &mut old)?;
+        Ok(old == *new)
     }
 
     /// Writes what overwrites nothing, of a file that was never synced.
@@ -421,6 +466,7 @@ impl ScratchFile {
         let mut times = self.times();
         times.mtime = Some(now);
         times.ctime = Some((now, None));
+        self.is_deferred.store(false, Ordering::Relaxed);
         times.since.get_or_insert_with(std::time::Instant::now);
     }
 }

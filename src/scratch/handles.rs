@@ -214,7 +214,7 @@ impl DiskFile for ScratchWriter {
     }
 
     fn allocate(&self, what: Allocation, caller: Caller) -> Result<()> {
-        let range = what.offset..what.offset.checked_add(what.len).unwrap_or(u64::MAX);
+        let range = what.offset..what.offset.saturating_add(what.len);
         self.check_end(Some(range.end))?;
         self.take_set_id(caller)?;
         let keeps_len = what.mode & KEEP_SIZE != 0;

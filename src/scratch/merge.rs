@@ -7,10 +7,12 @@
 //! log.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::base::{ENTRY, StoredChunks};
 use super::encode;
+use crate::codec::blosc::ChunkHeader;
 use crate::container::bloscpack::layout;
 use crate::error::Result;
 
@@ -105,6 +107,8 @@ pub(super) struct MergeOrder {
     pub(super) valid: u64,
     /// Encoded chunks with their digests.
     pub(super) encoded: BTreeMap<u64, Vec<u8>>,
+    /// What has changed of those that are stored as they are, and are so again.
+    pub(super) patches: BTreeMap<u64, Range<usize>>,
     /// A whole chunk of zeros: chunks that are neither stored nor encoded are those.
     pub(super) zeros: Arc<Vec<u8>>,
     /// Bytes of an element, for a file that has no chunks yet.
@@ -114,6 +118,15 @@ pub(super) struct MergeOrder {
 }
 
 impl MergePlan {
+    /// Bytes that are only moved.
+    pub(super) fn moved(&self) -> u64 {
+        let moved = |piece: &MergePiece| match piece {
+            MergePiece::Moved { len, .. } => *len,
+            _ => 0,
+        };
+        self.pieces.iter().map(moved).sum()
+    }
+
     pub(super) fn new(old: &StoredChunks, order: MergeOrder) -> Result<MergePlan> {
         let mut layout = Layouting::begin(old, &order);
         let from = layout.first_changed(old, &order);
@@ -121,7 +134,10 @@ impl MergePlan {
         let mut encoded = order.encoded;
         for number in from..layout.chunks {
             match encoded.remove(&number) {
-                Some(bytes) => layout.put(old, number, bytes)?,
+                Some(bytes) => match order.patches.get(&number) {
+                    Some(changed) => layout.patch(old, number, bytes, changed)?,
+                    None => layout.put(old, number, bytes)?,
+                },
                 None if number < order.valid => layout.keep(old, number),
                 None => layout.put_zeros(old, number, &order.zeros)?,
             }
@@ -228,6 +244,31 @@ impl Layouting {
                 to: self.next,
                 bytes,
             }),
+        }
+        self.place(len);
+        Ok(())
+    }
+
+    /// A chunk that is stored as it is: if it stays where it was, what has changed of it, and its
+    /// digest.
+    fn patch(
+        &mut self,
+        old: &StoredChunks,
+        number: u64,
+        bytes: Vec<u8>,
+        changed: &Range<usize>,
+    ) -> Result<()> {
+        let (at, len) = old.slot(number).unwrap_or_default();
+        let digest = bytes.len() - old.checksum.digest_len();
+        let part = changed.start + ChunkHeader::LEN..(changed.end + ChunkHeader::LEN).min(digest);
+        if at != self.next || len != bytes.len() as u64 || part.start >= part.end {
+            return self.put(old, number, bytes);
+        }
+        for range in [part, digest..bytes.len()] {
+            self.put.push(MergePiece::New {
+                to: at + range.start as u64,
+                bytes: bytes[range].to_vec(),
+            });
         }
         self.place(len);
         Ok(())
@@ -401,7 +442,7 @@ mod tests {
                 content.retain(|number, _| *number < valid);
                 content.extend(new.clone());
                 let zeros = encode::encoded_zeros(SIZE, Checksum::Adler32).unwrap();
-                let order = MergeOrder { len: len as u64, valid, encoded: new, zeros: Arc::new(zeros.clone()), typesize: 1, drops_metadata: false };
+                let order = MergeOrder { len: len as u64, valid, encoded: new, patches: BTreeMap::new(), zeros: Arc::new(zeros.clone()), typesize: 1, drops_metadata: false };
                 let plan = MergePlan::new(&stored, order).unwrap();
                 apply(&mut file, &plan);
                 stored = plan.stored;

@@ -246,19 +246,19 @@ impl ScratchRoom {
         let files = self.changed_files();
         let failed = files.into_iter().filter_map(|file| {
             // What cannot be merged for want of room may still be logged.
-            let settled = self
-                .settle_one(&file)
-                .or_else(|e| match file.is_unsynced() {
-                    true => Err(e),
-                    false => file.sync(true),
-                });
+            let settled =
+                self.settle_one(&file, FlushExtent::All)
+                    .or_else(|e| match file.is_unsynced() {
+                        true => Err(e),
+                        false => file.sync(true),
+                    });
             settled.err().map(|e| (file, e))
         });
         failed.collect()
     }
 
-    fn settle_one(&self, file: &Arc<ScratchFile>) -> Result<()> {
-        file.flush(FlushExtent::All)?;
+    fn settle_one(&self, file: &Arc<ScratchFile>, extent: FlushExtent) -> Result<()> {
+        file.flush(extent)?;
         if !file.is_open() {
             let mut changed = self.changed();
             // One that is being changed is noted again after that.
@@ -280,7 +280,7 @@ impl ScratchRoom {
             .into_iter()
             .filter(|file| !file.is_open());
         for file in closed.take(STORED_AT_ONCE) {
-            if let Err(e) = self.settle_one(&file) {
+            if let Err(e) = self.settle_one(&file, FlushExtent::IfCheap) {
                 file.note_failure(&e);
             }
         }
@@ -291,10 +291,17 @@ impl ScratchRoom {
         for file in self.changed_files() {
             let since = file.times().since.map(|since| since.elapsed());
             let done = match since {
-                _ if file.is_gone() => Ok(self.forget(&file)),
+                _ if file.is_gone() => {
+                    self.forget(&file);
+                    Ok(())
+                }
                 Some(since) if file.is_open() && since >= OPEN => file.flush_open(),
-                Some(since) if !file.is_open() && since >= CLOSED => self.settle_one(&file),
-                None if !file.is_open() => self.settle_one(&file),
+                Some(since) if !file.is_open() && since >= CLOSED => {
+                    self.settle_one(&file, FlushExtent::IfCheap)
+                }
+                None if !file.is_open() && !file.is_deferred.load(Ordering::Relaxed) => {
+                    self.settle_one(&file, FlushExtent::IfCheap)
+                }
                 _ => Ok(()),
             };
             if let Err(e) = done {

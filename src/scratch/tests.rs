@@ -114,7 +114,7 @@ fn bytes(seed: u8, len: usize) -> Vec<u8> {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             seed
         } else {
             (state >> 40) as u8

@@ -39,6 +39,27 @@ pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
     Ok((header, metadata.end))
 }
 
+/// What the last bytes of a file say that a scratch mount has left with a log, or amid a change:
+/// docs/formats.md, "Names in a scratch store".
+const MARK: &[u8; 8] = b"AFSmark1";
+const MARK_LEN: usize = 40;
+const RECORD: &[u8; 4] = b"AFSr";
+
+/// Whether a file of a scratch store has something that is not in its chunks yet.
+pub fn has_log(source: &dyn Source) -> Result<bool> {
+    let mut mark = [0; MARK_LEN];
+    let Some(at) = source.len().checked_sub(MARK_LEN as u64) else {
+        return Ok(false);
+    };
+    source.fetch_one(at, &mut mark)?;
+    let Some(start) = mark[8..16].first_chunk().filter(|_| mark[..8] == MARK[..]) else {
+        return Ok(false);
+    };
+    let mut record = [0; 4];
+    let found = source.read(u64::from_le_bytes(*start), &mut record)?;
+    Ok(mark[32] == 1 || found == record.len() && record == *RECORD)
+}
+
 /// A file that is read whatever became of it.
 struct AsItIs<'a> {
     source: &'a dyn Source,

@@ -77,7 +77,7 @@ fn a_wrong_option_is_named_with_the_nearest_right_one() {
     wrong(&["frobnicate"], &["unknown mount option 'frobnicate'"]);
     wrong(&["cache=lots"], &["cache=lots"]);
     wrong(&["threads=0"], &["threads=0"]);
-    wrong(&["scratch"], &["scratch", "not part of this version"]);
+    wrong(&["scratch,codec=snap"], &["codec=snap", "zstd"]);
     wrong(&["remount,rw"], &["'remount'", "mount it again"]);
     wrong(&["lazitime"], &["'lazitime'", "did you mean 'lazytime'"]);
     assert_eq!(arrayfs(["mount", "--chace=1G", "a", "b"]).code(), Some(2));

@@ -138,11 +138,11 @@ impl ScratchDisk {
     fn rename_found(
         &self,
         (old, from): (&StoredPlace, &FoundEntry),
-        (new, to): (&StoredPlace, Option<FoundEntry>),
+        (new, to): (&StoredPlace, Option<&FoundEntry>),
         stored: &OsStr,
         how: Renaming,
     ) -> Result<()> {
-        match (&to, how) {
+        match (to, how) {
             (Some(to), Renaming::Exchange) if to.is_packed != from.is_packed => {
                 Err(refused("exchange", &old.shown, libc::EINVAL))
             }
@@ -156,7 +156,7 @@ impl ScratchDisk {
                 self.rename_over_another((old, from), (new, to), stored)
             }
             (to, how) => {
-                self.sync_before_replacing(old, from, to.as_ref())?;
+                self.sync_before_replacing(old, from, to)?;
                 self.inner
                     .rename(old.named(&from.name), new.named(stored), how)
             }
@@ -310,7 +310,9 @@ impl Disk for ScratchDisk {
             true => names::packed(&new.shown),
             false => names::escaped(&new.shown),
         };
-        self.rename_found((&old, &from), (&new, to), &stored, how)?;
+        self.rename_found((&old, &from), (&new, to.as_ref()), &stored, how)?;
+        // What is replaced has a name less.
+        to.map_or(Ok(()), |to| self.touched(&to))?;
         self.touched(&from)
     }
 

@@ -303,6 +303,7 @@ fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
     let empty = TailMark {
         is_redo: false,
         start: mark.end,
+        fingerprint: !mark.fingerprint,
         ..mark
     };
     put_all(stored, mark.end, &empty.bytes())?;

@@ -72,7 +72,7 @@ impl ScratchFile {
     /// Writes what lies behind a file of `before` bytes, and at `behind` what makes the rest
     /// certain.
     fn prepare(&self, before: u64, behind: u64, plan: &MergePlan, is_certain: bool) -> Result<()> {
-        let fingerprint = plan.stored.fingerprint();
+        let fingerprint = fingerprint_of_redo(&plan.stored);
         let mut redo = RedoWriter {
             file: self,
             at: behind,
@@ -95,6 +95,11 @@ impl ScratchFile {
         redo.bytes.extend_from_slice(&mark.bytes());
         redo.write_out()
     }
+}
+
+/// Of the records of a redo: another than that of a log, which may begin at the same place.
+pub(super) fn fingerprint_of_redo(stored: &StoredChunks) -> u64 {
+    !stored.fingerprint()
 }
 
 /// Does what a piece says.

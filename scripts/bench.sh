@@ -10,5 +10,6 @@ cd "$(dirname "$0")/.."
 . scripts/install.sh
 
 install_all
+command -v mkfs.btrfs >/dev/null || install_packages btrfs-progs
 build --bins --example minimal-server
 exec "$ARRAYFS_PYTHON" scripts/bench.py "$@"

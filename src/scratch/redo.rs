@@ -80,10 +80,7 @@ impl ScratchFile {
             bytes: Vec::new(),
         };
         for piece in &plan.pieces {
-            match piece.to() < before {
-                true => redo.add(piece, before)?,
-                false => redo.behind(piece)?,
-            }
+            redo.add(piece, before)?;
         }
         let mark = TailMark {
             is_redo: true,
@@ -144,40 +141,25 @@ struct RedoWriter<'a> {
 impl RedoWriter<'_> {
     /// What of a piece does not lie behind the file goes into records, the rest to its place.
     fn add(&mut self, piece: &MergePiece, before: u64) -> Result<()> {
-        match piece {
-            MergePiece::Moved { from, to, len } => {
-                let mut done = 0;
-                while done < *len {
-                    let n = STEP.min(len - done);
-                    let mut part = fallible::zeros(n, "cannot move chunks")?;
-                    read_all(&*self.file.reader, from + done, &mut part)?;
-                    self.record(to + done, &part)?;
-                    done += n;
-                }
-                Ok(())
-            }
-            _ => piece.parts(RECORD_MOST, |at, part| match at < before {
-                true => self.record(at, part),
-                false => self.put_behind(at, part),
-            }),
+        let MergePiece::Moved { from, to, len } = piece else {
+            return piece.parts(RECORD_MOST, |at, part| self.add_part(at, part, before));
+        };
+        let mut part = fallible::zeros(STEP.min(*len), "cannot move chunks")?;
+        let mut done = 0;
+        while done < *len {
+            let n = STEP.min(len - done);
+            let part = &mut part[..n as usize];
+            read_all(&*self.file.reader, from + done, part)?;
+            self.add_part(to + done, part, before)?;
+            done += n;
         }
+        Ok(())
     }
 
-    /// A piece that lies behind the file goes to its place.
-    fn behind(&mut self, piece: &MergePiece) -> Result<()> {
-        match piece {
-            MergePiece::Moved { from, to, len } => {
-                let mut done = 0;
-                while done < *len {
-                    let n = STEP.min(len - done);
-                    let mut part = fallible::zeros(n, "cannot move chunks")?;
-                    read_all(&*self.file.reader, from + done, &mut part)?;
-                    self.put_behind(to + done, &part)?;
-                    done += n;
-                }
-                Ok(())
-            }
-            _ => piece.parts(RECORD_MOST, |at, part| self.put_behind(at, part)),
+    fn add_part(&mut self, at: u64, part: &[u8], before: u64) -> Result<()> {
+        match at < before {
+            true => self.write(RecordKind::Redo, at, part.len() as u64, part),
+            false => self.put_behind(at, part),
         }
     }
 
@@ -185,10 +167,6 @@ impl RedoWriter<'_> {
         put_all(self.file.writer()?, at, bytes)?;
         let crc = crc32fast::hash(bytes).to_le_bytes();
         self.write(RecordKind::Behind, at, bytes.len() as u64, &crc)
-    }
-
-    fn record(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        self.write(RecordKind::Redo, at, bytes.len() as u64, bytes)
     }
 
     fn write(&mut self, kind: RecordKind, at: u64, len: u64, bytes: &[u8]) -> Result<()> {

@@ -30,6 +30,9 @@ pub(super) enum Command {
     Umount {
         /// Where it is mounted
         mountpoint: PathBuf,
+        /// Leave changes of scratch files in their logs where merging would move more than 256 MiB
+        #[arg(long)]
+        quick: bool,
     },
     /// List the containers and arrays under PATH, without a mount
     Ls {

@@ -117,7 +117,7 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
                 .extend(main.dialect.map(|value| format!("dialect={value}")));
             mount::run(*args, inherited)
         }
-        Command::Umount { mountpoint } => umount::run(&mountpoint),
+        Command::Umount { mountpoint, quick } => umount::run(&mountpoint, quick),
         Command::Ls { long, json, path } => ls::run(&path, preferences, long, json),
         Command::Info { json, container } => info::run(&container, preferences, json),
         Command::Cat {

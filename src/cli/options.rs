@@ -156,7 +156,7 @@ impl MountOptions {
             (
                 "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level"
                 | "dialect" | "commit" | "settle" | "codec" | "level" | "chunk" | "checksum"
-                | "typesize" | SLOW_COMMIT,
+                | "typesize" | "moves" | SLOW_COMMIT,
                 None,
             ) => {
                 return Err(Failure::usage(format!(

@@ -15,6 +15,7 @@ use crate::daemon::mount_table::{self, Device};
 use crate::daemon::signals::Request;
 use crate::daemon::source_lock::SourceLock;
 use crate::daemon::write_out::{self, MountRoot};
+use crate::disk::HeldBack;
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
 use crate::scratch::ScratchMount;
@@ -131,9 +132,9 @@ impl Running<'_> {
 
     /// Stores all files of a scratch mount, and says in the store that they are.
     fn settle(&self, scratch: &ScratchMount) -> WrittenOut {
-        let failed = scratch.settle();
-        for (path, why) in &failed {
-            log::error!("{}: not all of it is stored: {why}", path.display());
+        let HeldBack { logged, failed, .. } = scratch.settle();
+        for path in &logged {
+            log::info!("{}: {}", path.display(), crate::scratch::STAYS_LOGGED);
         }
         if failed.is_empty() && self.has_ended.get() {
             let ended = write_out::sync_source(self.source)

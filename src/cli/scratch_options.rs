@@ -7,8 +7,8 @@ use crate::codec::blosc::encode::Compressor;
 use crate::codec::checksum::Checksum;
 use crate::scratch::EncodeOptions;
 
-/// Options that need a value.
-pub(super) const NAMED: [&str; 5] = ["codec", "level", "chunk", "checksum", "typesize"];
+/// Options that need a value. The last one is for tests: what a merge may move at once.
+pub(super) const NAMED: [&str; 6] = ["codec", "level", "chunk", "checksum", "typesize", "moves"];
 
 /// Plain bytes of a chunk, at least and at most.
 const CHUNK: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 20;
@@ -48,6 +48,7 @@ pub(super) fn set(options: &mut EncodeOptions, name: &str, value: &str) -> Resul
             let unknown = || wrong("expected none, adler32, crc32, md5 or sha1 to sha512".into());
             options.checksum = found.next().ok_or_else(unknown)?;
         }
+        "moves" => options.most_moved = size::parse(value).map_err(wrong)?,
         _ => match size::parse(value).map_err(wrong)? {
             bytes if CHUNK.contains(&bytes) => options.chunk_size = bytes as u32,
             _ => return Err(wrong("expected 4K to 64M".into())),
@@ -68,6 +69,7 @@ mod tests {
             ("level", "3"),
             ("chunk", "1M"),
             ("checksum", "sha256"),
+            ("moves", "1M"),
             ("typesize", "8"),
         ] {
             assert!(NAMED.contains(&name));
@@ -79,6 +81,7 @@ mod tests {
             typesize: Some(8),
             chunk_size: 1 << 20,
             checksum: Checksum::Sha256,
+            most_moved: 1 << 20,
         };
         assert_eq!(options, expected);
         set(&mut options, "codec", "auto").unwrap();

@@ -1,10 +1,11 @@
 //! `arrayfs stage`: changes of arrays that are not committed. Here: those that a mount has left;
-//! [`served`]: those of a mount.
+//! [`served`]: those of a mount; [`scratch`]: those of scratch stores.
 //!
 //! They lie in logs beside their containers, those of new containers in directories of drafts.
 //! Committing and discarding need the lock of the directory as a source, which a log is content to
 //! share, and that of the log: what a mount has staged is its own.
 
+mod scratch;
 mod served;
 
 use std::ffi::OsStr;
@@ -49,6 +50,8 @@ struct StagedContainerFile {
 enum LeftoverChanges {
     Log(Box<Leftover>),
     Drafts(LeftoverDrafts),
+    /// A scratch mount's log, in the file itself: its bytes.
+    InFile(u64),
 }
 
 /// What is done to what a mount has left of a container.
@@ -61,7 +64,10 @@ pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandRe
         StageCommand::Discard { path } => (path, Some(throw_away)),
     };
     if let Some(place) = InMount::written_at(path)?.filter(|place| place.mounted.writable) {
-        return served::run(command, &place, preferences, action);
+        return match scratch::is_scratch(&place.mounted.mountpoint) {
+            true => scratch::served(command, &place.mounted.mountpoint),
+            false => served::run(command, &place, preferences, action),
+        };
     }
     match command {
         StageCommand::Ls { json, path } => list(path, preferences, *json),
@@ -152,6 +158,8 @@ fn left_of(container: &FoundContainer) -> Result<Vec<Result<LeftoverChanges, Err
             drafts.filter(|left| left.recovery_state != DraftsState::New || !left.is_empty);
         found.extend(drafts.map(|drafts| Ok(LeftoverChanges::Drafts(drafts))));
     }
+    let in_file = scratch::left_log(container)?;
+    found.extend(in_file.map(|bytes| Ok(LeftoverChanges::InFile(bytes))));
     Ok(found)
 }
 
@@ -159,6 +167,7 @@ fn left_of(container: &FoundContainer) -> Result<Vec<Result<LeftoverChanges, Err
 fn bytes(found: &StagedContainerFile) -> u64 {
     match &found.left {
         LeftoverChanges::Log(left) => left.bytes(),
+        LeftoverChanges::InFile(bytes) => *bytes,
         LeftoverChanges::Drafts(left) => {
             let (store, mut bytes) = (&found.container.store, 0);
             let mut add = |name: &OsStr, _| {
@@ -182,22 +191,7 @@ fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
         }
     }
     let errors = search.errors;
-    output::print(|out| {
-        if json {
-            let each = all.iter().map(|(path, bytes, recovery_state)| {
-                json!({ "path": output::path_text(path), "bytes": bytes, "state": recovery_state })
-            });
-            serde_json::to_writer_pretty(&mut *out, &each.collect::<Vec<_>>())?;
-            return writeln!(out);
-        }
-        if all.is_empty() {
-            return writeln!(out, "nothing staged");
-        }
-        all.iter().try_for_each(|(path, bytes, recovery_state)| {
-            let (path, bytes) = (output::path_text(path), size::show(*bytes));
-            writeln!(out, "{path}  {bytes}  {recovery_state}")
-        })
-    })?;
+    output::print(|out| print(out, &all, json))?;
     errors.iter().for_each(output::complain);
     match errors.is_empty() {
         true => Ok(()),
@@ -205,9 +199,28 @@ fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     }
 }
 
+/// Where something is staged, how many bytes, and what it is.
+fn print(out: &mut impl Write, all: &[(PathBuf, u64, String)], json: bool) -> std::io::Result<()> {
+    if json {
+        let each = all.iter().map(
+            |(path, bytes, state)| json!({ "path": output::path_text(path), "bytes": bytes, "state": state }),
+        );
+        serde_json::to_writer_pretty(&mut *out, &each.collect::<Vec<_>>())?;
+        return writeln!(out);
+    }
+    if all.is_empty() {
+        return writeln!(out, "nothing staged");
+    }
+    all.iter().try_for_each(|(path, bytes, state)| {
+        let (path, bytes) = (output::path_text(path), size::show(*bytes));
+        writeln!(out, "{path}  {bytes}  {state}")
+    })
+}
+
 fn recovery_state(left: &LeftoverChanges) -> &'static str {
     let left = match left {
         LeftoverChanges::Log(left) => left,
+        LeftoverChanges::InFile(_) => return "synced in a scratch mount, not merged",
         LeftoverChanges::Drafts(left) => {
             return match left.recovery_state {
                 DraftsState::New => "new, not packed yet",
@@ -270,7 +283,9 @@ fn lock(found: &StagedContainerFile) -> Result<SourceLock, Failure> {
     let directory_text = output::path_text(directory);
     let locked = match found.left {
         LeftoverChanges::Log(_) => source_lock::acquire_shared(directory, &directory_text),
-        LeftoverChanges::Drafts(_) => source_lock::acquire(directory, &directory_text),
+        LeftoverChanges::Drafts(_) | LeftoverChanges::InFile(_) => {
+            source_lock::acquire(directory, &directory_text)
+        }
     };
     locked.map_err(|refusal| match refusal {
         Refusal::Held(rival) => failed(rival.to_string()),
@@ -292,6 +307,9 @@ fn commit(found: &StagedThing) -> Result<(), Failure> {
 /// Without a mount: no mount shows the container meanwhile.
 fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let _lock = lock(found)?;
+    if let LeftoverChanges::InFile(_) = &found.left {
+        return scratch::merge(found);
+    }
     if let LeftoverChanges::Drafts(left) = &found.left
         && left.recovery_state == DraftsState::Foreign
     {
@@ -347,6 +365,7 @@ fn discard_container(found: &StagedContainerFile) -> Result<(), Failure> {
             )?;
             Ok(discard(&spot, left)?)
         }
+        LeftoverChanges::InFile(_) => Err(scratch::refuse_discard(found)),
         LeftoverChanges::Drafts(left) => Ok(remove_directory(
             &*disk,
             &*store,

@@ -24,8 +24,9 @@ use crate::daemon::processes;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session;
+use crate::scratch::STAYS_LOGGED;
 use crate::tree::COMES_BACK;
-use crate::tree::xattr::COMMIT;
+use crate::tree::xattr::{COMMIT, COMMIT_QUICKLY};
 
 /// How long the daemon may take to end, once the mount is gone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// As long as a daemon writes it is waited for; one that is stopped does not.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
-pub(super) fn run(mountpoint: &Path) -> CommandResult {
+pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
     let mounted = mounted_at(mountpoint)?;
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
@@ -42,7 +43,7 @@ pub(super) fn run(mountpoint: &Path) -> CommandResult {
             let mut left = Unfinished::Nothing;
             if mounted.writable {
                 write_out(&mounted)?;
-                left = commit(&mounted)?;
+                left = commit(&mounted, quick)?;
             }
             unmount(&mounted, false)?;
             watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))?;
@@ -141,11 +142,12 @@ enum Unfinished {
 
 /// Has the daemon commit what has been written to arrays, however long that takes, and names what
 /// stays staged.
-fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
+fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
     let mountpoint = mounted.mountpoint.clone();
+    let request = if quick { COMMIT_QUICKLY } else { COMMIT };
     let flags = rustix::fs::XattrFlags::empty();
     let done = write_out::aside(move || {
-        rustix::fs::setxattr(&mountpoint, COMMIT, b"", flags).map_err(io::Error::from)
+        rustix::fs::setxattr(&mountpoint, request, b"", flags).map_err(io::Error::from)
     });
     let path = mounted.mountpoint.display();
     let failed = |e: io::Error| Failure::new(format!("{path} is not unmounted: {}", plain(&e)));
@@ -155,6 +157,8 @@ fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
     }
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
+            refuse_unstored(mounted, &status["held_back"])?;
+            name_logged(&status["held_back"]);
             name_not_kept(&status);
             Ok(name_staged(&status))
         }
@@ -165,6 +169,40 @@ fn commit(mounted: &Mounted) -> Result<Unfinished, Failure> {
             ));
             Ok(Unfinished::Staged)
         }
+    }
+}
+
+/// What is held back in the daemon and cannot be stored would be lost with it.
+fn refuse_unstored(mounted: &Mounted, held: &Value) -> CommandResult {
+    let failed: Vec<&Value> = held["failed"].as_array().into_iter().flatten().collect();
+    for file in &failed {
+        let text = |name: &str| file[name].as_str().unwrap_or_default();
+        let (path, why) = (text("path"), text("why"));
+        output::complain(format!("{path}: not all of it can be stored: {why}"));
+    }
+    if let Some(more @ 1..) = held["failed_unlisted"].as_u64() {
+        output::complain(format!("{more} more files cannot be stored"));
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => {
+            let path = mounted.mountpoint.display();
+            Err(Failure::new(format!(
+                "{path} is not unmounted: make room, or remove those files, and try again; to unmount it \
+                 nevertheless, and lose what is not stored: umount {path}"
+            )))
+        }
+    }
+}
+
+/// A line for each file that keeps its log.
+fn name_logged(held: &Value) {
+    for path in held["logged"].as_array().into_iter().flatten() {
+        let path = path.as_str().unwrap_or_default();
+        output::complain(format!("{path}: {STAYS_LOGGED}"));
+    }
+    if let Some(more @ 1..) = held["logged_unlisted"].as_u64() {
+        output::complain(format!("{more} more files keep their logs"));
     }
 }
 

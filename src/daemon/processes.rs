@@ -44,7 +44,8 @@ pub fn daemon_of(device: Device, mountpoint: &Path) -> Option<u32> {
     if let Some(pid) = by_connection.next() {
         return Some(pid);
     }
-    let mut by_arguments = daemons().filter(|pid| was_told(&pid.to_string(), mountpoint));
+    let told = |pid: &String| connections(pid).is_empty() && was_told(pid, mountpoint);
+    let mut by_arguments = daemons().filter(|pid| told(&pid.to_string()));
     by_arguments
         .next()
         .filter(|_| by_arguments.next().is_none())

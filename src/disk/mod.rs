@@ -17,10 +17,10 @@ pub mod reopened;
 
 use std::ffi::OsStr;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::{FileId, Source, SpecialKind, Timestamp};
 
 /// A name in a directory of the source. Another process may have moved the directory, and put
@@ -211,6 +211,35 @@ pub trait Disk: Send + Sync {
     /// Returns when a file that has just been made, or got its name, has reached the disk with that
     /// name, which is in this directory, and with all that was done to names there before.
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()>;
+
+    /// Puts what is held back where it belongs: of one file, or of all. What cannot be put there is
+    /// in [`Disk::held_back`] afterwards, with the reason.
+    fn settle(&self, _one: Option<FileId>, _how: Settling) {}
+
+    /// What of the files' bytes is not where it belongs; none if nothing is ever held back.
+    fn held_back(&self) -> Option<HeldBack> {
+        None
+    }
+}
+
+/// How thoroughly [`Disk::settle`] works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settling {
+    Everything,
+    /// Where very much would have to be moved for it, it is enough that the next mount finds it.
+    IfCheap,
+}
+
+/// What a disk holds back for a while.
+#[derive(Debug, Clone, Default)]
+pub struct HeldBack {
+    /// Files of which something is held back, and how many bytes.
+    pub files: u64,
+    pub bytes: u64,
+    /// Files whose changes are safe, and stay where they are until much may be moved.
+    pub logged: Vec<PathBuf>,
+    /// What could not be put in its place the last time, and why.
+    pub failed: Vec<(PathBuf, Error)>,
 }
 
 /// A regular file that is opened for writing.

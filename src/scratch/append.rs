@@ -46,7 +46,7 @@ impl ScratchFile {
             },
         );
         written?;
-        new.last = new.chunk_size;
+        (new.last, new.said_size) = (new.chunk_size, new.chunk_size);
         let places = &new.at[first as usize..new.at.len() - 1];
         let places: Vec<u8> = places.iter().flat_map(|at| at.to_le_bytes()).collect();
         put_all(writer, new.table + first * ENTRY, &places)?;

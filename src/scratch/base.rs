@@ -34,6 +34,8 @@ pub(super) struct StoredChunks {
     pub(super) typesize: u8,
     /// Plain bytes of every chunk but the last; never 0.
     pub(super) chunk_size: u32,
+    /// What the stored header says of that: of a single chunk it may say less.
+    pub(super) said_size: u32,
     /// Plain bytes of the last one.
     pub(super) last: u32,
     /// Where the table begins, or would.
@@ -53,6 +55,7 @@ impl StoredChunks {
             checksum,
             typesize: 1,
             chunk_size,
+            said_size: chunk_size,
             last: 0,
             table: layout::HEADER,
             entries: 0,
@@ -99,6 +102,7 @@ impl StoredChunks {
             checksum: header.checksum,
             typesize: header.typesize.max(1),
             chunk_size,
+            said_size: header.chunk_size.unwrap_or(0),
             last: 0,
             table,
             entries,
@@ -137,6 +141,7 @@ impl StoredChunks {
             checksum: header.checksum,
             typesize: header.typesize.max(1),
             chunk_size: size,
+            said_size: size,
             last: header.last_chunk.filter(|_| is_all).unwrap_or(size),
             table,
             entries,
@@ -215,14 +220,18 @@ impl StoredChunks {
         Some((start, end.checked_sub(start)?))
     }
 
-    /// The header of the file, as it is stored.
+    /// The header of the file, as it is to be stored.
     pub(super) fn header(&self) -> [u8; layout::HEADER as usize] {
+        self.header_that_says(self.chunk_size)
+    }
+
+    fn header_that_says(&self, chunk_size: u32) -> [u8; layout::HEADER as usize] {
         let header = FileHeader {
             has_offsets: self.entries > 0,
             has_metadata: self.has_metadata,
             checksum: self.checksum,
             typesize: self.typesize,
-            chunk_size: Some(self.chunk_size),
+            chunk_size: Some(chunk_size),
             last_chunk: Some(self.last),
             nchunks: Some(self.chunks()),
             max_app_chunks: self.entries.saturating_sub(self.chunks()),
@@ -230,10 +239,11 @@ impl StoredChunks {
         header.bytes()
     }
 
-    /// What tells these chunks from others of the same file: of the header and all places.
+    /// What tells these chunks from others of the same file: of the header and all places. The same
+    /// for every mount, whatever size of chunks it has been told.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&self.header());
+        hasher.update(&self.header_that_says(self.said_size));
         for part in self.at.chunks(512) {
             let bytes: Vec<u8> = part.iter().flat_map(|at| at.to_le_bytes()).collect();
             hasher.update(&bytes);

@@ -17,7 +17,8 @@ use super::names;
 use super::recovery::MARK_NAME;
 use super::store::ScratchStore;
 use crate::disk::{
-    Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Renaming, Target, Trial, XattrSetting,
+    Caller, Disk, DiskFile, HeldBack, NewAttributes, NewEntry, Place, Renaming, Settling, Target,
+    Trial, XattrSetting,
 };
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Source};
@@ -366,6 +367,14 @@ impl Disk for ScratchDisk {
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
         self.sync(Target::Open(file), false)?;
         self.sync(directory, false)
+    }
+
+    fn settle(&self, one: Option<FileId>, how: Settling) {
+        self.settle_all(one, how);
+    }
+
+    fn held_back(&self) -> Option<HeldBack> {
+        Some(self.store.room.held_back())
     }
 }
 

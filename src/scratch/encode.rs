@@ -16,7 +16,7 @@ use crate::codec::checksum::Checksum;
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 
-/// What the mount's options say of encoding; what they don't is found out.
+/// What the mount's options say of how files are stored; what they don't is found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeOptions {
     pub compressor: Option<Compressor>,
@@ -26,6 +26,8 @@ pub struct EncodeOptions {
     /// Plain bytes of a chunk.
     pub chunk_size: u32,
     pub checksum: Checksum,
+    /// A merge that would move more bytes waits.
+    pub most_moved: u64,
 }
 
 impl Default for EncodeOptions {
@@ -36,6 +38,7 @@ impl Default for EncodeOptions {
             typesize: None,
             chunk_size: 128 << 10,
             checksum: Checksum::Adler32,
+            most_moved: 256 << 20,
         }
     }
 }

@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use super::base::StoredChunks;
 use super::content::FileContent;
+use super::relaid;
 use super::room::ScratchRoom;
 use super::tail::{self, RecordKind, TailLog};
 use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
@@ -88,14 +89,16 @@ impl ScratchFile {
         reader: Arc<dyn Source>,
     ) -> Result<ScratchFile> {
         let stat = reader.stat()?;
-        let len = stat.identity.size;
         let options = &room.options;
+        let reader = match relaid::finished(&reader)? {
+            Some(finished) if room.disk.is_none() => finished,
+            Some(_) => return Err(unfinished(0..reader.len())),
+            None => reader,
+        };
+        let len = reader.len();
         let stored = match len {
             0 => StoredChunks::none(options.chunk_size, options.checksum),
-            _ => match tail::pending_merge(&*reader, len)? {
-                Some(mark) => return Err(unfinished(mark.start..len)),
-                None => StoredChunks::read(&*reader, len, options.chunk_size)?,
-            },
+            _ => StoredChunks::read(&*reader, len, options.chunk_size)?,
         };
         let mut content = FileContent::new(stored);
         let log = replay(&mut content, &*reader, len)?;
@@ -264,6 +267,14 @@ impl ScratchFile {
             times.ctime = Some((ctime, None));
         }
         Ok(())
+    }
+
+    /// Bytes that are not in their chunks, at least one if anything is not; none if that is
+    /// changing.
+    pub(super) fn held_back(&self) -> Option<u64> {
+        let content = self.content.try_read().ok()?;
+        let bytes = content.held_bytes().max(1);
+        Some(if content.differs() { bytes } else { 0 })
     }
 
     /// Whether nothing is to be stored; false if that is changing.

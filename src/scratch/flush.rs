@@ -48,9 +48,6 @@ impl FlushExtent {
     }
 }
 
-/// A merge that moves more waits until the log is long, or the mount ends.
-const MOVED_AT_ONCE: u64 = 256 << 20;
-
 /// What is to be stored, as it was at one moment.
 pub(super) struct FlushSnapshot {
     pub(super) len: u64,
@@ -208,7 +205,7 @@ impl ScratchFile {
         let plan = MergePlan::new(&self.read().stored, order)?;
         if extent == FlushExtent::IfCheap
             && io.is_synced
-            && plan.moved() > MOVED_AT_ONCE
+            && plan.moved() > self.room.options.most_moved
             && !self.log_is_long(io)
         {
             let mut content = self.change();
@@ -259,7 +256,11 @@ impl ScratchFile {
         }
     }
 
-    fn snapshot(&self, extent: FlushExtent, io: &StoredState) -> Result<Option<FlushSnapshot>> {
+    pub(super) fn snapshot(
+        &self,
+        extent: FlushExtent,
+        io: &StoredState,
+    ) -> Result<Option<FlushSnapshot>> {
         let mut content = self.change();
         let size = content.chunk_size();
         let full = content.len / size;
@@ -323,7 +324,7 @@ impl ScratchFile {
         })
     }
 
-    fn encode(&self, snapshot: &FlushSnapshot) -> Result<MergeOrder> {
+    pub(super) fn encode(&self, snapshot: &FlushSnapshot) -> Result<MergeOrder> {
         let checksum = self.read().stored.checksum;
         let size = self.read().stored.chunk_size as usize;
         let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);

@@ -57,6 +57,7 @@ impl FileContent {
                 at,
                 len,
                 bytes,
+                carried_at: 0,
             }
             .write(fingerprint, &mut out);
         };

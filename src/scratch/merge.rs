@@ -164,6 +164,7 @@ impl Layouting {
         let mut new = StoredChunks {
             at: Vec::new(),
             last: (order.len - (chunks - 1) * size) as u32,
+            said_size: old.chunk_size,
             ..old.clone_without_places()
         };
         if old.chunks() == 0 {

@@ -7,10 +7,12 @@
 //! the source's own.
 //!
 //! The way of a write: [`handles`] checks it and has room reserved ([`reserve`]), [`content`] holds
-//! it in chunks, [`room`] says when it is stored, [`flush`] has it encoded ([`encode`]), laid out
+//! it in chunks, [`room`] and
+//! [`settle`] say when it is stored, [`flush`] has it encoded ([`encode`]), laid out
 //! ([`merge`]) and written, at once or by a [`redo`]; [`logging`] is what an fsync costs, [`tail`]
 //! how both look. The way of a read: [`content`], then the cache, then [`base`]. [`names`] and
-//! [`find`] know how names are stored, and [`recovery`] what a crash leaves.
+//! [`find`] know how names are stored, and [`recovery`] what a crash leaves, and [`relaid`] shows
+//! it to those who only read.
 //!
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 
@@ -30,26 +32,35 @@ mod merge;
 mod names;
 mod recovery;
 mod redo;
+mod relaid;
 mod reserve;
 mod room;
+mod settle;
 mod store;
 mod tail;
 #[cfg(test)]
 mod tests;
 
 pub use encode::EncodeOptions;
+pub use relaid::read_through_log;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::cache::BlockCache;
-use crate::disk::Disk;
-use crate::error::{Error, Result};
-use crate::source::Store;
+use crate::disk::{Disk, HeldBack, Settling};
+use crate::error::Result;
+use crate::memory::limit::default_limit;
+use crate::source::{Source, Store};
 use disk::ScratchDisk;
-use recovery::StoreMark;
+use recovery::{OldLogs, StoreMark};
 use room::ScratchRoom;
 use store::ScratchStore;
+
+/// What is said of a file of which a merge would move very much.
+pub const STAYS_LOGGED: &str =
+    "its latest changes stay in its log for now: merging them would move very much";
 
 /// A store that is mounted for scratch.
 pub struct ScratchMount {
@@ -57,6 +68,21 @@ pub struct ScratchMount {
     disk: Option<(Arc<ScratchDisk>, StoreMark)>,
     /// Whether nothing is left of an earlier crash.
     is_whole: bool,
+}
+
+/// Bytes of the log that a stored file has; none if it has none.
+pub fn left_log(source: &dyn Source) -> Result<Option<u64>> {
+    recovery::left_log(source, EncodeOptions::default().chunk_size)
+}
+
+/// Merges a stored file's log. Nobody else may write to the store.
+pub fn merge_log(store: Arc<dyn Store>, disk: Arc<dyn Disk>, path: &Path) -> Result<()> {
+    let cache = BlockCache::new(default_limit());
+    let options = EncodeOptions::default();
+    let room = ScratchRoom::new(cache, options, Arc::clone(&store), Some(Arc::clone(&disk)));
+    let store = Arc::new(ScratchStore { inner: store, room });
+    let disk = ScratchDisk { store, inner: disk };
+    recovery::merge_log(&disk, path)
 }
 
 impl ScratchMount {
@@ -81,9 +107,14 @@ impl ScratchMount {
             store: Arc::clone(&store),
             inner,
         });
-        let (mark, since) = StoreMark::open(&disk)?;
+        let (mark, since, logs) = StoreMark::open(&disk)?;
+        let has_old_logs = &disk.store.room.has_old_logs;
+        has_old_logs.store(logs == OldLogs::Some, Ordering::Release);
         let is_whole = since.is_none_or(|since| recovery::recover(&disk, since));
-        mark.begin(&*disk.inner)?;
+        mark.begin(
+            &*disk.inner,
+            OldLogs::of(has_old_logs.load(Ordering::Acquire)),
+        )?;
         if let Some(since) = since.filter(|_| !is_whole) {
             mark.still(&*disk.inner, since)?;
         }
@@ -102,17 +133,22 @@ impl ScratchMount {
         self.disk.as_ref().map(|(disk, _)| Arc::clone(disk) as _)
     }
 
-    /// Stores everything. Returns what could not be, and why.
-    pub fn settle(&self) -> Vec<(PathBuf, Error)> {
-        let failed = self.store.room.settle().into_iter();
-        failed.map(|(file, e)| (file.path.clone(), e)).collect()
+    /// Stores what is cheap to store, and logs the rest. Returns what is held back then.
+    pub fn settle(&self) -> HeldBack {
+        if let Some((disk, _)) = &self.disk {
+            disk.settle(None, Settling::IfCheap);
+        }
+        self.store.room.held_back()
     }
 
-    /// Everything has been stored, and has reached the disk.
+    /// Everything has been stored or logged, and has reached the disk.
     pub fn end(&self) -> Result<()> {
-        match &self.disk {
-            Some((disk, mark)) if self.is_whole => mark.end(&*disk.inner),
-            _ => Ok(()),
-        }
+        let Some((disk, mark)) = self.disk.as_ref().filter(|_| self.is_whole) else {
+            return Ok(());
+        };
+        let has_logs = self.store.room.has_old_logs.load(Ordering::Acquire)
+            || !self.store.room.held_back().logged.is_empty();
+        let logs = OldLogs::of(has_logs);
+        mark.end(&*disk.inner, logs)
     }
 }

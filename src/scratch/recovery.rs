@@ -19,6 +19,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::base::{ENTRY, StoredChunks};
 use super::disk::ScratchDisk;
@@ -26,8 +27,8 @@ use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::names;
 use super::tail::{self, RecordKind, TailMark, put_all};
-use crate::container::bloscpack::layout::HEADER;
-use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Place, Putting, Target};
+use crate::container::bloscpack::layout::{self, HEADER};
+use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Place, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::{FileKind, Source, Stat, Timestamp};
@@ -35,11 +36,29 @@ use crate::source::{FileKind, Source, Stat, Timestamp};
 /// In the root of a store.
 pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
 
-const UNCLEAN: &[u8] = b"arrayfs scratch store: being changed, or left by a crash\n";
-const CLEAN: &[u8] = b"arrayfs scratch store: left in order\n";
+const UNCLEAN: &str = "arrayfs scratch store: being changed, or left by a crash\n";
+const CLEAN: &str = "arrayfs scratch store: left in order\n";
+const WITH_LOGS: &str = "some files have logs\n";
+const LONGEST: usize = UNCLEAN.len() + WITH_LOGS.len();
 
 /// Clocks of file systems tick coarsely.
 const TICK: i64 = 1;
+
+/// Whether files may have logs that no mount has to merge at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OldLogs {
+    None,
+    Some,
+}
+
+impl OldLogs {
+    pub(super) fn of(are_there: bool) -> OldLogs {
+        match are_there {
+            true => OldLogs::Some,
+            false => OldLogs::None,
+        }
+    }
+}
 
 /// The mark of a store.
 pub(super) struct StoreMark {
@@ -48,17 +67,21 @@ pub(super) struct StoreMark {
 
 impl StoreMark {
     /// Opens it, or makes it. Says since when the store has been changed by a mount that did not
-    /// end well.
-    pub(super) fn open(disk: &ScratchDisk) -> Result<(StoreMark, Option<Timestamp>)> {
+    /// end well, and whether files have logs of mounts that did.
+    pub(super) fn open(disk: &ScratchDisk) -> Result<(StoreMark, Option<Timestamp>, OldLogs)> {
         let store = &disk.store.inner;
         let path = Path::new(MARK_NAME);
-        let (file, since) = match store.stat(path) {
+        let (file, since, logs) = match store.stat(path) {
             Ok(stat) => {
                 let file = disk.inner.open(path, stat.identity.id)?;
-                let mut said = [0; UNCLEAN.len()];
+                let mut said = [0; LONGEST];
                 let found = file.source().read(0, &mut said)?;
-                let is_clean = said[..found] == *CLEAN;
-                (file, (!is_clean).then_some(stat.identity.mtime))
+                let said = &said[..found];
+                // What says nothing was being written.
+                let is_known = |what: &str| said == what.as_bytes();
+                let logs = OldLogs::of(!is_known(CLEAN) && !is_known(UNCLEAN));
+                let is_clean = said.starts_with(CLEAN.as_bytes());
+                (file, (!is_clean).then_some(stat.identity.mtime), logs)
             }
             Err(e) if e.is_not_found() => {
                 let root = Path::new("");
@@ -71,16 +94,16 @@ impl StoreMark {
                 let file = disk.inner.create(place, 0o600, tail::DAEMON)?;
                 disk.inner
                     .sync_named(file.source(), Target::Named { path: root, id })?;
-                (file, None)
+                (file, None, OldLogs::None)
             }
             Err(e) => return Err(e),
         };
-        Ok((StoreMark { file }, since))
+        Ok((StoreMark { file }, since, logs))
     }
 
     /// From now on the store is changed.
-    pub(super) fn begin(&self, disk: &dyn Disk) -> Result<()> {
-        self.say(disk, UNCLEAN)
+    pub(super) fn begin(&self, disk: &dyn Disk, logs: OldLogs) -> Result<()> {
+        self.say(disk, UNCLEAN, logs)
     }
 
     /// Not all that was left since then could be recovered: the next mount is to look again.
@@ -92,14 +115,19 @@ impl StoreMark {
         disk.set_attributes(Target::Open(self.file.source()), &to)
     }
 
-    /// Everything is stored.
-    pub(super) fn end(&self, disk: &dyn Disk) -> Result<()> {
-        self.say(disk, CLEAN)
+    /// Everything is stored, but for what these logs have.
+    pub(super) fn end(&self, disk: &dyn Disk, logs: OldLogs) -> Result<()> {
+        self.say(disk, CLEAN, logs)
     }
 
-    fn say(&self, disk: &dyn Disk, what: &[u8]) -> Result<()> {
+    fn say(&self, disk: &dyn Disk, what: &str, logs: OldLogs) -> Result<()> {
+        let with_logs = match logs {
+            OldLogs::None => "",
+            OldLogs::Some => WITH_LOGS,
+        };
+        let line = [what, with_logs].concat();
         self.file.set_len(0, tail::DAEMON)?;
-        self.file.put(0, what, Putting::default(), tail::DAEMON)?;
+        put_all(&*self.file, 0, line.as_bytes())?;
         disk.sync(Target::Open(self.file.source()), true)
     }
 }
@@ -110,8 +138,56 @@ pub(super) fn recover(disk: &ScratchDisk, since: Timestamp) -> bool {
         secs: since.secs.saturating_sub(TICK),
         ..since
     };
+    let failed = each_file(disk, &|path, stat| match stat.ctime < since {
+        true => Ok(()),
+        false => heal(disk, path, stat, since),
+    });
+    for (path, e) in &failed {
+        log::error!("{}: cannot be recovered: {e}", path.display());
+    }
+    failed.is_empty()
+}
+
+/// Merges the logs of all files. Returns what could not be merged, and why.
+pub(super) fn merge_logs(disk: &ScratchDisk) -> Vec<(PathBuf, Error)> {
+    each_file(disk, &|path, stat| {
+        let source = disk.store.inner.open(path)?;
+        match layout::has_log(&*source)? {
+            true => open(disk, path, stat)?.flush(FlushExtent::All),
+            false => Ok(()),
+        }
+    })
+}
+
+/// Merges what one file's log has, and what a merge had begun.
+pub(super) fn merge_log(disk: &ScratchDisk, path: &Path) -> Result<()> {
+    let stat = disk.store.inner.stat(path)?;
+    finish_merge(disk, &*disk.inner.open(path, stat.identity.id)?)?;
+    open(disk, path, &stat)?.flush(FlushExtent::All)
+}
+
+/// Bytes of a file's log, or of what a merge is to put; none if there is neither.
+pub(super) fn left_log(source: &dyn Source, chunk_size: u32) -> Result<Option<u64>> {
+    let len = source.len();
+    if !layout::has_log(source)? {
+        return Ok(None);
+    }
+    if let Some(mark) = tail::pending_merge(source, len)? {
+        return Ok(Some(len.saturating_sub(mark.start)));
+    }
+    let chunks = StoredChunks::read(source, len, chunk_size)?;
+    let (start, fingerprint) = (chunks.end(), chunks.fingerprint());
+    let end = tail::records(source, start, fingerprint, |_| Ok(()))?;
+    Ok((end > start).then(|| end - start))
+}
+
+/// What is done to a file, by its place in the store.
+type OnFile<'a> = &'a dyn Fn(&Path, &Stat) -> Result<()>;
+
+/// Goes over all stored files. Returns which of them failed, and why.
+fn each_file(disk: &ScratchDisk, each: OnFile<'_>) -> Vec<(PathBuf, Error)> {
     let store = &*disk.store.inner;
-    let (mut directories, mut all) = (vec![PathBuf::new()], true);
+    let (mut directories, mut failed) = (vec![PathBuf::new()], Vec::new());
     while let Some(directory) = directories.pop() {
         let mut files = Vec::new();
         let listed = store.list(&directory, &mut |name, kind| match kind {
@@ -123,18 +199,13 @@ pub(super) fn recover(disk: &ScratchDisk, since: Timestamp) -> bool {
             log::warn!("not looked at: {e}");
         }
         for path in files {
-            let healed = store.stat(&path).and_then(|stat| match stat.ctime < since {
-                true => Ok(()),
-                false => heal(disk, &path, &stat, since),
-            });
-            if let Err(e) = healed {
-                let path = store.display(&path);
-                log::error!("{}: cannot be recovered: {e}", path.display());
-                all = false;
+            let done = store.stat(&path).and_then(|stat| each(&path, &stat));
+            if let Err(e) = done {
+                failed.push((store.display(&path), e));
             }
         }
     }
-    all
+    failed
 }
 
 fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, since: Timestamp) -> Result<()> {
@@ -167,7 +238,11 @@ fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, since: Timestamp) -> Resul
     }
     let file = open(disk, path, stat)?;
     if file.read().differs() {
-        file.flush(FlushExtent::All)?;
+        file.flush(FlushExtent::IfCheap)?;
+    }
+    if file.read().differs() {
+        let room = &disk.store.room;
+        room.has_old_logs.store(true, Ordering::Release);
     }
     Ok(())
 }
@@ -219,6 +294,10 @@ impl LeftFile {
         let mut left = chunks.clone_without_places();
         left.at = chunks.at[..=sound as usize].to_vec();
         left.last = size;
+        // The table may be that of other chunks than the headers lead to.
+        let kept = &left.at[..sound as usize];
+        let kept: Vec<u8> = kept.iter().flat_map(|at| at.to_le_bytes()).collect();
+        put_all(stored, left.table, &kept)?;
         put_all(stored, 0, &left.header())?;
         disk.inner.sync(Target::Open(stored.source()), true)?;
         let spare = (left.entries.min(chunks.chunks() + 1)).saturating_sub(sound);

@@ -175,6 +175,7 @@ impl RedoWriter<'_> {
             at,
             len,
             bytes,
+            carried_at: 0,
         };
         record.write(self.fingerprint, &mut self.bytes);
         if self.bytes.len() as u64 >= STEP {

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -60,6 +61,10 @@ pub struct ScratchRoom {
     known_times: Mutex<LruCache<FileId, (Timestamp, Timestamp)>>,
     versions: AtomicU64,
     encoders: Option<WorkerThreads>,
+    /// Files have logs from before this mount, which are not to be merged yet.
+    pub(super) has_old_logs: AtomicBool,
+    /// What could not be stored when everything was to be.
+    pub(super) failed: Mutex<Vec<(PathBuf, Error)>>,
     /// Files with something to be stored at most, as far as that can be.
     open_most: usize,
 }
@@ -87,6 +92,8 @@ impl ScratchRoom {
             known_times: Mutex::new(LruCache::new(TIMES_KEPT)),
             versions: AtomicU64::new(1 << 62),
             open_most: most_open(),
+            has_old_logs: AtomicBool::new(false),
+            failed: Mutex::default(),
             encoders: is_writable.then(|| WorkerThreads::as_many("flush", cores, cores)),
         });
         if is_writable {
@@ -119,7 +126,7 @@ impl ScratchRoom {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn changed(&self) -> MutexGuard<'_, HashMap<FileId, Arc<ScratchFile>>> {
+    pub(super) fn changed(&self) -> MutexGuard<'_, HashMap<FileId, Arc<ScratchFile>>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -239,34 +246,6 @@ impl ScratchRoom {
         {
             file.is_ordered.store(false, Ordering::Release);
         }
-    }
-
-    /// Stores everything, and returns what could not be, with the reason.
-    pub(super) fn settle(&self) -> Vec<(Arc<ScratchFile>, Error)> {
-        let files = self.changed_files();
-        let failed = files.into_iter().filter_map(|file| {
-            // What cannot be merged for want of room may still be logged.
-            let settled =
-                self.settle_one(&file, FlushExtent::All)
-                    .or_else(|e| match file.is_unsynced() {
-                        true => Err(e),
-                        false => file.sync(true),
-                    });
-            settled.err().map(|e| (file, e))
-        });
-        failed.collect()
-    }
-
-    fn settle_one(&self, file: &Arc<ScratchFile>, extent: FlushExtent) -> Result<()> {
-        file.flush(extent)?;
-        if !file.is_open() {
-            let mut changed = self.changed();
-            // One that is being changed is noted again after that.
-            if file.has_all_stored() {
-                changed.remove(&file.id);
-            }
-        }
-        Ok(())
     }
 
     /// Each file that has something to be stored is open: before there are too many, some are

@@ -89,6 +89,8 @@ pub(super) struct TailRecord<'a> {
     pub(super) at: u64,
     pub(super) len: u64,
     pub(super) bytes: &'a [u8],
+    /// Where these lie in the stored file; of one that is to be written, that is not known yet.
+    pub(super) carried_at: u64,
 }
 
 impl TailRecord<'_> {
@@ -199,6 +201,7 @@ pub(super) fn records(
             at: number(&head, 8),
             len,
             bytes: &bytes,
+            carried_at: at + RECORD_HEAD as u64,
         })?;
         at += RECORD_HEAD as u64 + carried;
     }

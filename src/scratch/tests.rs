@@ -13,12 +13,16 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
+use super::base::StoredChunks;
 use super::flush::FlushExtent;
-use super::{EncodeOptions, ScratchMount};
+use super::{EncodeOptions, ScratchMount, read_through_log};
 use crate::cache::BlockCache;
 use crate::disk::local::LocalDisk;
 use crate::disk::recording::{Change, Of, RecordingDisk, Writer, replay};
-use crate::disk::{Allocation, Caller, Disk, DiskFile, Durability, Place, Putting, Target};
+use crate::disk::{
+    Allocation, Caller, Disk, DiskFile, Durability, Place, Putting, Settling, Target,
+};
+use crate::source::Store;
 use crate::source::local::LocalStore;
 
 const ROOT: Caller = Caller { uid: 0, gid: 0 };
@@ -35,6 +39,8 @@ fn mount(at: &Path) -> Mounted {
     let recording = Arc::new(RecordingDisk::new(disk));
     let options = EncodeOptions {
         chunk_size: CHUNK,
+        // Of several chunks.
+        most_moved: 3 << 10,
         ..EncodeOptions::default()
     };
     let cache = BlockCache::new(4 << 20);
@@ -61,15 +67,7 @@ impl Mounted {
     }
 
     fn content(&self, name: &str) -> crate::error::Result<Vec<u8>> {
-        let path = Path::new(name);
-        let source = self.mount.store().open(path)?;
-        let len = self.mount.store().stat(path)?.identity.size;
-        assert_eq!(len, source.len());
-        let mut bytes = vec![0; len as usize + 10];
-        let n = source.read(0, &mut bytes)?;
-        bytes.truncate(n);
-        assert_eq!(n as u64, len);
-        Ok(bytes)
+        content(&self.mount, name)
     }
 
     fn flush(&self, extent: FlushExtent) {
@@ -77,6 +75,43 @@ impl Mounted {
             file.flush(extent).unwrap();
         }
     }
+}
+
+fn content(mount: &ScratchMount, name: &str) -> crate::error::Result<Vec<u8>> {
+    let path = Path::new(name);
+    let source = mount.store().open(path)?;
+    let len = mount.store().stat(path)?.identity.size;
+    assert_eq!(len, source.len());
+    let mut bytes = vec![0; len as usize + 10];
+    let n = source.read(0, &mut bytes)?;
+    bytes.truncate(n);
+    assert_eq!(n as u64, len);
+    Ok(bytes)
+}
+
+/// What is read of a store that nobody may change: in a mount, and by commands.
+fn content_read_only(at: &Path) -> [crate::error::Result<Vec<u8>>; 2] {
+    let store: Arc<dyn Store> = Arc::new(LocalStore::open(at, at).unwrap());
+    let cache = || BlockCache::new(4 << 20);
+    let options = EncodeOptions::default();
+    let mount = ScratchMount::new(Arc::clone(&store), None, cache(), options).unwrap();
+    let stored = || {
+        let path = Path::new("x.blp");
+        let source = store.open(path)?;
+        let source = read_through_log(&store, path, &source)?.unwrap_or(source);
+        let chunks = match source.len() {
+            0 => return Ok(Vec::new()),
+            len => StoredChunks::read(&*source, len, CHUNK)?,
+        };
+        let mut bytes = Vec::new();
+        for number in 0..chunks.chunks() {
+            let start = bytes.len();
+            bytes.resize(start + chunks.plain(number), 0);
+            chunks.decode(&*source, number, &mut bytes[start..])?;
+        }
+        Ok(bytes)
+    };
+    [content(&mount, "x"), stored()]
 }
 
 /// What a program does to its file, and what happens meanwhile.
@@ -90,6 +125,7 @@ enum Step {
     Flush,
     FlushFull,
     Settle,
+    SettleAll,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -103,6 +139,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Flush),
         1 => Just(Step::FlushFull),
         1 => Just(Step::Settle),
+        1 => Just(Step::SettleAll),
     ];
     proptest::collection::vec(step, 1..14)
 }
@@ -158,7 +195,12 @@ fn take(on: &Mounted, file: &dyn DiskFile, model: &mut Vec<u8>, step: &Step) {
         Step::Sync => on.disk().sync(Target::Open(file.source()), true).unwrap(),
         Step::Flush => on.flush(FlushExtent::All),
         Step::FlushFull => on.flush(FlushExtent::FullChunks),
-        Step::Settle => assert!(on.mount.settle().is_empty()),
+        Step::Settle => assert!(on.mount.settle().failed.is_empty()),
+        Step::SettleAll => {
+            on.disk().settle(None, Settling::Everything);
+            let held = on.disk().held_back().unwrap();
+            assert_eq!(held.files, 0, "{held:?}");
+        }
     }
 }
 
@@ -183,7 +225,7 @@ proptest! {
                 prop_assert_eq!(&on.content("x").unwrap(), &model);
             }
             drop(file);
-            prop_assert!(on.mount.settle().is_empty());
+            prop_assert!(on.mount.settle().failed.is_empty());
             on.mount.end().unwrap();
             drop(on);
             let again = mount(directory.path());
@@ -198,6 +240,28 @@ struct Allowed {
     /// Contents since the last sync, that one first; how much had been done when each came.
     since: Vec<(usize, Vec<u8>)>,
     was_synced: bool,
+}
+
+impl Allowed {
+    fn assert_has(&self, found: &[u8], steps: &[Step]) {
+        let contents = || self.since.iter().map(|(_, content)| content);
+        let is_known = |at: usize, byte: u8| {
+            byte == 0 && !self.was_synced
+                || contents().any(|content| content.get(at).is_none_or(|b| *b == byte))
+        };
+        let unknown = found
+            .iter()
+            .enumerate()
+            .find(|(at, byte)| !is_known(*at, **byte));
+        if let Some((at, byte)) = unknown {
+            panic!("byte {at} is {byte}, which nobody wrote since the last sync: {steps:?}");
+        }
+        let least = contents().map(Vec::len).min().unwrap_or(0);
+        let len = found.len();
+        if self.was_synced {
+            assert!(len >= least, "{len} bytes of {least}: {steps:?}");
+        }
+    }
 }
 
 /// Of a write, what lies in some sectors of the disk.
@@ -255,32 +319,23 @@ fn check(changes: &[Change], allowed: &Allowed, steps: &[Step]) {
         assert!(!allowed.was_synced, "the file is gone: {steps:?}");
         return;
     }
+    let read_only = content_read_only(directory.path());
     let on = mount(directory.path());
     let found = match on.content("x") {
         Ok(found) => found,
         Err(e) => panic!("{e}: {steps:?}"),
     };
-    let contents = || allowed.since.iter().map(|(_, content)| content);
-    let byte_is_known = |at: usize, byte: u8| {
-        byte == 0 && !allowed.was_synced
-            || contents().any(|content| content.get(at).is_none_or(|b| *b == byte))
-    };
-    if let Some((at, byte)) = found
-        .iter()
-        .enumerate()
-        .find(|(at, byte)| !byte_is_known(*at, **byte))
-    {
-        panic!("byte {at} is {byte}, which nobody wrote since the last sync: {steps:?}");
+    allowed.assert_has(&found, steps);
+    // What is cut and written anew may have been nothing before.
+    let is_written_anew = steps.iter().any(|step| matches!(step, Step::Len(0)));
+    for other in read_only {
+        match other {
+            Ok(other) => allowed.assert_has(&other, steps),
+            Err(e) if allowed.was_synced && !is_written_anew => panic!("read only: {e}: {steps:?}"),
+            Err(_) => {}
+        }
     }
-    let least = contents().map(Vec::len).min().unwrap_or(0);
-    if allowed.was_synced {
-        assert!(
-            found.len() >= least,
-            "{} bytes of {least}: {steps:?}",
-            found.len()
-        );
-    }
-    assert!(on.mount.settle().is_empty());
+    assert!(on.mount.settle().failed.is_empty());
     drop(on);
     let again = mount(directory.path());
     assert_eq!(

@@ -11,6 +11,12 @@ use crate::container::names::path_text;
 /// KiB.
 const LISTED: usize = 40 << 10;
 
+/// Most paths of a list beside that one.
+const MOST_PATHS: usize = 64;
+
+/// Most of those with a reason.
+const MOST_FAILED: usize = 8;
+
 /// Most letters of the reason that one of them has.
 const REASON: usize = 1000;
 
@@ -97,10 +103,30 @@ impl Tree {
         }
     }
 
+    /// What is held back of files; null where nothing ever is. Paths are the first of them.
+    fn held_back(&self) -> Value {
+        let held = self.disk.as_ref().and_then(|disk| disk.held_back());
+        let Some(held) = held else {
+            return Value::Null;
+        };
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        let logged = held.logged.iter().take(MOST_PATHS);
+        let failed = held.failed.iter().take(MOST_FAILED);
+        json!({
+            "files": held.files,
+            "bytes": held.bytes,
+            "logged": logged.map(|at| path(at)).collect::<Vec<_>>(),
+            "logged_unlisted": held.logged.len().saturating_sub(MOST_PATHS),
+            "failed": failed
+                .map(|(at, e)| json!({ "path": path(at), "why": short(e.to_string()) }))
+                .collect::<Vec<_>>(),
+            "failed_unlisted": held.failed.len().saturating_sub(MOST_FAILED),
+        })
+    }
+
     /// The first of them: an attribute has a length.
     fn half_removed_names(&self) -> Vec<String> {
-        const MOST: usize = 64;
-        let arrays = self.half_removed().into_iter().take(MOST);
+        let arrays = self.half_removed().into_iter().take(MOST_PATHS);
         let names = arrays.map(|path| path.to_string_lossy().into_owned());
         names.collect()
     }
@@ -121,6 +147,7 @@ impl Tree {
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
             "half_removed": self.half_removed_names(),
+            "held_back": self.held_back(),
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),

@@ -21,6 +21,10 @@ pub const COMMIT: &str = "user.arrayfs.commit";
 /// it is now, if its arrays are as they were.
 pub const APPLY: &str = "user.arrayfs.apply";
 
+/// The same as [`COMMIT`], but where very much would have to be moved, what is safe in logs stays
+/// there.
+pub const COMMIT_QUICKLY: &str = "user.arrayfs.commit_quickly";
+
 /// Setting it throws everything away that is staged there.
 pub const DISCARD: &str = "user.arrayfs.discard";
 

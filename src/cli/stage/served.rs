@@ -8,14 +8,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-
 use super::{
-    FoundContainer, LeftoverChanges, OrphanLog, Search, StageAction, StagedThing, find, staged,
+    FoundContainer, LeftoverChanges, OrphanLog, Search, StageAction, StagedThing, find, print,
+    staged,
 };
 use crate::cli::args::StageCommand;
 use crate::cli::in_mount::{InMount, StagedThere};
-use crate::cli::{CommandResult, Failure, output, size};
+use crate::cli::{CommandResult, Failure, output};
 use crate::container::Preferences;
 use crate::error::Error;
 use crate::tree::xattr::{APPLY, DISCARD, STATE};
@@ -114,23 +113,6 @@ fn list(place: &InMount, preferences: Preferences, json: bool) -> CommandResult 
 
 fn standing_of_new() -> &'static str {
     "new, not packed yet"
-}
-
-fn print(out: &mut impl Write, all: &[(PathBuf, u64, String)], json: bool) -> std::io::Result<()> {
-    if json {
-        let each = all.iter().map(
-            |(path, bytes, state)| json!({ "path": output::path_text(path), "bytes": bytes, "state": state }),
-        );
-        serde_json::to_writer_pretty(&mut *out, &each.collect::<Vec<_>>())?;
-        return writeln!(out);
-    }
-    if all.is_empty() {
-        return writeln!(out, "nothing staged");
-    }
-    all.iter().try_for_each(|(path, bytes, state)| {
-        let (path, bytes) = (output::path_text(path), size::show(*bytes));
-        writeln!(out, "{path}  {bytes}  {state}")
-    })
 }
 
 fn each(

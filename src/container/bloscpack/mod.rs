@@ -33,6 +33,7 @@ use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::scratch::read_through_log;
 use crate::source::Source;
 use chunks::{ChunkFinder, ChunkSizes};
 use header::{FileHeader, MAGIC};
@@ -96,11 +97,23 @@ impl Format for Bloscpack {
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
-        match open(self.name(), source, request.budget) {
+        let with_log = read_through_log(request.store, request.path, &source)?;
+        let is_in_log = with_log.is_some();
+        match open(self.name(), with_log.unwrap_or(source), request.budget) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
+            Ok(container) if is_in_log => Ok(left_to_scratch(container)),
             other => other,
         }
     }
+}
+
+/// What a scratch mount has logged is shown, and changed by scratch mounts alone: a commit of what
+/// is stored would lose it.
+fn left_to_scratch(mut container: Container) -> Container {
+    container.rewrite = None;
+    let note = "of a scratch store: its log is read through, and written to by scratch mounts";
+    container.attributes.insert("note".into(), note.into());
+    container
 }
 
 /// A fault here is one that leaves nothing to show.

@@ -8,9 +8,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::super::node::Node;
-use super::super::xattr::{APPLY, COMMIT, DISCARD, REFRESH};
+use super::super::xattr::{APPLY, COMMIT, COMMIT_QUICKLY, DISCARD, REFRESH};
 use super::super::{InodeId, Tree};
 use super::refused;
+use crate::disk::Settling;
 use crate::error::{Error, Result};
 use crate::live::{ContainerId, InUse, StaleLogs};
 use crate::source::FileKind;
@@ -19,8 +20,9 @@ impl Tree {
     /// Does what setting this attribute asks for; none if it asks for nothing.
     pub(super) fn requested(&self, inode: InodeId, name: &OsStr) -> Option<Result<()>> {
         match name.to_str()? {
-            COMMIT => Some(self.commit_below(inode, StaleLogs::Kept)),
-            APPLY => Some(self.commit_below(inode, StaleLogs::Applied)),
+            COMMIT => Some(self.commit_below(inode, StaleLogs::Kept, Settling::Everything)),
+            COMMIT_QUICKLY => Some(self.commit_below(inode, StaleLogs::Kept, Settling::IfCheap)),
+            APPLY => Some(self.commit_below(inode, StaleLogs::Applied, Settling::Everything)),
             DISCARD => Some(self.discard_below(inode)),
             REFRESH => Some(self.refresh(inode)),
             _ => None,
@@ -42,8 +44,9 @@ impl Tree {
 
     /// Commits everything that is staged at or below an inode, and sees to it that the rest is
     /// safe.
-    fn commit_below(&self, inode: InodeId, stale: StaleLogs) -> Result<()> {
+    fn commit_below(&self, inode: InodeId, stale: StaleLogs, how: Settling) -> Result<()> {
         let path = self.path_asked_of(inode)?;
+        self.settle(inode, how)?;
         for (new, _) in self.live.new.all() {
             if self.lies_below(new.into(), &path) {
                 // What stays new has noted why.
@@ -59,6 +62,19 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// Has what is held back of a file put in its place, or of all files.
+    fn settle(&self, inode: InodeId, how: Settling) -> Result<()> {
+        let one = match &*self.inodes.get(inode)? {
+            Node::File(file) => Some(file.at.id),
+            _ => None,
+        };
+        let disk = self.disk.as_ref();
+        disk.map_or(Ok(()), |disk| {
+            disk.settle(one, how);
+            Ok(())
+        })
     }
 
     /// Discards everything that is staged at or below an inode, unless it is open for writing.

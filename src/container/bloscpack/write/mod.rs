@@ -24,7 +24,6 @@ mod tests;
 use std::sync::Arc;
 
 use super::header::{self, FileHeader};
-use super::layout::has_log;
 use super::read::PackedBytes;
 use super::{TEXT_NAME, metadata};
 use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
@@ -282,10 +281,6 @@ impl Rewrite for BloscpackFile {
     ) -> Result<()> {
         let changed = only(changed)
             .ok_or_else(|| Error::from(Fault::new("there is nothing to be changed")))?;
-        // What the log of a scratch store has would be lost.
-        if has_log(&*self.data.source)? {
-            return Err(Error::ReadOnly);
-        }
         let metadata = self.metadata(changed.len)?;
         // Sections and entries that hold are not told then.
         if way == CommitWay::InPlace {

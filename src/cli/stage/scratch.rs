@@ -1,0 +1,111 @@
+//! `arrayfs stage` for scratch stores: logs of files that no mount has merged yet, and what a
+//! scratch mount holds back.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{FoundContainer, StagedContainerFile, print};
+use crate::cli::args::StageCommand;
+use crate::cli::in_mount::InMount;
+use crate::cli::{CommandResult, Failure, output, status};
+use crate::disk::local::LocalDisk;
+use crate::error::Error;
+use crate::scratch;
+use crate::tree::xattr::APPLY;
+
+/// Bytes of the log that a stored file has; none if it has no log.
+pub(super) fn left_log(found: &FoundContainer) -> Result<Option<u64>, Error> {
+    match found.recognised.format.name() {
+        "bloscpack" => scratch::left_log(&*found.store.open(&found.path)?),
+        _ => Ok(None),
+    }
+}
+
+/// Merges a file's log.
+pub(super) fn merge(found: &StagedContainerFile) -> Result<(), Failure> {
+    let container = &found.container;
+    let disk = Arc::new(LocalDisk::new(Arc::clone(&container.local)));
+    let merged = scratch::merge_log(Arc::clone(&container.store), disk, &container.path);
+    Ok(merged.map_err(|e| e.of_container(&container.shown()))?)
+}
+
+/// What a log has was synced, and nobody but its program can say that it is not wanted.
+pub(super) fn refuse_discard(found: &StagedContainerFile) -> Failure {
+    let shown = found.container.shown();
+    Failure::new(format!(
+        "{}: its log has what a program has synced; merge it (arrayfs stage commit), or remove the file",
+        shown.display()
+    ))
+}
+
+/// In a scratch mount, or in its store.
+pub(super) fn served(command: &StageCommand, mountpoint: &Path) -> CommandResult {
+    match command {
+        StageCommand::Ls { json, .. } => list(mountpoint, *json),
+        StageCommand::Commit { .. } => commit(mountpoint),
+        StageCommand::Discard { path } => Err(Failure::new(format!(
+            "{}: in a scratch mount nothing is staged: what was written is the file",
+            path.display()
+        ))),
+    }
+}
+
+fn list(mountpoint: &Path, json: bool) -> CommandResult {
+    let held = held_there(mountpoint)?;
+    let (files, bytes) = (number(&held, "files"), number(&held, "bytes"));
+    let all = match files {
+        0 => Vec::new(),
+        1 => vec![(mountpoint.to_owned(), bytes, "1 file to be stored".into())],
+        _ => {
+            let state = format!("{files} files to be stored");
+            vec![(mountpoint.to_owned(), bytes, state)]
+        }
+    };
+    output::print(|out| print(out, &all, json))
+}
+
+fn commit(mountpoint: &Path) -> CommandResult {
+    let before = number(&held_there(mountpoint)?, "files");
+    if let Some(root) = InMount::at(mountpoint)? {
+        root.ask(APPLY)?;
+    }
+    let after = held_there(mountpoint)?;
+    let failed = after["failed"].as_array().into_iter().flatten();
+    let mut any = false;
+    for file in failed {
+        let text = |name: &str| file[name].as_str().unwrap_or_default();
+        let (path, why) = (text("path"), text("why"));
+        output::complain(format!("{path}: not all of it can be stored: {why}"));
+        any = true;
+    }
+    let at = mountpoint.display();
+    output::print(|out| match before.saturating_sub(number(&after, "files")) {
+        0 => writeln!(out, "nothing staged"),
+        files => writeln!(out, "{at}: {files} stored"),
+    })?;
+    if any { Err(Failure::silent()) } else { Ok(()) }
+}
+
+/// What the daemon says that it holds back.
+fn held_there(mountpoint: &Path) -> Result<Value, Failure> {
+    let status = status::of(mountpoint).map_err(|e| {
+        Failure::new(format!(
+            "{}: {}",
+            mountpoint.display(),
+            status::describe(&e)
+        ))
+    })?;
+    Ok(status["held_back"].clone())
+}
+
+/// Whether a mount is one of a scratch store.
+pub(super) fn is_scratch(mountpoint: &Path) -> bool {
+    status::of(mountpoint).is_ok_and(|status| status["held_back"].is_object())
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or(0)
+}

@@ -1,0 +1,199 @@
+//! A stored file as it is when its log has been merged, without changing it: for those who only
+//! read.
+//!
+//! A merge that has begun puts bytes that lie in its records, and a log is merged by a plan of
+//! which the new bytes are in memory; either way some pieces of the file come from elsewhere.
+//! Assumes that the file does not change meanwhile: the source says so if it does. Used by
+//! `container::bloscpack`, which opens files of scratch stores like any others, and by
+//! [`super::file`] in a store that is only read.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::encode::EncodeOptions;
+use super::file::ScratchFile;
+use super::flush::FlushExtent;
+use super::merge::{MergePiece, MergePlan};
+use super::room::ScratchRoom;
+use super::tail::{self, RecordKind};
+use crate::cache::BlockCache;
+use crate::container::bloscpack::layout;
+use crate::error::{Error, Fault, Result};
+use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
+
+/// What decoding a few chunks may keep.
+const CACHE: u64 = 8 << 20;
+
+/// Logs end at such places, if a crash has not cut them.
+const LOG_STEP: u64 = 4096;
+
+/// A file with what its log says, or a merge that has begun; none if it has neither.
+pub fn read_through_log(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    source: &Arc<dyn Source>,
+) -> Result<Option<Arc<dyn Source>>> {
+    // A crash may have cost the mark alone.
+    if !layout::has_log(&**source)? && !source.len().is_multiple_of(LOG_STEP) {
+        return Ok(None);
+    }
+    let finished = finished(source)?;
+    let cache = BlockCache::new(CACHE);
+    let room = ScratchRoom::new(cache, EncodeOptions::default(), Arc::clone(store), None);
+    let whole = finished.as_ref().unwrap_or(source);
+    let merged = match ScratchFile::open(&room, path, Arc::clone(whole)) {
+        Ok(file) => merged(&file)?,
+        // What is wrong is found, and told better, by the reader of the format.
+        Err(Error::Fault(_) | Error::NotShown(_)) => None,
+        Err(e) => return Err(e),
+    };
+    Ok(merged.or(finished))
+}
+
+/// The file after a merge that has begun; none if it is under none.
+pub(super) fn finished(source: &Arc<dyn Source>) -> Result<Option<Arc<dyn Source>>> {
+    let Some(mark) = tail::pending_merge(&**source, source.len())? else {
+        return Ok(None);
+    };
+    let (start, fingerprint) = (mark.start, mark.fingerprint);
+    let mut pieces = Vec::new();
+    tail::records(&**source, start, fingerprint, |record| {
+        if record.kind == RecordKind::Redo {
+            pieces.push(MergePiece::Moved {
+                from: record.carried_at,
+                to: record.at,
+                len: record.len,
+            });
+        }
+        Ok(())
+    })?;
+    let relaid = RelaidSource::new(Arc::clone(source), pieces, mark.end)?;
+    Ok(Some(Arc::new(relaid)))
+}
+
+/// The file with its log merged; none if it has none.
+fn merged(file: &ScratchFile) -> Result<Option<Arc<dyn Source>>> {
+    let has_log = file.read().differs();
+    let snapshot = match has_log {
+        true => file.snapshot(FlushExtent::All, &file.io())?,
+        false => None,
+    };
+    let Some(snapshot) = snapshot else {
+        return Ok(None);
+    };
+    let order = file.encode(&snapshot)?;
+    let plan = MergePlan::new(&file.read().stored, order)?;
+    let (reader, end) = (Arc::clone(&file.reader), plan.stored.end());
+    Ok(Some(Arc::new(RelaidSource::new(reader, plan.pieces, end)?)))
+}
+
+/// A source of which pieces come from elsewhere.
+struct RelaidSource {
+    inner: Arc<dyn Source>,
+    /// By where they go; none overlap.
+    pieces: Vec<MergePiece>,
+    len: u64,
+}
+
+impl RelaidSource {
+    fn new(inner: Arc<dyn Source>, mut pieces: Vec<MergePiece>, len: u64) -> Result<RelaidSource> {
+        pieces.retain(|piece| piece.len() > 0);
+        pieces.sort_by_key(MergePiece::to);
+        let overlap = |two: &&[MergePiece]| two[0].to().saturating_add(two[0].len()) > two[1].to();
+        if let Some(two) = pieces.windows(2).find(overlap) {
+            let fault = Fault::new("pieces of a merge overlap");
+            return Err(fault.found(two[1].to()).into());
+        }
+        Ok(RelaidSource { inner, pieces, len })
+    }
+
+    /// Reads from one piece, or from between two of them: at least one byte, if the file has it.
+    fn read_some(&self, at: u64, buf: &mut [u8]) -> Result<usize> {
+        let next = self.pieces.partition_point(|piece| piece.to() <= at);
+        let piece = next.checked_sub(1).and_then(|last| self.pieces.get(last));
+        let within = piece.and_then(|piece| {
+            let from = at - piece.to();
+            let left = piece.len().checked_sub(from).filter(|left| *left > 0)?;
+            Some((piece, from, left))
+        });
+        match within {
+            Some((piece, from, left)) => {
+                let n = left.min(buf.len() as u64) as usize;
+                self.read_piece(piece, from, &mut buf[..n])
+            }
+            None => {
+                let end = self.pieces.get(next).map_or(self.len, MergePiece::to);
+                let n = end.saturating_sub(at).min(buf.len() as u64) as usize;
+                self.inner.read(at, &mut buf[..n])
+            }
+        }
+    }
+
+    fn read_piece(&self, piece: &MergePiece, from: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut copied = |bytes: &[u8]| {
+            let n = bytes.len().min(buf.len());
+            buf[..n].copy_from_slice(&bytes[..n]);
+            Ok(n)
+        };
+        match piece {
+            MergePiece::New { bytes, .. } => copied(&bytes[from as usize..]),
+            MergePiece::Repeated { bytes, .. } => {
+                copied(&bytes[(from % bytes.len() as u64) as usize..])
+            }
+            MergePiece::Moved { from: stored, .. } => {
+                self.inner.read(stored.saturating_add(from), buf)
+            }
+        }
+    }
+}
+
+impl Source for RelaidSource {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.inner.identity()
+    }
+
+    fn stat(&self) -> Result<Stat> {
+        self.inner.stat()
+    }
+
+    fn stat_opened(&self) -> Result<Stat> {
+        self.inner.stat_opened()
+    }
+
+    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
+        for range in ranges {
+            let found = self.read(range.offset, range.buf)?;
+            if found < range.buf.len() {
+                let end = range.offset.saturating_add(range.buf.len() as u64);
+                let fault = Fault::new("the stored bytes end early").bytes(range.offset..end);
+                return Err(fault.expected(range.buf.len()).found(found).into());
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let n = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let mut done = 0;
+        while done < n {
+            match self.read_some(offset + done as u64, &mut buf[done..n])? {
+                0 => break,
+                some => done += some,
+            }
+        }
+        Ok(done)
+    }
+
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+        self.inner.xattr(name)
+    }
+
+    fn xattr_names(&self) -> Result<Vec<OsString>> {
+        self.inner.xattr_names()
+    }
+}

@@ -20,6 +20,7 @@ mod preconditions;
 mod refresh;
 mod report;
 mod running;
+mod saved;
 mod scratch_options;
 mod size;
 mod stage;

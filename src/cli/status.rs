@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::in_mount::InMount;
+use super::saved::SavedRoom;
 use super::{CommandResult, Failure, output, size};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
@@ -98,6 +99,9 @@ fn print_json(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> 
                     let mut state = state.clone();
                     // The mount table's is spelled so that nothing of it is lost.
                     state["source"] = mounted.source.clone().into();
+                    if is_scratch(&state) {
+                        state["saved"] = SavedRoom::of(&mounted.mountpoint).json();
+                    }
                     json!({
                         "mountpoint": mountpoint,
                         "state": "serving",
@@ -160,6 +164,15 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         number("blocks"),
         size::show(number("decoded_bytes"))
     )?;
+    if is_scratch(state) {
+        let saved = SavedRoom::of(&mounted.mountpoint).line();
+        writeln!(out, "  saved   {saved}")?;
+    }
+    let held = |name: &str| state["held_back"][name].as_u64().unwrap_or(0);
+    if held("files") > 0 {
+        let (files, bytes) = (held("files"), size::show(held("bytes")));
+        writeln!(out, "  held    {bytes} of {files} files, to be stored")?;
+    }
     let staged = state["staged"].as_array();
     staged
         .into_iter()
@@ -193,6 +206,11 @@ fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
         true => Ok(()),
         false => writeln!(out, "  beside  {path}{}", told("beside")),
     }
+}
+
+/// Whether a status is that of a scratch mount.
+pub(super) fn is_scratch(state: &Value) -> bool {
+    state["held_back"].is_object()
 }
 
 /// What keeps a daemon from telling.

@@ -29,14 +29,14 @@ pub struct ScratchDisk {
 }
 
 /// A place of the mount, as it is stored.
-struct StoredPlace {
-    directory: PathBuf,
+pub(super) struct StoredPlace {
+    pub(super) directory: PathBuf,
     id: FileId,
-    shown: OsString,
+    pub(super) shown: OsString,
 }
 
 impl StoredPlace {
-    fn named<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
+    pub(super) fn named<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
         Place {
             directory: &self.directory,
             id: self.id,
@@ -45,7 +45,7 @@ impl StoredPlace {
     }
 }
 
-fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
+pub(super) fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
     let cause = std::io::Error::from_raw_os_error(code);
     Error::io(format!("cannot {doing} {}", name.display()), cause)
 }
@@ -53,7 +53,8 @@ fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
 impl ScratchDisk {
     fn place(&self, of: Place<'_>) -> Result<StoredPlace> {
         let directory = self.store.directory(of.directory)?;
-        if directory.as_os_str().is_empty() && of.name == MARK_NAME {
+        let is_mark = directory.as_os_str().is_empty() && of.name == MARK_NAME;
+        if is_mark || names::is_renaming(of.name) {
             return Err(refused("use the name", of.name, libc::EPERM));
         }
         Ok(StoredPlace {
@@ -162,25 +163,6 @@ impl ScratchDisk {
                     .rename(old.named(&from.name), new.named(stored), how)
             }
         }
-    }
-
-    /// A rename between kinds: the new name comes first, and is what readers find at once where it
-    /// is that of a packed file; then the old entry goes.
-    fn rename_over_another(
-        &self,
-        (old, from): (&StoredPlace, &FoundEntry),
-        (new, to): (&StoredPlace, &FoundEntry),
-        stored: &OsStr,
-    ) -> Result<()> {
-        let is_directory = |found: &FoundEntry| found.stat.kind == FileKind::Directory;
-        match (is_directory(from), is_directory(to)) {
-            (true, false) => return Err(refused("rename", &old.shown, libc::ENOTDIR)),
-            (false, true) => return Err(refused("rename", &old.shown, libc::EISDIR)),
-            _ => {}
-        }
-        let (from, gone) = (old.named(&from.name), new.named(&to.name));
-        self.inner.rename(from, new.named(stored), Renaming::Over)?;
-        self.inner.unlink(gone)
     }
 }
 

@@ -33,6 +33,7 @@ mod names;
 mod recovery;
 mod redo;
 mod relaid;
+mod renaming;
 mod reserve;
 mod room;
 mod settle;

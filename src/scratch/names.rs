@@ -14,6 +14,9 @@ use std::path::Path;
 const PACKED: &[u8] = b".blp";
 const RAW: &[u8] = b"~raw";
 
+/// What a rename is to replace has such a name until that has happened.
+const RENAMING: &[u8] = b".arrayfs-renaming-";
+
 /// The longest name that a scratch mount can show: its file's has four bytes more.
 pub(super) const LONGEST: u32 = 251;
 
@@ -74,6 +77,24 @@ pub(super) fn raw_of(name: &OsStr) -> Option<&OsStr> {
     let digits = bytes.iter().rev().take_while(|b| b.is_ascii_digit());
     let before = bytes[..bytes.len() - digits.count()].strip_suffix(RAW)?;
     (!before.is_empty()).then(|| OsStr::from_bytes(before))
+}
+
+/// The second name of what a rename replaces, by its inode.
+pub(super) fn renaming(inode: u64) -> OsString {
+    let number = format!("{inode:x}");
+    OsString::from_vec([RENAMING, number.as_bytes()].concat())
+}
+
+pub(super) fn is_renaming(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(RENAMING)
+}
+
+/// The name under which something of the other kind is stored that is shown by the same name.
+pub(super) fn other_kind(stored: &OsStr, is_packed: bool) -> OsString {
+    match unpacked(stored).filter(|_| is_packed) {
+        Some(name) => escaped(name),
+        None => packed(unescaped(stored)),
+    }
 }
 
 /// Whether any directory on this path may be stored under another name.

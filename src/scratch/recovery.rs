@@ -26,6 +26,7 @@ use super::disk::ScratchDisk;
 use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::names;
+use super::renaming;
 use super::tail::{self, RecordKind, TailMark, put_all};
 use crate::container::bloscpack::layout::{self, HEADER};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Place, Target};
@@ -189,14 +190,20 @@ fn each_file(disk: &ScratchDisk, each: OnFile<'_>) -> Vec<(PathBuf, Error)> {
     let store = &*disk.store.inner;
     let (mut directories, mut failed) = (vec![PathBuf::new()], Vec::new());
     while let Some(directory) = directories.pop() {
-        let mut files = Vec::new();
+        let (mut files, mut renamings) = (Vec::new(), Vec::new());
         let listed = store.list(&directory, &mut |name, kind| match kind {
+            _ if names::is_renaming(name) => renamings.push(name.to_owned()),
             FileKind::Directory => directories.push(directory.join(name)),
             FileKind::File if names::unpacked(name).is_some() => files.push(directory.join(name)),
             _ => {}
         });
         if let Err(e) = listed {
             log::warn!("not looked at: {e}");
+        }
+        for second in renamings {
+            if let Err(e) = renaming::finish(disk, &directory, &second) {
+                failed.push((store.display(&directory.join(second)), e));
+            }
         }
         for path in files {
             let done = store.stat(&path).and_then(|stat| each(&path, &stat));

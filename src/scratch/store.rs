@@ -40,7 +40,8 @@ impl ScratchStore {
             return Ok((PathBuf::new(), found));
         };
         let directory = self.directory(path.parent().unwrap_or(Path::new("")))?;
-        if name == MARK_NAME && directory.as_os_str().is_empty() {
+        let is_mark = name == MARK_NAME && directory.as_os_str().is_empty();
+        if is_mark || names::is_renaming(name) {
             return Err(Error::NotFound);
         }
         let found = find::find(name, &|name| self.inner.stat(&directory.join(name)))?;
@@ -101,7 +102,8 @@ impl ScratchStore {
 
     /// What a stored entry is shown as; none if it is not shown.
     fn listed(&self, directory: &Path, name: &OsStr, kind: FileKind) -> Option<OsString> {
-        if directory.as_os_str().is_empty() && name == MARK_NAME {
+        let is_mark = directory.as_os_str().is_empty() && name == MARK_NAME;
+        if is_mark || names::is_renaming(name) {
             return None;
         }
         if kind == FileKind::File

@@ -20,10 +20,11 @@ use crate::cache::BlockCache;
 use crate::disk::local::LocalDisk;
 use crate::disk::recording::{Change, Of, RecordingDisk, Writer, replay};
 use crate::disk::{
-    Allocation, Caller, Disk, DiskFile, Durability, Place, Putting, Settling, Target,
+    Allocation, Caller, Disk, DiskFile, Durability, NewEntry, Place, Putting, Renaming, Settling,
+    Target,
 };
-use crate::source::Store;
 use crate::source::local::LocalStore;
+use crate::source::{FileKind, Store};
 
 const ROOT: Caller = Caller { uid: 0, gid: 0 };
 const CHUNK: u32 = 1 << 10;
@@ -424,4 +425,56 @@ fn a_write_that_is_to_be_durable_is() {
     let other = tempfile::tempdir().unwrap();
     replay(&changes, other.path()).unwrap();
     assert_eq!(mount(other.path()).content("x").unwrap(), bytes(2, 5000));
+}
+
+/// The names of a store's root, as they are shown.
+fn names(mount: &ScratchMount) -> Vec<String> {
+    let mut names = Vec::new();
+    let store = mount.store();
+    let mut each = |name: &OsStr, _| names.push(name.to_string_lossy().into_owned());
+    store.list(Path::new(""), &mut each).unwrap();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_rename_between_kinds_has_happened_or_not() {
+    for link_is_replaced in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let on = mount(directory.path());
+        let id = on.mount.store().stat(Path::new("")).unwrap().identity.id;
+        let place = |name| Place {
+            directory: Path::new(""),
+            id,
+            name: OsStr::new(name),
+        };
+        let (file, link) = match link_is_replaced {
+            true => ("x", "y"),
+            false => ("y", "x"),
+        };
+        drop(on.create(file));
+        let target = NewEntry::Symlink {
+            target: OsStr::new("somewhere"),
+        };
+        on.disk().make(place(link), target, ROOT).unwrap();
+        let before = on.recording.changes().len();
+        on.disk()
+            .rename(place("x"), place("y"), Renaming::Over)
+            .unwrap();
+        assert_eq!(names(&on.mount), ["y"]);
+        let changes = on.recording.changes();
+        assert!(changes.len() >= before + 4);
+        for at in before..=changes.len() {
+            let left = tempfile::tempdir().unwrap();
+            replay(&changes[..at], left.path()).unwrap();
+            let again = mount(left.path());
+            let found = names(&again.mount);
+            let kind = again.mount.store().stat(Path::new("y")).unwrap().kind;
+            let is_done = found == ["y"];
+            assert!(is_done || found == ["x", "y"], "{found:?} at {at}");
+            assert_eq!((kind == FileKind::File) == link_is_replaced, is_done);
+            let own = std::fs::read_dir(left.path()).unwrap().count();
+            assert_eq!(own, found.len() + 1, "something is left at {at}");
+        }
+    }
 }

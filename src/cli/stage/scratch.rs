@@ -103,7 +103,7 @@ fn held_there(mountpoint: &Path) -> Result<Value, Failure> {
 
 /// Whether a mount is one of a scratch store.
 pub(super) fn is_scratch(mountpoint: &Path) -> bool {
-    status::of(mountpoint).is_ok_and(|status| status["held_back"].is_object())
+    status::of(mountpoint).is_ok_and(|status| status::is_scratch(&status))
 }
 
 fn number(of: &Value, name: &str) -> u64 {

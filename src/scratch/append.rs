@@ -7,13 +7,16 @@
 //! holds [`ScratchFile::io`]. Used by [`super::flush`].
 
 use super::base::{ENTRY, StoredChunks};
-use super::encode::{ChunkEncoder, EncodeSpace};
+use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace};
 use super::file::{ScratchFile, StoredState};
 use super::flush::FlushSnapshot;
 use super::tail::put_all;
 use crate::error::Result;
 use crate::memory::fallible;
 use crate::pipeline;
+
+/// What is written now may be written over later.
+const ROOM: ChunkRoom = ChunkRoom::Spare;
 
 /// Of fewer bytes the disk need not hear before it is asked to sync them.
 const BEGUN: u64 = 4 << 20;
@@ -32,11 +35,11 @@ impl ScratchFile {
             EncodeSpace::for_threads(chunks.len()),
             chunks.len(),
             |space: &mut EncodeSpace, job| match chunks[job].2.bytes.len() {
-                n if n == size => encoder.encode_within(&chunks[job].2.bytes, space),
+                n if n == size => encoder.encode_within(&chunks[job].2.bytes, ROOM, space),
                 n => {
                     let mut plain = fallible::zeros(size as u64, "cannot encode a chunk")?;
                     plain[..n].copy_from_slice(&chunks[job].2.bytes);
-                    encoder.encode_within(&plain, space)
+                    encoder.encode_within(&plain, ROOM, space)
                 }
             },
             |_, space, len| {

@@ -6,6 +6,7 @@
 //! a test of a few kilobytes, and zeros are Zstandard whatever was asked for: 128 KiB of them take
 //! some 40 bytes. Used by [`super::flush`].
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::codec::blosc::encode::{
@@ -45,6 +46,9 @@ impl Default for EncodeOptions {
 
 const DOING: &str = "cannot encode a chunk";
 
+/// Where a chunk's header has the chunk's length.
+const CTBYTES: std::ops::Range<usize> = 12..16;
+
 /// Bytes that are tried.
 const SAMPLE: usize = 16 << 10;
 
@@ -75,6 +79,18 @@ const TRIED: [(u8, Filter); 9] = [
     (8, Filter::Bitshuffle),
     (16, Filter::Bitshuffle),
 ];
+
+/// Whether a chunk gets some slack when it is stored first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChunkRoom {
+    /// The last chunk of a file grows anyway, and one that is stored again has its place.
+    Exact,
+    /// So much that what is written over a part of it mostly fits: then others need not move.
+    Spare,
+}
+
+/// The part of a chunk's length that is spare.
+const SPARE_PART: usize = 256;
 
 /// Encodes chunks with what was chosen.
 pub(super) struct ChunkEncoder {
@@ -110,20 +126,30 @@ impl ChunkEncoder {
     }
 
     /// A chunk with its digest behind it.
-    pub(super) fn encode(&self, plain: &[u8], space: &mut EncodeSpace) -> Result<Vec<u8>> {
-        let len = self.encode_within(plain, space)?;
+    pub(super) fn encode(
+        &self,
+        plain: &[u8],
+        room: ChunkRoom,
+        space: &mut EncodeSpace,
+    ) -> Result<Vec<u8>> {
+        let len = self.encode_within(plain, room, space)?;
         fallible::copy(&space.out[..len], DOING)
     }
 
     /// The same, left at the start of the space; says the length.
-    pub(super) fn encode_within(&self, plain: &[u8], space: &mut EncodeSpace) -> Result<usize> {
+    pub(super) fn encode_within(
+        &self,
+        plain: &[u8],
+        mut room: ChunkRoom,
+        space: &mut EncodeSpace,
+    ) -> Result<usize> {
         let mut settings = self.settings;
         if are_zeros(plain) {
-            settings = zeros();
+            (settings, room) = (zeros(), ChunkRoom::Exact);
         } else if !self.has_shrunk.load(Ordering::Relaxed) && !shrinks(&settings, plain, space) {
             settings.level = 0;
         }
-        let len = encode(&settings, plain, self.checksum, space)?;
+        let len = encode(&settings, plain, self.checksum, room, space)?;
         let has_shrunk = len < plain.len() - plain.len() / 64;
         self.has_shrunk.store(has_shrunk, Ordering::Relaxed);
         Ok(len)
@@ -133,7 +159,10 @@ impl ChunkEncoder {
 impl EncodeSpace {
     /// One for each thread that can encode some of so many chunks.
     pub(super) fn for_threads(chunks: usize) -> Vec<EncodeSpace> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // To ask the system takes as long as writing a small file.
+        static CORES: OnceLock<usize> = OnceLock::new();
+        let ask = || std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = *CORES.get_or_init(ask);
         let spaces = std::iter::repeat_with(EncodeSpace::default);
         spaces.take(cores.min(chunks).max(1)).collect()
     }
@@ -148,13 +177,12 @@ impl EncodeSpace {
 pub(super) fn encoded_zeros(len: usize, checksum: Checksum) -> Result<Vec<u8>> {
     let plain = fallible::zeros(len as u64, "cannot encode zeros")?;
     let mut space = EncodeSpace::default();
-    let len = encode(&zeros(), &plain, checksum, &mut space)?;
+    let len = encode(&zeros(), &plain, checksum, ChunkRoom::Exact, &mut space)?;
     fallible::copy(&space.out[..len], DOING)
 }
 
 /// Makes an encoded chunk so long, digest included; false if it is one that cannot be.
 pub(super) fn pad(encoded: &mut Vec<u8>, len: usize, checksum: Checksum) -> Result<bool> {
-    const CTBYTES: std::ops::Range<usize> = 12..16;
     if encoded.len() == len {
         return Ok(true);
     }
@@ -175,6 +203,20 @@ pub(super) fn pad(encoded: &mut Vec<u8>, len: usize, checksum: Checksum) -> Resu
     let digest = checksum.digest(encoded);
     encoded.extend_from_slice(digest.as_bytes());
     Ok(true)
+}
+
+/// Lengthens an encoded chunk that is smaller than its bytes; says the length.
+fn with_slack(out: &mut [u8], len: usize, plain: usize) -> usize {
+    // As long as its bytes a chunk is one that is stored as it is.
+    let longer = (len + len / SPARE_PART).min(plain - 1);
+    match u32::try_from(longer) {
+        Ok(ctbytes) if longer > len => {
+            out[len..longer].fill(SLACK);
+            out[CTBYTES].copy_from_slice(&ctbytes.to_le_bytes());
+            longer
+        }
+        _ => len,
+    }
 }
 
 pub(super) fn are_zeros(bytes: &[u8]) -> bool {
@@ -260,7 +302,7 @@ fn is_text(sample: &[u8]) -> bool {
 }
 
 fn encoded_len(settings: &ChunkSettings, plain: &[u8], space: &mut EncodeSpace) -> usize {
-    let encoded = encode(settings, plain, Checksum::None, space);
+    let encoded = encode(settings, plain, Checksum::None, ChunkRoom::Exact, space);
     encoded.unwrap_or(usize::MAX)
 }
 
@@ -280,15 +322,21 @@ fn encode(
     settings: &ChunkSettings,
     plain: &[u8],
     checksum: Checksum,
+    room: ChunkRoom,
     space: &mut EncodeSpace,
 ) -> Result<usize> {
     let failed = |e: EncodeError| Error::Bug(format!("{DOING}: {e}"));
     let plan = ChunkPlan::new(settings, plain.len()).map_err(failed)?;
     let EncodeSpace { out, scratch } = space;
-    fallible::lengthen(out, plan.most() + checksum.digest_len(), DOING)?;
+    let most = plan.most() + plan.most() / SPARE_PART;
+    fallible::lengthen(out, most + checksum.digest_len(), DOING)?;
     fallible::lengthen(scratch, plan.scratch_of(1), DOING)?;
     let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, out, scratch, 1));
     let len = len.map_err(failed)?;
+    let len = match room {
+        ChunkRoom::Spare if len < plain.len() => with_slack(out, len, plain.len()),
+        _ => len,
+    };
     let digest = checksum.digest(&out[..len]);
     let digest = digest.as_bytes();
     out[len..len + digest.len()].copy_from_slice(digest);
@@ -323,7 +371,9 @@ mod tests {
         let options = EncodeOptions::default();
         let ratio = |plain: &[u8]| {
             let encoder = ChunkEncoder::choose(plain, &options, Checksum::Adler32);
-            let stored = encoder.encode(plain, &mut EncodeSpace::default()).unwrap();
+            let stored = encoder
+                .encode(plain, ChunkRoom::Spare, &mut EncodeSpace::default())
+                .unwrap();
             assert_eq!(plain_of(&stored, Checksum::Adler32), plain);
             stored.len() as f64 / plain.len() as f64
         };
@@ -351,7 +401,7 @@ mod tests {
         #[test]
         fn padded_chunks_decode_alike(plain in proptest::collection::vec(0u8..4, 0..5000), more in 0usize..300) {
             let encoder = ChunkEncoder::choose(&plain, &EncodeOptions::default(), Checksum::Crc32);
-            let mut stored = encoder.encode(&plain, &mut EncodeSpace::default()).unwrap();
+            let mut stored = encoder.encode(&plain, ChunkRoom::Exact, &mut EncodeSpace::default()).unwrap();
             let len = stored.len() + more;
             if pad(&mut stored, len, Checksum::Crc32).unwrap() {
                 prop_assert_eq!(stored.len(), len);

@@ -17,7 +17,7 @@ use std::time::Instant;
 use super::base::{StoredChunks, read_all};
 use super::bytes::HeldBytes;
 use super::content::{FileContent, HeldChunk};
-use super::encode::{ChunkEncoder, EncodeSpace, encoded_zeros};
+use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace, encoded_zeros};
 use super::file::{ScratchFile, StoredState};
 use super::merge::{MergeOrder, MergePiece, MergePlan};
 use super::redo::apply;
@@ -32,7 +32,9 @@ use crate::source::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlushExtent {
     All,
-    /// The same, unless that moves very much: then a log is enough for now.
+    /// The same, and a sync is to follow, which sets the times.
+    BeforeSync,
+    /// The same as all, unless that moves very much: then a log is enough for now.
     IfCheap,
     /// Chunks that are full: the program is still writing.
     FullChunks,
@@ -90,7 +92,7 @@ impl ScratchFile {
         self.check_whole(&io)?;
         let is_first = !io.is_synced || self.is_written_anew();
         if is_first {
-            self.flush_locked(&mut io, FlushExtent::All)?;
+            self.flush_locked(&mut io, FlushExtent::BeforeSync)?;
             self.mark_synced(&mut io, &self.read().stored, false)?;
             self.settle_times(&mut io)?;
         } else if self.log_is_long(&io) {
@@ -188,7 +190,7 @@ impl ScratchFile {
         }
         match extent {
             FlushExtent::All | FlushExtent::IfCheap => self.settle_times(io),
-            FlushExtent::FullChunks => Ok(()),
+            FlushExtent::BeforeSync | FlushExtent::FullChunks => Ok(()),
         }
     }
 
@@ -330,19 +332,25 @@ impl ScratchFile {
         let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);
         let (mut encoded, mut patches) = (BTreeMap::new(), BTreeMap::new());
         let chunks = &snapshot.chunks;
+        let all = snapshot.len.div_ceil(size as u64).max(1);
         pipeline::in_order(
             EncodeSpace::for_threads(chunks.len()),
             chunks.len(),
             |space: &mut EncodeSpace, job| {
-                let (_, plain, held) = &chunks[job];
+                let (number, plain, held) = &chunks[job];
+                let is_first = *number >= snapshot.valid;
+                let room = match is_first && *plain == size && number + 1 < all {
+                    true => ChunkRoom::Spare,
+                    false => ChunkRoom::Exact,
+                };
                 match held.bytes.len() {
                     0 if *plain == size => encoded_zeros(size, checksum),
-                    n if n == *plain => encoder.encode(&held.bytes, space),
+                    n if n == *plain => encoder.encode(&held.bytes, room, space),
                     n => {
                         let mut bytes = fallible::zeros(*plain as u64, "cannot encode a chunk")?;
                         let n = n.min(*plain);
                         bytes[..n].copy_from_slice(&held.bytes[..n]);
-                        encoder.encode(&bytes, space)
+                        encoder.encode(&bytes, room, space)
                     }
                 }
             },
@@ -355,7 +363,6 @@ impl ScratchFile {
                 Ok(())
             },
         )?;
-        let all = snapshot.len.div_ceil(size as u64).max(1);
         let beyond = encoded.range(snapshot.valid..).count() as u64;
         let zeros = match snapshot.valid + beyond < all {
             true => encoded_zeros(size, checksum)?,

@@ -392,7 +392,11 @@ mod tests {
         let options = encode::EncodeOptions::default();
         let encoder = encode::ChunkEncoder::choose(&plain, &options, Checksum::Adler32);
         encoder
-            .encode(&plain, &mut encode::EncodeSpace::default())
+            .encode(
+                &plain,
+                encode::ChunkRoom::Spare,
+                &mut encode::EncodeSpace::default(),
+            )
             .unwrap()
     }
 

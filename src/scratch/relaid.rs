@@ -25,17 +25,13 @@ use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
 /// What decoding a few chunks may keep.
 const CACHE: u64 = 8 << 20;
 
-/// Logs end at such places, if a crash has not cut them.
-const LOG_STEP: u64 = 4096;
-
 /// A file with what its log says, or a merge that has begun; none if it has neither.
 pub fn read_through_log(
     store: &Arc<dyn Store>,
     path: &Path,
     source: &Arc<dyn Source>,
 ) -> Result<Option<Arc<dyn Source>>> {
-    // A crash may have cost the mark alone.
-    if !layout::has_log(&**source)? && !source.len().is_multiple_of(LOG_STEP) {
+    if !layout::has_log(&**source)? {
         return Ok(None);
     }
     let finished = finished(source)?;

@@ -244,7 +244,7 @@ struct Allowed {
 }
 
 impl Allowed {
-    fn assert_has(&self, found: &[u8], steps: &[Step]) {
+    fn assert_has(&self, found: &[u8], who: &str, steps: &[Step]) {
         let contents = || self.since.iter().map(|(_, content)| content);
         let is_known = |at: usize, byte: u8| {
             byte == 0 && !self.was_synced
@@ -255,12 +255,12 @@ impl Allowed {
             .enumerate()
             .find(|(at, byte)| !is_known(*at, **byte));
         if let Some((at, byte)) = unknown {
-            panic!("byte {at} is {byte}, which nobody wrote since the last sync: {steps:?}");
+            panic!("{who}: byte {at} is {byte}, which nobody wrote since the last sync: {steps:?}");
         }
         let least = contents().map(Vec::len).min().unwrap_or(0);
         let len = found.len();
         if self.was_synced {
-            assert!(len >= least, "{len} bytes of {least}: {steps:?}");
+            assert!(len >= least, "{who}: {len} bytes of {least}: {steps:?}");
         }
     }
 }
@@ -326,13 +326,13 @@ fn check(changes: &[Change], allowed: &Allowed, steps: &[Step]) {
         Ok(found) => found,
         Err(e) => panic!("{e}: {steps:?}"),
     };
-    allowed.assert_has(&found, steps);
+    allowed.assert_has(&found, "recovered", steps);
     // What is cut and written anew may have been nothing before.
     let is_written_anew = steps.iter().any(|step| matches!(step, Step::Len(0)));
-    for other in read_only {
+    for (other, by) in read_only.into_iter().zip(["mount", "command"]) {
         match other {
-            Ok(other) => allowed.assert_has(&other, steps),
-            Err(e) if allowed.was_synced && !is_written_anew => panic!("read only: {e}: {steps:?}"),
+            Ok(other) => allowed.assert_has(&other, by, steps),
+            Err(e) if allowed.was_synced && !is_written_anew => panic!("{by}: {e}: {steps:?}"),
             Err(_) => {}
         }
     }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use super::metadata;
 use super::sections::short_header;
-use crate::error::Result;
+use crate::codec::blosc::ChunkHeader;
+use crate::error::{Error, Result};
 use crate::source::{Fetch, FileIdentity, Source};
 
 pub use super::header::FileHeader;
@@ -45,19 +46,50 @@ const MARK: &[u8; 8] = b"AFSmark1";
 const MARK_LEN: usize = 40;
 const RECORD: &[u8; 4] = b"AFSr";
 
-/// Whether a file of a scratch store has something that is not in its chunks yet.
+/// Whether a file of a scratch store has something that is not in its chunks yet. A crash may have
+/// cost the mark alone: then records lie behind the last chunk.
 pub fn has_log(source: &dyn Source) -> Result<bool> {
     let mut mark = [0; MARK_LEN];
     let Some(at) = source.len().checked_sub(MARK_LEN as u64) else {
         return Ok(false);
     };
     source.fetch_one(at, &mut mark)?;
-    let Some(start) = mark[8..16].first_chunk().filter(|_| mark[..8] == MARK[..]) else {
-        return Ok(false);
+    let start = mark[8..16].first_chunk().filter(|_| mark[..8] == MARK[..]);
+    let start = match start {
+        Some(_) if mark[32] == 1 => return Ok(true),
+        Some(start) => Some(u64::from_le_bytes(*start)),
+        None => end_of_chunks(source)?,
     };
-    let mut record = [0; 4];
-    let found = source.read(u64::from_le_bytes(*start), &mut record)?;
-    Ok(mark[32] == 1 || found == record.len() && record == *RECORD)
+    let mut record = [0; RECORD.len()];
+    let found = start.map_or(Ok(0), |start| source.read(start, &mut record))?;
+    Ok(found == record.len() && record == *RECORD)
+}
+
+/// Where the last chunk ends by the table and its header; none if they do not say.
+fn end_of_chunks(source: &dyn Source) -> Result<Option<u64>> {
+    let (header, table) = match read(source, source.len()) {
+        Ok(found) => found,
+        Err(Error::Fault(_)) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let last = header.nchunks.filter(|_| header.has_offsets);
+    let entry = last.and_then(|chunks| table.checked_add(chunks.checked_sub(1)?.checked_mul(8)?));
+    let (mut at, mut chunk) = ([0; 8], [0; ChunkHeader::LEN]);
+    let Some(entry) = entry.filter(|entry| *entry < source.len()) else {
+        return Ok(None);
+    };
+    if source.read(entry, &mut at)? < at.len() {
+        return Ok(None);
+    }
+    let at = u64::from_le_bytes(at);
+    if at >= source.len() || source.read(at, &mut chunk)? < chunk.len() {
+        return Ok(None);
+    }
+    let Ok(chunk) = ChunkHeader::parse(&chunk) else {
+        return Ok(None);
+    };
+    let stored = u64::from(chunk.ctbytes()).saturating_add(header.checksum.digest_len() as u64);
+    Ok(at.checked_add(stored).filter(|end| *end < source.len()))
 }
 
 /// A file that is read whatever became of it.

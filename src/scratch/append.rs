@@ -34,12 +34,16 @@ impl ScratchFile {
         let written = pipeline::in_order(
             EncodeSpace::for_threads(chunks.len()),
             chunks.len(),
-            |space: &mut EncodeSpace, job| match chunks[job].2.bytes.len() {
-                n if n == size => encoder.encode_within(&chunks[job].2.bytes, ROOM, space),
-                n => {
-                    let mut plain = fallible::zeros(size as u64, "cannot encode a chunk")?;
-                    plain[..n].copy_from_slice(&chunks[job].2.bytes);
-                    encoder.encode_within(&plain, ROOM, space)
+            |space: &mut EncodeSpace, job| {
+                let held = &chunks[job].2.bytes;
+                match (held.encoded(), held.len()) {
+                    (Some(known), _) => space.take(known),
+                    (None, n) if n == size => encoder.encode_within(held, ROOM, space),
+                    (None, n) => {
+                        let mut plain = fallible::zeros(size as u64, "cannot encode a chunk")?;
+                        plain[..n].copy_from_slice(held);
+                        encoder.encode_within(&plain, ROOM, space)
+                    }
                 }
             },
             |_, space, len| {

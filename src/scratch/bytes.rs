@@ -1,7 +1,8 @@
 //! Memory of chunks, used again: chunks come and go with every flush, and memory that the system
 //! has to clear for each of them takes longer than encoding does.
 //!
-//! Used by [`super::content`].
+//! What was copied from another file as a whole chunk is also kept as that file has it stored, until
+//! it is changed: then it need not be encoded again. Used by [`super::content`].
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
@@ -24,11 +25,31 @@ struct FreeBytes {
 
 /// Bytes of a chunk.
 #[derive(Debug, Default)]
-pub(super) struct HeldBytes(Vec<u8>);
+pub(super) struct HeldBytes {
+    plain: Vec<u8>,
+    /// With the digest behind it.
+    encoded: Option<Vec<u8>>,
+}
 
 impl HeldBytes {
-    pub(super) fn of(bytes: Vec<u8>) -> HeldBytes {
-        HeldBytes(bytes)
+    pub(super) fn of(plain: Vec<u8>) -> HeldBytes {
+        let encoded = None;
+        HeldBytes { plain, encoded }
+    }
+
+    /// The chunk as it may be stored, if it is known.
+    pub(super) fn encoded(&self) -> Option<&[u8]> {
+        self.encoded.as_deref()
+    }
+
+    /// What decodes to these bytes.
+    pub(super) fn keep_encoded(&mut self, encoded: Vec<u8>) {
+        self.encoded = Some(encoded);
+    }
+
+    /// Bytes of memory.
+    pub(super) fn takes(&self) -> u64 {
+        self.plain.len() as u64 + self.encoded.as_ref().map_or(0, Vec::len) as u64
     }
 
     /// Empty ones with room for so many, if such are at hand; else without any.
@@ -42,7 +63,7 @@ impl HeldBytes {
             Some(at) => {
                 let list = free.lists.swap_remove(at);
                 free.bytes -= list.capacity();
-                HeldBytes(list)
+                HeldBytes::of(list)
             }
             None => HeldBytes::default(),
         }
@@ -51,15 +72,15 @@ impl HeldBytes {
 
 impl Clone for HeldBytes {
     fn clone(&self) -> HeldBytes {
-        let mut copy = HeldBytes::with_room(self.0.len());
-        copy.0.extend_from_slice(&self.0);
+        let mut copy = HeldBytes::with_room(self.plain.len());
+        copy.plain.extend_from_slice(&self.plain);
         copy
     }
 }
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        let mut list = std::mem::take(&mut self.0);
+        let mut list = std::mem::take(&mut self.plain);
         if list.capacity() < LEAST {
             return;
         }
@@ -76,12 +97,14 @@ impl Deref for HeldBytes {
     type Target = Vec<u8>;
 
     fn deref(&self) -> &Vec<u8> {
-        &self.0
+        &self.plain
     }
 }
 
 impl DerefMut for HeldBytes {
+    /// They are about to change.
     fn deref_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.0
+        self.encoded = None;
+        &mut self.plain
     }
 }

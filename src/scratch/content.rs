@@ -107,7 +107,7 @@ impl FileContent {
             .is_some_and(|held| held.edition == edition)
         {
             self.held.remove(&number).into_iter().for_each(|held| {
-                self.held_bytes -= held.bytes.len() as u64;
+                self.held_bytes -= held.bytes.takes();
             });
         }
     }
@@ -212,9 +212,9 @@ impl FileContent {
         change: impl FnOnce(&mut HeldChunk) -> Result<()>,
     ) -> Result<()> {
         let held = self.hold(number, anew, stored)?;
-        let before = held.bytes.len() as u64;
+        let before = held.bytes.takes();
         let changed = change(held);
-        let now = held.bytes.len() as u64;
+        let now = held.bytes.takes();
         self.held_bytes = self.held_bytes + now - before;
         changed
     }
@@ -230,6 +230,23 @@ impl FileContent {
             self.len = self.len.max(offset + part.in_range.end as u64);
         }
         Ok(())
+    }
+
+    /// Writes a whole chunk of which the encoded form is known, too.
+    pub(super) fn write_encoded(
+        &mut self,
+        number: u64,
+        bytes: &[u8],
+        encoded: Vec<u8>,
+        stored: ReadChunk<'_>,
+    ) -> Result<()> {
+        self.write(number.saturating_mul(self.chunk_size()), bytes, stored)?;
+        self.alter(number, true, stored, |held| {
+            if held.bytes.len() == bytes.len() {
+                Arc::make_mut(&mut held.bytes).keep_encoded(encoded);
+            }
+            Ok(())
+        })
     }
 
     /// Makes a range zeros, as far as the file goes.
@@ -280,7 +297,7 @@ impl FileContent {
             }
             let first_gone = len.div_ceil(self.chunk_size());
             let gone = self.held.split_off(&first_gone);
-            let gone: u64 = gone.values().map(|chunk| chunk.bytes.len() as u64).sum();
+            let gone: u64 = gone.values().map(|chunk| chunk.bytes.takes()).sum();
             self.held_bytes -= gone;
             self.valid = self.valid.min(first_gone);
             self.cut = self.cut.min(first_gone);
@@ -393,8 +410,8 @@ mod tests {
                         file.set_len(len, nines).unwrap();
                     }
                 }
-                let held: usize = file.held().values().map(|held| held.bytes.len()).sum();
-                prop_assert_eq!(file.held_bytes(), held as u64);
+                let held: u64 = file.held().values().map(|held| held.bytes.takes()).sum();
+                prop_assert_eq!(file.held_bytes(), held);
             }
             prop_assert_eq!(file.len, model.len() as u64);
             let mut found = vec![7; len];

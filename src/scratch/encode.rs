@@ -167,6 +167,13 @@ impl EncodeSpace {
         spaces.take(cores.min(chunks).max(1)).collect()
     }
 
+    /// Has a chunk that is encoded already, as if it had just been; says its length.
+    pub(super) fn take(&mut self, encoded: &[u8]) -> Result<usize> {
+        fallible::lengthen(&mut self.out, encoded.len(), DOING)?;
+        self.out[..encoded.len()].copy_from_slice(encoded);
+        Ok(encoded.len())
+    }
+
     /// What was encoded last.
     pub(super) fn encoded(&self, len: usize) -> &[u8] {
         self.out.get(..len).unwrap_or(&[])

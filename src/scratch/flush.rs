@@ -21,6 +21,7 @@ use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace, encoded_zeros};
 use super::file::{ScratchFile, StoredState};
 use super::merge::{MergeOrder, MergePiece, MergePlan};
 use super::redo::apply;
+use super::reserve;
 use super::tail::DAEMON;
 use crate::disk::{NewAttributes, NewTime, Target};
 use crate::error::{Error, Fault, Result};
@@ -163,10 +164,17 @@ impl ScratchFile {
             self.not_stored(since);
             // Nothing that was begun counts.
             if !io.is_broken {
-                let _ = self.writer()?.set_len(io.len, DAEMON);
+                let _ = self.cut(io, io.len);
             }
         }
+        reserve::reserve_again(self, io);
         stored
+    }
+
+    /// Cuts the stored file, and with it what was reserved.
+    pub(super) fn cut(&self, io: &mut StoredState, len: u64) -> Result<()> {
+        io.reserved = 0;
+        self.writer()?.set_len(len, DAEMON)
     }
 
     /// It is to be tried again.
@@ -224,7 +232,7 @@ impl ScratchFile {
 
     /// Nothing of what is stored is wanted.
     fn empty(&self, io: &mut StoredState) -> Result<()> {
-        self.writer()?.set_len(0, DAEMON)?;
+        self.cut(io, 0)?;
         let options = &self.room.options;
         let mut content = self.change();
         content.stored = StoredChunks::none(options.chunk_size, options.checksum);
@@ -240,7 +248,7 @@ impl ScratchFile {
         let Some(left) = io.left else {
             // Something of ours was not finished.
             return match now.size > io.len {
-                true => self.writer()?.set_len(io.len, DAEMON),
+                true => self.cut(io, io.len),
                 false => Ok(()),
             };
         };
@@ -343,6 +351,9 @@ impl ScratchFile {
                     true => ChunkRoom::Spare,
                     false => ChunkRoom::Exact,
                 };
+                if let Some(known) = held.bytes.encoded().filter(|_| *plain == size) {
+                    return fallible::copy(known, "cannot store a chunk");
+                }
                 match held.bytes.len() {
                     0 if *plain == size => encoded_zeros(size, checksum),
                     n if n == *plain => encoder.encode(&held.bytes, room, space),
@@ -404,7 +415,7 @@ impl ScratchFile {
             .iter()
             .try_for_each(|piece| apply(self, piece))?;
         if io.len > end {
-            self.writer()?.set_len(end, DAEMON)?;
+            self.cut(io, end)?;
         }
         self.publish(&mut self.change(), snapshot, plan.stored);
         io.len = end;
@@ -447,8 +458,7 @@ impl ScratchFile {
     fn settle_times(&self, io: &mut StoredState) -> Result<()> {
         let writer = self.writer()?;
         if io.reserved > io.len && !self.read().differs() {
-            writer.set_len(io.len, DAEMON)?;
-            io.reserved = 0;
+            self.cut(io, io.len)?;
         }
         let mut times = self.times();
         if let Some(mtime) = times.mtime {

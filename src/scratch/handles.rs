@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use super::base::StoredChunks;
 use super::content::{FileContent, ReadChunk};
 use super::file::{MOST_CHUNKS, ScratchFile};
-use super::{holes, reserve};
+use super::flush::FlushExtent;
+use super::{copy, holes, reserve};
 use crate::disk::{Allocation, Caller, DiskFile, Durability, NewAttributes, Putting, Target};
 use crate::error::{Error, Fault, Result};
-use crate::memory::fallible;
 use crate::source::{Fetch, FileIdentity, Source, Stat};
 
 /// Of a mode: set-user-id and set-group-id, and that the group may run it.
@@ -24,9 +24,6 @@ const GROUP_RUNS: u16 = 0o0010;
 const KEEP_SIZE: u32 = 0x01;
 const PUNCH_HOLE: u32 = 0x02;
 const ZERO_RANGE: u32 = 0x10;
-
-/// Bytes that are copied at once.
-const STEP: u64 = 1 << 20;
 
 /// An open file. Counted, for what nobody has open is stored sooner.
 pub(super) struct ScratchReader {
@@ -102,12 +99,12 @@ impl ScratchWriter {
         Ok(ScratchWriter { reader })
     }
 
-    fn file(&self) -> &Arc<ScratchFile> {
+    pub(super) fn file(&self) -> &Arc<ScratchFile> {
         &self.reader.file
     }
 
     /// Changes the content, and says how much is held then.
-    fn change(
+    pub(super) fn change(
         &self,
         change: impl FnOnce(&mut FileContent, ReadChunk<'_>) -> Result<()>,
     ) -> Result<u64> {
@@ -127,7 +124,7 @@ impl ScratchWriter {
         Ok(held)
     }
 
-    fn check_end(&self, end: Option<u64>) -> Result<()> {
+    pub(super) fn check_end(&self, end: Option<u64>) -> Result<()> {
         let most = self.file().read().chunk_size().saturating_mul(MOST_CHUNKS);
         match end.is_some_and(|end| end <= most) {
             true => Ok(()),
@@ -142,7 +139,7 @@ impl ScratchWriter {
     }
 
     /// A write takes bits of the mode away, but for a privileged writer.
-    fn take_set_id(&self, caller: Caller) -> Result<()> {
+    pub(super) fn take_set_id(&self, caller: Caller) -> Result<()> {
         let file = self.file();
         if caller.uid == 0 || !file.may_have_set_id.load(Ordering::Relaxed) {
             return Ok(());
@@ -161,6 +158,26 @@ impl ScratchWriter {
             file.room.disk()?.set_attributes(of, &to)?;
         }
         file.may_have_set_id.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A write of so many bytes up to an offset.
+    pub(super) fn write(
+        &self,
+        (end, len): (Option<u64>, usize),
+        caller: Caller,
+        change: impl FnOnce(&mut FileContent, ReadChunk<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let file = self.file();
+        self.check_end(end)?;
+        file.room.make_room(file, len as u64)?;
+        reserve::reserve(file, len as u64, caller)?;
+        self.take_set_id(caller)?;
+        let held = self.change(change)?;
+        if reserve::must_store(file) {
+            file.flush(FlushExtent::All)?;
+        }
+        file.room.order(file, held);
         Ok(())
     }
 
@@ -189,15 +206,11 @@ impl DiskFile for ScratchWriter {
             true => file.read().len,
             false => offset,
         };
-        self.check_end(at.checked_add(bytes.len() as u64))?;
-        file.room.make_room(file, bytes.len() as u64)?;
-        reserve::reserve(file, bytes.len() as u64, caller)?;
-        self.take_set_id(caller)?;
-        let held = self.change(|content, read| {
+        let end = at.checked_add(bytes.len() as u64);
+        self.write((end, bytes.len()), caller, |content, read| {
             let at = if how.append { content.len } else { offset };
             content.write(at, bytes, read)
         })?;
-        file.room.order(file, held);
         match how.durable {
             Durability::Later => {}
             Durability::Data => file.sync(true)?,
@@ -246,19 +259,7 @@ impl DiskFile for ScratchWriter {
         to: u64,
         caller: Caller,
     ) -> Result<usize> {
-        let len = range.end.saturating_sub(range.start);
-        let mut buf = fallible::zeros(len.min(STEP), "cannot copy")?;
-        let mut done = 0;
-        while done < len {
-            let n = (len - done).min(STEP) as usize;
-            let found = from.read(range.start + done, &mut buf[..n])?;
-            if found == 0 {
-                break;
-            }
-            self.put(to + done, &buf[..found], Putting::default(), caller)?;
-            done += found as u64;
-        }
-        Ok(done as usize)
+        copy::copy(self, from, range, to, caller)
     }
 
     fn flush(&self) -> Result<()> {

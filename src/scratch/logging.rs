@@ -4,7 +4,7 @@
 
 use super::content::FileContent;
 use super::file::{ScratchFile, StoredState};
-use super::tail::{DAEMON, RECORD_MOST, RecordKind, TailLog, TailRecord};
+use super::tail::{RECORD_MOST, RecordKind, TailLog, TailRecord};
 use crate::error::Result;
 
 /// A log with more than this, and more than a part of the file, is merged at the next fsync.
@@ -35,7 +35,7 @@ impl ScratchFile {
         io.left = None;
         if let Err(e) = log.append(self.writer()?, &records) {
             // What was begun counts for nothing.
-            let _ = self.writer()?.set_len(io.len, DAEMON);
+            let _ = self.cut(io, io.len);
             return Err(e);
         }
         content.is_logged();

@@ -20,6 +20,7 @@ mod append;
 mod base;
 mod bytes;
 mod content;
+mod copy;
 mod disk;
 mod encode;
 mod file;

@@ -7,7 +7,7 @@ use super::base::{StoredChunks, read_all};
 use super::file::{ScratchFile, StoredState};
 use super::flush::FlushSnapshot;
 use super::merge::{MergePiece, MergePlan};
-use super::tail::{DAEMON, MARK_LEN, RECORD_MOST, RecordKind, TailMark, TailRecord, put_all};
+use super::tail::{MARK_LEN, RECORD_MOST, RecordKind, TailMark, TailRecord, put_all};
 use crate::error::Result;
 use crate::memory::fallible;
 
@@ -39,7 +39,7 @@ impl ScratchFile {
             apply_until(self, piece, before)?;
         }
         sync()?;
-        self.writer()?.set_len(end, DAEMON)?;
+        self.cut(io, end)?;
         io.is_broken = false;
         self.publish(&mut content, snapshot, plan.stored);
         io.len = end;

@@ -4,12 +4,13 @@
 //! listens. So where room may be short, or somebody counts it (quotas), bytes are reserved behind
 //! the stored file before a write is acknowledged, as if none of them got smaller; whoever they are
 //! charged to is who writes. Where there is plenty, nothing is reserved. Used by
-//! [`super::handles`].
+//! [`super::handles`] and [`super::flush`].
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::file::ScratchFile;
+use super::file::{ScratchFile, StoredState};
+use super::tail::DAEMON;
 use crate::disk::{Allocation, Caller};
 use crate::error::Result;
 
@@ -30,22 +31,34 @@ pub(super) fn reserve(file: &ScratchFile, bytes: u64, caller: Caller) -> Result<
         return Ok(());
     }
     let held = file.read().held_bytes();
-    up_to(
-        file,
-        held.saturating_add(bytes).saturating_add(BESIDE),
-        caller,
-    )
+    let all = held.saturating_add(bytes).saturating_add(BESIDE);
+    up_to(file, &mut file.io(), all, caller)
+}
+
+/// Room for what is still held, after a flush has given back what there was.
+pub(super) fn reserve_again(file: &ScratchFile, io: &mut StoredState) {
+    let held = file.held_back().unwrap_or(0);
+    if held == 0 || file.room.has_plenty(PLENTY) {
+        return;
+    }
+    if let Err(e) = up_to(file, io, held.saturating_add(BESIDE), DAEMON) {
+        log::debug!("{}: {e}", file.path.display());
+    }
+}
+
+/// Whether room is short and cannot be reserved: then a write is stored before it is acknowledged.
+pub(super) fn must_store(file: &ScratchFile) -> bool {
+    file.room.cannot_reserve.load(Ordering::Relaxed) && !file.room.has_plenty(0)
 }
 
 /// What posix_fallocate(3) asks for: so that no write into the range fails for want of room.
 pub(super) fn reserve_ahead(file: &ScratchFile, range: &Range<u64>, caller: Caller) -> Result<()> {
     let more = range.end.saturating_sub(file.read().len);
-    up_to(file, more.saturating_add(BESIDE), caller)
+    up_to(file, &mut file.io(), more.saturating_add(BESIDE), caller)
 }
 
 /// Has so many bytes reserved behind what is stored.
-fn up_to(file: &ScratchFile, bytes: u64, caller: Caller) -> Result<()> {
-    let mut io = file.io();
+fn up_to(file: &ScratchFile, io: &mut StoredState, bytes: u64, caller: Caller) -> Result<()> {
     let wanted = io.len.saturating_add(bytes);
     if wanted <= io.reserved {
         return Ok(());

@@ -478,3 +478,46 @@ fn a_rename_between_kinds_has_happened_or_not() {
         }
     }
 }
+
+#[test]
+fn whole_chunks_are_copied_as_they_are_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let on = mount(directory.path());
+    let (from, to) = (on.create("from"), on.create("x"));
+    // Of the first chunk, so that another sample would be encoded otherwise.
+    let mut content: Vec<u8> = (0..CHUNK).map(|i| (i / 3) as u8).collect();
+    content.extend(bytes(4, 4 * CHUNK as usize));
+    content.extend(bytes(5, 700));
+    from.put(0, &content, Putting::default(), ROOT).unwrap();
+    on.flush(FlushExtent::All);
+    let all = 0..content.len() as u64;
+    let copied = to.copy(from.source(), all, 0, ROOT).unwrap();
+    assert_eq!(copied, content.len());
+    // One of them is changed before it is stored.
+    to.put(2 * u64::from(CHUNK) + 5, b"other", Putting::default(), ROOT)
+        .unwrap();
+    let more = 7..3000;
+    assert_eq!(to.copy(from.source(), more, 9000, ROOT).unwrap(), 2993);
+    let mut expected = content.clone();
+    expected[2 * CHUNK as usize + 5..][..5].copy_from_slice(b"other");
+    expected.resize(9000, 0);
+    expected.extend(&content[7..3000]);
+    assert_eq!(on.content("x").unwrap(), expected);
+    on.flush(FlushExtent::All);
+    assert_eq!(on.content("x").unwrap(), expected);
+    let stored = |name: &str| {
+        let bytes = std::fs::read(directory.path().join(name)).unwrap();
+        let store = LocalStore::open(directory.path(), directory.path()).unwrap();
+        let source = store.open(Path::new(name)).unwrap();
+        let chunks = StoredChunks::read(&*source, bytes.len() as u64, CHUNK).unwrap();
+        let of = |number: u64| {
+            let (at, len) = chunks.slot(number).unwrap();
+            bytes[at as usize..][..len as usize].to_vec()
+        };
+        (0..5).map(of).collect::<Vec<_>>()
+    };
+    let (from, to) = (stored("from.blp"), stored("x.blp"));
+    for (number, is_same) in [true, true, false, true, true].into_iter().enumerate() {
+        assert_eq!(from[number] == to[number], is_same, "chunk {number}");
+    }
+}

@@ -430,3 +430,61 @@ fn what_cannot_be_stored_keeps_the_mount() {
     mounted.assert_ends();
     assert_blpk_reads(&stored, &numbers(1000));
 }
+
+#[test]
+fn a_raw_file_that_is_cut_to_nothing_is_stored_like_others() {
+    let source = open_directory();
+    for name in ["x", "held", "linked"] {
+        std::fs::write(source.path().join(name), b"as it was").unwrap();
+    }
+    std::fs::hard_link(source.path().join("linked"), source.path().join("other")).unwrap();
+    let mounted = Mounted::new(source.path(), RW);
+    let before = mounted.join("x").metadata().unwrap();
+    std::fs::write(mounted.join("x"), numbers(3000)).unwrap();
+    assert_content(&mounted.join("x"), &numbers(3000));
+    assert_eq!(mounted.join("x").metadata().unwrap().ino(), before.ino());
+    // Of these others would see what is stored.
+    let held = File::open(mounted.join("held")).unwrap();
+    std::fs::write(mounted.join("held"), b"written").unwrap();
+    assert_content(&mounted.join("held"), b"written");
+    let mut bytes = [0; 7];
+    held.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"written");
+    std::fs::write(mounted.join("linked"), b"written").unwrap();
+    assert_content(&mounted.join("other"), b"written");
+    drop(held);
+    // By its name, and by what is appended then.
+    File::options()
+        .write(true)
+        .open(mounted.join("held"))
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    let mut file = File::options()
+        .append(true)
+        .open(mounted.join("held"))
+        .unwrap();
+    file.write_all(b"again").unwrap();
+    drop(file);
+    drop(mounted);
+    assert_blpk_reads(&source.path().join("x.blp"), &numbers(3000));
+    assert_blpk_reads(&source.path().join("held.blp"), b"again");
+    assert_content(&source.path().join("other"), b"written");
+    for name in ["x", "held", "linked.blp", "other.blp"] {
+        assert!(!source.path().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_file_of_which_nothing_was_stored_is_an_empty_file_after_a_crash() {
+    let source = open_directory();
+    let mounted = Mounted::new(source.path(), RW);
+    std::fs::write(mounted.join("x"), b"too late").unwrap();
+    let source = kill(mounted, source);
+    let mounted = Mounted::new(source.path(), RW);
+    let len = mounted.join("x").metadata().unwrap().len();
+    drop(mounted);
+    // It may have been stored in time, on a machine that is very busy.
+    assert_blpk_reads(&source.path().join("x.blp"), &b"too late"[..len as usize]);
+    arrayfs([OsStr::new("verify"), source.path().as_os_str()]).success();
+}

@@ -224,6 +224,8 @@ fn session_options(
     session.sync = options.sync;
     session.dirsync = options.dirsync;
     session.symfollow = !options.nosymfollow;
+    // What lies there as it is may be stored otherwise at any moment.
+    session.passthrough &= !options.scratch;
     session
 }
 

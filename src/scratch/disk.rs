@@ -14,6 +14,7 @@ use super::file::ScratchFile;
 use super::find::{self, FoundEntry};
 use super::handles::ScratchWriter;
 use super::names;
+use super::raw::RawWriter;
 use super::recovery::MARK_NAME;
 use super::store::ScratchStore;
 use crate::disk::{
@@ -210,7 +211,9 @@ impl Disk for ScratchDisk {
         let (directory, found) = self.store.find(path)?;
         let stored = directory.join(&found.name);
         if !found.is_packed {
-            return self.inner.open(&stored, id);
+            let raw = self.inner.open(&stored, id)?;
+            let raw = RawWriter::new(raw, &self.store, &self.inner, stored);
+            return Ok(Arc::new(raw));
         }
         let file = match self.store.room.find(id) {
             Some(file) if file.has_writer() => file,
@@ -361,38 +364,4 @@ impl Disk for ScratchDisk {
 }
 
 /// A file that is open for writing, to be read.
-struct SourceOf(Arc<dyn DiskFile>);
-
-impl Source for SourceOf {
-    fn len(&self) -> u64 {
-        self.0.source().len()
-    }
-
-    fn identity(&self) -> crate::source::FileIdentity {
-        self.0.source().identity()
-    }
-
-    fn stat(&self) -> Result<crate::source::Stat> {
-        self.0.source().stat()
-    }
-
-    fn fetch(&self, ranges: &mut [crate::source::Fetch<'_>]) -> Result<()> {
-        self.0.source().fetch(ranges)
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.0.source().read(offset, buf)
-    }
-
-    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.0.source().xattr(name)
-    }
-
-    fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.0.source().xattr_names()
-    }
-
-    fn with_descriptor(&self, with: &mut dyn FnMut(std::os::fd::BorrowedFd<'_>)) -> Result<()> {
-        self.0.source().with_descriptor(with)
-    }
-}
+pub(super) struct SourceOf(pub(super) Arc<dyn DiskFile>);

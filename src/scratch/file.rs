@@ -90,12 +90,15 @@ impl ScratchFile {
     ) -> Result<ScratchFile> {
         let stat = reader.stat()?;
         let options = &room.options;
-        let reader = match relaid::finished(&reader)? {
-            Some(finished) if room.disk.is_none() => finished,
-            Some(_) => return Err(unfinished(0..reader.len())),
-            None => reader,
+        let stored_len = stat.identity.size;
+        let (reader, len) = match relaid::finished(&reader, stored_len)? {
+            Some(finished) if room.disk.is_none() => {
+                let len = finished.len();
+                (finished, len)
+            }
+            Some(_) => return Err(unfinished(0..stored_len)),
+            None => (reader, stored_len),
         };
-        let len = reader.len();
         let stored = match len {
             0 => StoredChunks::none(options.chunk_size, options.checksum),
             _ => StoredChunks::read(&*reader, len, options.chunk_size)?,

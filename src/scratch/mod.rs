@@ -31,6 +31,7 @@ mod holes;
 mod logging;
 mod merge;
 mod names;
+mod raw;
 mod recovery;
 mod redo;
 mod relaid;

@@ -217,7 +217,7 @@ fn each_file(disk: &ScratchDisk, each: OnFile<'_>) -> Vec<(PathBuf, Error)> {
 
 fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, since: Timestamp) -> Result<()> {
     if stat.identity.size == 0 {
-        return Ok(());
+        return store_empty(disk, path, stat);
     }
     let left = LeftFile {
         shown: disk.store.inner.display(path),
@@ -252,6 +252,13 @@ fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, since: Timestamp) -> Resul
         room.has_old_logs.store(true, Ordering::Release);
     }
     Ok(())
+}
+
+/// Of a file of which nothing reached the disk: other programs read no file of no bytes.
+fn store_empty(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<()> {
+    let file = open(disk, path, stat)?;
+    file.times().mtime = Some(stat.identity.mtime);
+    file.flush(FlushExtent::All)
 }
 
 /// A file that a crash has left.

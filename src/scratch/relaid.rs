@@ -34,22 +34,23 @@ pub fn read_through_log(
     if !layout::has_log(&**source)? {
         return Ok(None);
     }
-    let finished = finished(source)?;
     let cache = BlockCache::new(CACHE);
     let room = ScratchRoom::new(cache, EncodeOptions::default(), Arc::clone(store), None);
-    let whole = finished.as_ref().unwrap_or(source);
-    let merged = match ScratchFile::open(&room, path, Arc::clone(whole)) {
+    let merged = match ScratchFile::open(&room, path, Arc::clone(source)) {
         Ok(file) => merged(&file)?,
         // What is wrong is found, and told better, by the reader of the format.
         Err(Error::Fault(_) | Error::NotShown(_)) => None,
         Err(e) => return Err(e),
     };
-    Ok(merged.or(finished))
+    match merged {
+        None => finished(source, source.len()),
+        merged => Ok(merged),
+    }
 }
 
 /// The file after a merge that has begun; none if it is under none.
-pub(super) fn finished(source: &Arc<dyn Source>) -> Result<Option<Arc<dyn Source>>> {
-    let Some(mark) = tail::pending_merge(&**source, source.len())? else {
+pub(super) fn finished(source: &Arc<dyn Source>, len: u64) -> Result<Option<Arc<dyn Source>>> {
+    let Some(mark) = tail::pending_merge(&**source, len)? else {
         return Ok(None);
     };
     let (start, fingerprint) = (mark.start, mark.fingerprint);

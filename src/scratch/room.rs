@@ -19,6 +19,7 @@ use rustix::process::{Resource, getrlimit};
 use super::encode::EncodeOptions;
 use super::file::{FileTimes, ScratchFile};
 use super::flush::FlushExtent;
+use super::raw::RawFiles;
 use crate::cache::{BlockCache, VersionId};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -56,6 +57,7 @@ pub struct ScratchRoom {
     pub(super) cannot_reserve: AtomicBool,
     held: TableCharge,
     held_most: u64,
+    pub(super) raw_files: RawFiles,
     files: Mutex<HashMap<FileId, Weak<ScratchFile>>>,
     changed: Mutex<HashMap<FileId, Arc<ScratchFile>>>,
     known_times: Mutex<LruCache<FileId, (Timestamp, Timestamp)>>,
@@ -87,6 +89,7 @@ impl ScratchRoom {
             inner,
             space: Mutex::new(None),
             cannot_reserve: AtomicBool::new(false),
+            raw_files: RawFiles::default(),
             files: Mutex::default(),
             changed: Mutex::default(),
             known_times: Mutex::new(LruCache::new(TIMES_KEPT)),

@@ -12,6 +12,7 @@ use super::file::ScratchFile;
 use super::find::{self, FoundEntry};
 use super::handles::ScratchReader;
 use super::names;
+use super::raw::RawReader;
 use super::recovery::MARK_NAME;
 use super::room::ScratchRoom;
 use crate::container::bloscpack::layout::{self, FileHeader};
@@ -160,7 +161,10 @@ impl Store for ScratchStore {
         let stored = directory.join(&found.name);
         match found.is_packed {
             true => Ok(Arc::new(ScratchReader::new(self.file(&stored)?)?)),
-            false => self.inner.open(&stored),
+            false => {
+                let source = self.inner.open(&stored)?;
+                Ok(Arc::new(RawReader::new(source, &self.room.raw_files)))
+            }
         }
     }
 

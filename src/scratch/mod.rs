@@ -18,6 +18,7 @@ mod append;
 mod base;
 mod bytes;
 mod content;
+mod convert;
 mod disk;
 mod encode;
 mod file;
@@ -37,6 +38,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use convert::{ConvertDirection, ConvertWatch, Converted, convert};
 pub use encode::EncodeOptions;
 
 use std::path::PathBuf;

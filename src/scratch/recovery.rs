@@ -36,7 +36,7 @@ use crate::source::{FileKind, Source, Stat, Timestamp};
 pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
 
 const UNCLEAN: &[u8] = b"arrayfs scratch store: being changed, or left by a crash\n";
-const CLEAN: &[u8] = b"arrayfs scratch store: left in order\n";
+pub(super) const CLEAN: &[u8] = b"arrayfs scratch store: left in order\n";
 
 /// Clocks of file systems tick coarsely.
 const TICK: i64 = 1;

@@ -14,7 +14,7 @@ use super::args::PackArgs;
 use super::in_mount::InMount;
 use super::{CommandResult, Failure, output, progress, scratch_options, size, stopping, writing};
 use crate::daemon::log::Destination;
-use crate::daemon::{self, privileges};
+use crate::daemon::{self, privileges, processes};
 use crate::disk::local::LocalDisk;
 use crate::error::plain;
 use crate::scratch::{ConvertDirection, ConvertWatch, Converted, EncodeOptions, convert};
@@ -69,6 +69,7 @@ pub(super) fn run(
             mounted.source
         )));
     }
+    processes::name_command(doing);
     let refused = |why: String| Failure::new(format!("{shown} is not {done}: {why}"));
     let _lock = writing::lock(&path).map_err(refused)?;
     // What a recovery says of files that were never synced.

@@ -61,8 +61,16 @@ fn settings(args: &PackArgs) -> Result<PackSettings, Failure> {
         },
         level: args.level.unwrap_or(usual.level),
         typesize: args.typesize.unwrap_or(usual.typesize),
-        chunk_size: args.chunk.as_deref().map_or(Ok(usual.chunk_size), chunk_size)?,
-        checksum: match args.checksum.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        chunk_size: args
+            .chunk
+            .as_deref()
+            .map_or(Ok(usual.chunk_size), chunk_size)?,
+        checksum: match args
+            .checksum
+            .as_deref()
+            .map(str::to_ascii_lowercase)
+            .as_deref()
+        {
             None => usual.checksum,
             Some("none") => Checksum::None,
             Some(named) => Checksum::named(named).unwrap_or(usual.checksum),

@@ -153,19 +153,22 @@ impl Conversion<'_> {
         }
         let linked: Vec<PreparedFile> = prepared
             .into_iter()
-            .filter(|file| self.tell(file.first(), self.give_names(file)).is_some())
+            .filter(|file| self.tell(file, self.give_names(file)).is_some())
             .collect();
         let directories = directories_of(&linked);
         for (path, id) in &directories {
             let synced = self.disk.sync(Target::Named { path, id: *id }, false);
             if let Err(e) = synced.or_else(unless_no_such_call) {
-                linked.iter().for_each(|file| self.discard(file, file.names.len()));
+                linked
+                    .iter()
+                    .for_each(|file| self.discard(file, file.names.len()));
                 return Err(e);
             }
         }
         for file in linked {
-            if self.tell(file.first(), self.remove_old(&file)).is_some() {
-                self.done.files.fetch_add(1, Relaxed);
+            if self.tell(&file, self.remove_old(&file)).is_some() {
+                let names = file.names.len() as u64;
+                self.done.files.fetch_add(names, Relaxed);
                 self.done.before.fetch_add(file.old.identity.size, Relaxed);
                 self.done.after.fetch_add(file.len, Relaxed);
             }
@@ -177,8 +180,10 @@ impl Conversion<'_> {
     }
 
     /// What failed concerns one file, which is left alone.
-    pub(super) fn tell<T>(&self, name: &ChangedName, outcome: Result<T>) -> Option<T> {
-        outcome.map_err(|e| self.leave(&name.old_path(), &e)).ok()
+    fn tell<T>(&self, file: &PreparedFile, outcome: Result<T>) -> Option<T> {
+        let path = file.first().old_path();
+        let told = outcome.map_err(|e| self.leave_file(file.old.identity.id, &path, &e));
+        told.ok()
     }
 
     /// A file system that reports a failure of anybody's bytes says so once: whoever hears of it
@@ -191,7 +196,10 @@ impl Conversion<'_> {
         let paths: Vec<PathBuf> = prepared.iter().map(PreparedFile::temporary_path).collect();
         let named = paths.iter().zip(prepared);
         let targets: Vec<_> = named
-            .map(|(path, file)| Target::Named { path, id: file.made })
+            .map(|(path, file)| Target::Named {
+                path,
+                id: file.made,
+            })
             .collect();
         let synced = self.disk.sync_many(&targets);
         *failed = synced.is_err();
@@ -238,9 +246,8 @@ impl Conversion<'_> {
             let path = name.old_path();
             let now = self.store.stat(&path)?;
             let (is, was) = (&now, &file.old);
-            let is_same = is.identity == was.identity
-                && is.ctime == was.ctime
-                && is.nlink == was.nlink;
+            let is_same =
+                is.identity == was.identity && is.ctime == was.ctime && is.nlink == was.nlink;
             if !is_same {
                 return Err(Error::Invalid("it was changed meanwhile".into()));
             }

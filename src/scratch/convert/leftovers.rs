@@ -1,5 +1,5 @@
-//! What an interrupted conversion has left of files: those that were being written go, and exchanges
-//! that have begun are finished, in the direction in which they were made.
+//! What an interrupted conversion has left of files: those that were being written go, and
+//! exchanges that have begun are finished, in the direction in which they were made.
 //!
 //! A temporary name that is the only one of its file was not finished. If it is not, the file has
 //! new names, and the old ones are those of the inode that the temporary name says, unless they
@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::source::{FileId, FileKind, Stat};
 
 /// A new file that has a second name.
-struct Begun {
+struct BegunExchange {
     direction: ConvertDirection,
     stat: Stat,
     directory: PathBuf,
@@ -28,7 +28,7 @@ struct Begun {
 
 impl Conversion<'_> {
     pub(super) fn settle_leftovers(&self, temporaries: &[PathBuf]) -> Result<()> {
-        let mut begun: HashMap<(u64, PathBuf), Begun> = HashMap::new();
+        let mut begun: HashMap<(u64, PathBuf), BegunExchange> = HashMap::new();
         for path in temporaries {
             let stat = self.store.stat(path)?;
             let name = path.file_name().unwrap_or_default();
@@ -49,7 +49,7 @@ impl Conversion<'_> {
             let (directory, old) = (directory.to_owned(), Vec::new());
             begun.insert(
                 (inode, path.clone()),
-                Begun {
+                BegunExchange {
                     direction,
                     stat,
                     directory,
@@ -68,7 +68,7 @@ impl Conversion<'_> {
     }
 
     /// The old names, wherever they are.
-    fn find_old(&self, begun: &mut HashMap<(u64, PathBuf), Begun>) -> Result<()> {
+    fn find_old(&self, begun: &mut HashMap<(u64, PathBuf), BegunExchange>) -> Result<()> {
         let mut directories = vec![PathBuf::new()];
         while let Some(path) = directories.pop() {
             let Ok(directory) = walk::walked(self.store, &path, &mut |_, _| {}) else {
@@ -83,7 +83,7 @@ impl Conversion<'_> {
         Ok(())
     }
 
-    fn find_old_in(&self, directory: &WalkedDirectory, inode: u64, begun: &mut Begun) {
+    fn find_old_in(&self, directory: &WalkedDirectory, inode: u64, begun: &mut BegunExchange) {
         let device = begun.stat.identity.id.device;
         let is_it = |stat: &Stat| {
             let id = stat.identity.id;
@@ -104,7 +104,7 @@ impl Conversion<'_> {
         }
     }
 
-    fn finish(&self, path: &Path, begun: &Begun) -> Result<()> {
+    fn finish(&self, path: &Path, begun: &BegunExchange) -> Result<()> {
         let made = begun.stat.identity;
         let target = Target::Named { path, id: made.id };
         let is_same = |old: &Stat| old.identity.mtime == made.mtime;

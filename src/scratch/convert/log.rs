@@ -70,8 +70,8 @@ pub(super) struct ConvertLog {
 }
 
 impl ConvertLog {
-    /// The log that an interrupted conversion has left, and whether it was finished.
-    pub(super) fn read(store: &dyn Store) -> Result<Option<(ConvertLog, bool)>> {
+    /// The log that an interrupted conversion has left.
+    pub(super) fn read(store: &dyn Store) -> Result<Option<LeftLog>> {
         let file = match store.open(Path::new(LOG_NAME)) {
             Ok(file) => file,
             Err(e) if e.is_not_found() => return Ok(None),
@@ -84,13 +84,18 @@ impl ConvertLog {
         }
         let mut bytes = fallible::zeros(file.len(), "cannot read what was converted")?;
         let found = file.read(0, &mut bytes)?;
-        let (mut log, mut rest, mut ready) = (ConvertLog::default(), &bytes[..found], false);
+        let (mut log, mut rest, mut is_finished) = (ConvertLog::default(), &bytes[..found], false);
         while let Some((record, behind)) = first_record(rest) {
-            ready |= matches!(record, ConvertRecord::Ready);
+            is_finished |= matches!(record, ConvertRecord::Ready);
             log.take(record);
             rest = behind;
         }
-        Ok(Some((log, ready)))
+        let len = (found - rest.len()) as u64;
+        Ok(Some(LeftLog {
+            log,
+            len,
+            is_finished,
+        }))
     }
 
     fn take(&mut self, record: ConvertRecord) {
@@ -161,6 +166,15 @@ impl ConvertLog {
     }
 }
 
+/// A log that is there.
+pub(super) struct LeftLog {
+    log: ConvertLog,
+    /// Bytes of records that check.
+    len: u64,
+    /// The tree may have been changed.
+    pub(super) is_finished: bool,
+}
+
 /// Whether it leads to nothing but an entry of a directory.
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && !name.contains(&b'/') && name != b"." && name != b".."
@@ -194,40 +208,38 @@ impl NewConvertLog {
         root: &Stat,
         stored_names: bool,
     ) -> Result<NewConvertLog> {
-        let path = Path::new(LOG_NAME);
-        let known = ConvertLog::read(store)?;
-        if let Some((log, true)) = known {
+        if let Some(left) = ConvertLog::read(store)? {
+            let path = Path::new(LOG_NAME);
             let file = disk.open(path, store.stat(path)?.identity.id)?;
-            let at = file.source().stat()?.identity.size;
-            let waiting = Vec::new();
-            return Ok(NewConvertLog {
-                log,
-                file,
-                waiting,
-                at,
-            });
+            file.set_len(left.len, DAEMON)?;
+            let mut new = NewConvertLog::over(left.log, file, left.len);
+            if left.len == 0 {
+                new.note(ConvertRecord::Began { stored_names })?;
+            }
+            new.directory(root)?;
+            return Ok(new);
         }
         let place = Place {
             directory: Path::new(""),
             id: root.identity.id,
             name: OsStr::new(LOG_NAME),
         };
-        if known.is_some() {
-            disk.unlink(place)?;
-        }
-        let mut new = NewConvertLog {
-            log: ConvertLog::default(),
-            file: disk.create(place, 0o600, DAEMON)?,
-            waiting: Vec::new(),
-            at: 0,
-        };
+        let file = disk.create(place, 0o600, DAEMON)?;
+        let mut new = NewConvertLog::over(ConvertLog::default(), file, 0);
         new.note(ConvertRecord::Began { stored_names })?;
-        // Making a log has changed the root's time.
-        let before = known.and_then(|(log, _)| log.times.get(&root.identity.id.inode).copied());
-        let (atime, mtime) = before.unwrap_or((root.atime, root.identity.mtime));
-        new.times(root.identity.id, atime, mtime)?;
+        // That it was made has changed the root's time.
+        new.directory(root)?;
         new.write()?;
         Ok(new)
+    }
+
+    fn over(log: ConvertLog, file: Arc<dyn DiskFile>, at: u64) -> NewConvertLog {
+        NewConvertLog {
+            log,
+            file,
+            waiting: Vec::new(),
+            at,
+        }
     }
 
     pub(super) fn log(&self) -> &ConvertLog {
@@ -236,18 +248,15 @@ impl NewConvertLog {
 
     /// A directory, with the times that it has before it is changed.
     pub(super) fn directory(&mut self, stat: &Stat) -> Result<()> {
-        match self.log.times.contains_key(&stat.identity.id.inode) {
-            true => Ok(()),
-            false => self.times(stat.identity.id, stat.atime, stat.identity.mtime),
+        let inode = stat.identity.id.inode;
+        if self.log.times.contains_key(&inode) {
+            return Ok(());
         }
-    }
-
-    fn times(&mut self, id: FileId, atime: Timestamp, mtime: Timestamp) -> Result<()> {
         let time = |time: Timestamp| (time.secs, time.nanos);
         self.note(ConvertRecord::Directory {
-            inode: id.inode,
-            atime: time(atime),
-            mtime: time(mtime),
+            inode,
+            atime: time(stat.atime),
+            mtime: time(stat.identity.mtime),
         })
     }
 
@@ -316,7 +325,7 @@ mod tests {
         let mut log = begin();
         log.name(id, id, plain, stored).unwrap();
         log.write().unwrap();
-        assert!(!ConvertLog::read(&*store).unwrap().unwrap().1);
+        assert!(!ConvertLog::read(&*store).unwrap().unwrap().is_finished);
         let mut log = begin();
         log.name(id, id, plain, stored).unwrap();
         log.ready(&disk, id).unwrap();
@@ -332,6 +341,6 @@ mod tests {
         let path = ground.path().join(LOG_NAME);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-        assert!(ConvertLog::read(&*store).unwrap().unwrap().1);
+        assert!(ConvertLog::read(&*store).unwrap().unwrap().is_finished);
     }
 }

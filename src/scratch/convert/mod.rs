@@ -1,11 +1,11 @@
 //! A tree of files is made a scratch store in place, or a store a tree of plain files.
 //!
-//! File by file, so that it can be interrupted at any moment and goes on when it is asked for again:
+//! File by file, so that it can be interrupted at any moment and goes on when it is asked again.
 //! [`plan`] looks at everything and writes a [`log`] of what could not be told later; [`leftovers`]
 //! finishes what an interruption has left; then [`pass`] goes through the tree ([`walk`] says what
 //! each entry is to become), as often as names give way to others. [`packing`] and [`unpacking`]
-//! write a new file, [`alike`] gives it what the old one had, and [`exchange`] its name. What cannot
-//! be converted is told and left alone.
+//! write a new file, [`alike`] gives it what the old one had, and [`exchange`] its name. What
+//! cannot be converted is told and left alone.
 //!
 //! Assumes that nobody mounts the tree meanwhile (the command holds its lock), and that who calls
 //! has the right to change it. Used by the commands that pack and unpack a directory.
@@ -27,11 +27,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::ScratchMount;
 use super::encode::EncodeOptions;
 use super::recovery::{CLEAN, MARK_NAME};
 use super::store::ScratchStore;
 use super::tail::{DAEMON, put_all};
-use super::ScratchMount;
 use crate::cache::BlockCache;
 use crate::disk::{Disk, Place, Target};
 use crate::error::{Error, Result};
@@ -202,7 +202,7 @@ impl Conversion<'_> {
             name: OsStr::new(name),
         };
         let is_marked = self.store.stat(Path::new(MARK_NAME)).is_ok();
-        match self.is_packing() {
+        match self.direction == ConvertDirection::Pack {
             true if !is_marked => {
                 let mark = self.disk.create(place(MARK_NAME), 0o600, DAEMON)?;
                 put_all(&*mark, 0, CLEAN)?;
@@ -233,6 +233,13 @@ impl Conversion<'_> {
         self.done.left.fetch_add(1, Relaxed);
         self.watch
             .left_alone(&self.store.display(path), &why.to_string());
+    }
+
+    /// The file of this identity is left as it is, and not tried again.
+    fn leave_file(&self, id: FileId, path: &Path, why: &Error) {
+        if self.note_left(id) {
+            self.leave(path, why);
+        }
     }
 
     fn is_left(&self, id: FileId) -> bool {

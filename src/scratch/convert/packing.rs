@@ -44,7 +44,7 @@ pub(super) fn pack(
     threads: usize,
     told: Told<'_>,
 ) -> Result<u64> {
-    let mut packing = Packing::begin(plain, into, options, threads)?;
+    let mut packing = FilePacking::begin(plain, into, options, threads)?;
     let mut next = 0;
     while next < packing.count {
         let holes = packing.holes_from(next);
@@ -61,7 +61,7 @@ pub(super) fn pack(
     packing.finish()
 }
 
-struct Packing<'a> {
+struct FilePacking<'a> {
     plain: &'a dyn Source,
     into: &'a dyn DiskFile,
     options: &'a EncodeOptions,
@@ -81,13 +81,13 @@ struct Packing<'a> {
     unbegun: u64,
 }
 
-impl<'a> Packing<'a> {
+impl<'a> FilePacking<'a> {
     fn begin(
         plain: &'a dyn Source,
         into: &'a dyn DiskFile,
         options: &'a EncodeOptions,
         threads: usize,
-    ) -> Result<Packing<'a>> {
+    ) -> Result<FilePacking<'a>> {
         let (len, size) = (plain.len(), u64::from(options.chunk_size.max(1)));
         let count = len.div_ceil(size).max(1);
         if count > MOST_CHUNKS {
@@ -101,7 +101,7 @@ impl<'a> Packing<'a> {
         stored.at.push(first);
         stored.last = (len - (count - 1) * size) as u32;
         let blocks = plain.stat()?.blocks;
-        Ok(Packing {
+        Ok(FilePacking {
             plain,
             into,
             options,
@@ -135,7 +135,9 @@ impl<'a> Packing<'a> {
 
     /// Encodes chunks from this one on with one choice, and says which one is the next.
     fn encode_from(&mut self, first: u64, told: Told<'_>) -> Result<u64> {
-        let end = first.saturating_add((ALIKE / self.size).max(1)).min(self.count);
+        let end = first
+            .saturating_add((ALIKE / self.size).max(1))
+            .min(self.count);
         let encoder = self.choose(first..end)?;
         if !self.has_typesize {
             self.stored.typesize = encoder.typesize();
@@ -261,7 +263,9 @@ mod tests {
             id: store.stat(Path::new("")).unwrap().identity.id,
             name: OsStr::new("out"),
         };
-        let out = disk.create(place, 0o600, Caller { uid: 0, gid: 0 }).unwrap();
+        let out = disk
+            .create(place, 0o600, Caller { uid: 0, gid: 0 })
+            .unwrap();
         let options = EncodeOptions {
             chunk_size: CHUNK,
             ..EncodeOptions::default()

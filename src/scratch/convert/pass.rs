@@ -16,7 +16,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::super::base::StoredChunks;
 use super::exchange::{ChangedName, ConvertJob};
 use super::walk::{self, Becomes, WalkedDirectory};
-use super::{Conversion, ConvertDirection};
+use super::Conversion;
 use crate::disk::{Place, Renaming};
 use crate::error::{Error, Result};
 use crate::source::{FileId, Stat};
@@ -51,7 +51,7 @@ struct LinkedFile {
 }
 
 /// A pass under way.
-struct Pass<'a, 'c> {
+struct TreePass<'a, 'c> {
     conversion: &'a Conversion<'c>,
     is_first: bool,
     batches: Sender<Batch>,
@@ -71,7 +71,7 @@ impl Conversion<'_> {
                 scope.spawn(move || self.work(&ordered));
             }
             drop(ordered);
-            let mut pass = Pass {
+            let mut pass = TreePass {
                 conversion: self,
                 is_first,
                 batches,
@@ -82,7 +82,7 @@ impl Conversion<'_> {
             };
             let walked = pass.walk().map(|()| pass.send());
             // The threads end when there is no sender any more.
-            let Pass {
+            let TreePass {
                 outcome, linked, ..
             } = pass;
             walked.map(|()| (outcome, linked))
@@ -148,7 +148,9 @@ impl Conversion<'_> {
         if (names.len() as u64) < u64::from(stat.nlink) {
             let outside = u64::from(stat.nlink) - names.len() as u64;
             let path = names.first().map(ChangedName::old_path).unwrap_or_default();
-            let what = format!("{outside} of its names (hard links) are not here, and would stay as they are");
+            let what = format!(
+                "{outside} of its names (hard links) are not here, and would stay as they are"
+            );
             self.leave_file(id, &path, &Error::Invalid(what));
             return Ok(());
         }
@@ -156,7 +158,7 @@ impl Conversion<'_> {
     }
 }
 
-impl Pass<'_, '_> {
+impl TreePass<'_, '_> {
     fn walk(&mut self) -> Result<()> {
         let mut directories = vec![PathBuf::new()];
         while let Some(path) = directories.pop() {
@@ -240,7 +242,10 @@ impl Pass<'_, '_> {
                     directory.entries.insert(new, stat);
                 }
             }
-            Err(e) => self.conversion.leave_file(id_of(directory, name), &directory.path.join(name), &e),
+            Err(e) => {
+                self.conversion
+                    .leave_file(id_of(directory, name), &directory.path.join(name), &e)
+            }
         }
     }
 
@@ -252,9 +257,10 @@ impl Pass<'_, '_> {
         let size = conversion.options.chunk_size;
         let sound = match len {
             0 => Ok(()),
-            _ => conversion.store.open(&path).and_then(|source| {
-                StoredChunks::read(&*source, len, size).map(drop)
-            }),
+            _ => conversion
+                .store
+                .open(&path)
+                .and_then(|source| StoredChunks::read(&*source, len, size).map(drop)),
         };
         match sound {
             Ok(()) => {
@@ -321,17 +327,4 @@ impl Pass<'_, '_> {
 fn id_of(directory: &WalkedDirectory, name: &OsStr) -> FileId {
     let found = directory.entries.get(name);
     found.map_or(FileId::default(), |stat| stat.identity.id)
-}
-
-impl Conversion<'_> {
-    /// The file of this identity is not tried again.
-    fn leave_file(&self, id: FileId, path: &Path, e: &Error) {
-        if self.note_left(id) {
-            self.leave(path, e);
-        }
-    }
-
-    pub(super) fn is_packing(&self) -> bool {
-        self.direction == ConvertDirection::Pack
-    }
 }

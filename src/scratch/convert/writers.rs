@@ -17,8 +17,8 @@ pub(super) fn is_being_written(file: &dyn Source) -> bool {
 
 fn is_refused(file: BorrowedFd<'_>) -> bool {
     let fd = file.as_raw_fd();
-    // SAFETY: calls that take numbers alone. Should somebody open the file before the lease is given
-    // back, the signal is one that is ignored by default.
+    // SAFETY: calls that take numbers alone. Should somebody open the file before the lease is
+    // given back, the signal is one that is ignored by default.
     unsafe {
         if libc::fcntl(fd, SET_SIGNAL, libc::SIGURG) != 0 {
             return false;

@@ -197,6 +197,29 @@ fn a_packed_tree_is_shown_as_it_was_and_unpacked_to_that() {
     assert!(ground.at("sparse").metadata().unwrap().blocks() < 2000);
 }
 
+/// What was packed is changed in place like any other file of a scratch mount.
+#[test]
+fn packed_files_can_be_written() {
+    let ground = Ground::new();
+    let mut expected = Seeded::new(4).rising(3_000_000);
+    put(ground.at("x"), &expected);
+    ground.run("pack").success();
+    let mounted = Mounted::new(ground.path(), RW);
+    let file = OpenOptions::new().write(true).open(mounted.join("x"));
+    let file = file.unwrap();
+    for (at, bytes) in [(1_000_000, &b"changed"[..]), (3_000_000, b"appended")] {
+        file.write_all_at(bytes, at as u64).unwrap();
+        expected.resize(expected.len().max(at + bytes.len()), 0);
+        expected[at..at + bytes.len()].copy_from_slice(bytes);
+        file.sync_all().unwrap();
+    }
+    drop(file);
+    assert_content(&mounted.join("x"), &expected);
+    drop(mounted);
+    ground.run("unpack").success();
+    assert_content(&ground.at("x"), &expected);
+}
+
 /// Lists of rights are no attributes that a scratch mount shows.
 #[test]
 fn lists_of_rights_are_kept() {
@@ -243,7 +266,7 @@ fn what_would_collide_is_left_alone_and_named() {
     ground.run("pack").success();
     put(ground.at("both"), b"another");
     put(ground.at("broken.blp"), b"no such file");
-    put(ground.at(&"x".repeat(252)), b"too long");
+    put(ground.at("x".repeat(252)), b"too long");
     put(ground.at("new"), b"new");
     let outside = scratch_directory();
     let linked = put(ground.at("linked"), b"linked");

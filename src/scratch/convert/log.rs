@@ -1,10 +1,9 @@
 //! What a conversion must know again when it goes on after an interruption: a file in the root of
 //! the tree, written before anything is changed and removed at the end.
 //!
-//! It says what cannot be seen any more once a part is converted: whether names were a store's
-//! names or plain ones, which entries have another name in a store than outside of one (where that
-//! is not obvious from the name: `d.blp~` may be a directory `d.blp` of a store, or one that was
-//! always called so), and the times of directories. Directories are named by their inodes, so it
+//! It says what cannot be seen any more once a part is converted: which entries have another name
+//! in a store than outside of one, where a name alone does not tell (`d.blp~` may be the directory
+//! `d.blp` of a store, or one that was always called so), and the times of directories. Directories are named by their inodes, so it
 //! does not matter which of them have been renamed already. A log without its last record was
 //! never finished: then nothing has been changed. Used by [`super::Conversion`].
 
@@ -37,8 +36,6 @@ const RECORD_MOST: usize = 4096;
 
 #[derive(Serialize, Deserialize)]
 enum ConvertRecord {
-    /// Whether names were those of a store when it began.
-    Began { stored_names: bool },
     Directory {
         inode: u64,
         atime: (i64, u32),
@@ -64,7 +61,6 @@ pub(super) struct TwoNames {
 
 #[derive(Default)]
 pub(super) struct ConvertLog {
-    pub(super) stored_names: bool,
     times: HashMap<u64, (Timestamp, Timestamp)>,
     names: HashMap<u64, Vec<TwoNames>>,
 }
@@ -101,7 +97,6 @@ impl ConvertLog {
     fn take(&mut self, record: ConvertRecord) {
         let time = |(secs, nanos)| Timestamp { secs, nanos };
         match record {
-            ConvertRecord::Began { stored_names } => self.stored_names = stored_names,
             ConvertRecord::Directory {
                 inode,
                 atime,
@@ -201,21 +196,12 @@ pub(super) struct NewConvertLog {
 
 impl NewConvertLog {
     /// Goes on with the one that is there, or makes one. `root`: the directory, as it was before.
-    /// `stored_names`: what names are, if it is a new one.
-    pub(super) fn begin(
-        store: &dyn Store,
-        disk: &dyn Disk,
-        root: &Stat,
-        stored_names: bool,
-    ) -> Result<NewConvertLog> {
+    pub(super) fn begin(store: &dyn Store, disk: &dyn Disk, root: &Stat) -> Result<NewConvertLog> {
         if let Some(left) = ConvertLog::read(store)? {
             let path = Path::new(LOG_NAME);
             let file = disk.open(path, store.stat(path)?.identity.id)?;
             file.set_len(left.len, DAEMON)?;
             let mut new = NewConvertLog::over(left.log, file, left.len);
-            if left.len == 0 {
-                new.note(ConvertRecord::Began { stored_names })?;
-            }
             new.directory(root)?;
             return Ok(new);
         }
@@ -226,7 +212,6 @@ impl NewConvertLog {
         };
         let file = disk.create(place, 0o600, DAEMON)?;
         let mut new = NewConvertLog::over(ConvertLog::default(), file, 0);
-        new.note(ConvertRecord::Began { stored_names })?;
         // That it was made has changed the root's time.
         new.directory(root)?;
         new.write()?;
@@ -320,7 +305,7 @@ mod tests {
         let disk = LocalDisk::new(Arc::clone(&store));
         let root = store.stat(Path::new("")).unwrap();
         let id = root.identity.id;
-        let begin = || NewConvertLog::begin(&*store, &disk, &root, true).unwrap();
+        let begin = || NewConvertLog::begin(&*store, &disk, &root).unwrap();
         let (plain, stored) = (OsStr::new("d.blp"), OsStr::new("d.blp~"));
         let mut log = begin();
         log.name(id, id, plain, stored).unwrap();
@@ -330,7 +315,6 @@ mod tests {
         log.name(id, id, plain, stored).unwrap();
         log.ready(&disk, id).unwrap();
         let log = begin().ready(&disk, id).unwrap();
-        assert!(log.stored_names);
         assert_eq!(log.stored_name(id.inode, id.inode, plain), Some(stored));
         assert_eq!(log.plain_name(id.inode, id.inode, stored), Some(plain));
         assert_eq!(log.plain_name(id.inode, id.inode, plain), None);

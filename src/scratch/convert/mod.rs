@@ -17,6 +17,8 @@ mod log;
 mod packing;
 mod pass;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod unpacking;
 mod walk;
 mod writers;
@@ -24,11 +26,12 @@ mod writers;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ScratchMount;
 use super::encode::EncodeOptions;
+use super::names;
 use super::recovery::{CLEAN, MARK_NAME};
 use super::store::ScratchStore;
 use super::tail::{DAEMON, put_all};
@@ -37,6 +40,7 @@ use crate::disk::{Disk, Place, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileId, Stat, Store};
 use log::{ConvertLog, LOG_NAME};
+use pass::BlockedEntry;
 use plan::ConvertPlan;
 
 /// Decoded chunks that readers of stored files keep.
@@ -112,6 +116,8 @@ struct Conversion<'a> {
     batch: usize,
     done: ConvertCounts,
     left: Mutex<HashSet<FileId>>,
+    /// Something has a name that would mean another one if it were forgotten that it was left.
+    has_odd_names: AtomicBool,
     sync_failed: Mutex<bool>,
     failure: Mutex<Option<Error>>,
 }
@@ -147,13 +153,15 @@ pub fn convert(
         batch: (plan.files / (4 * threads as u64)).clamp(BATCH.0, BATCH.1) as usize,
         done: ConvertCounts::default(),
         left: Mutex::default(),
+        has_odd_names: AtomicBool::new(false),
         sync_failed: Mutex::new(false),
         failure: Mutex::new(None),
     };
     let ran = conversion.run(&plan);
     let mut converted = conversion.converted();
     converted.is_stopped = watch.is_stopped();
-    if ran.is_ok() && !converted.is_stopped {
+    let has_odd_names = conversion.has_odd_names.load(Relaxed);
+    if ran.is_ok() && !converted.is_stopped && !has_odd_names {
         conversion.end(&plan.root)?;
     }
     conversion.restore_times(Path::new(""), plan.root.identity.id);
@@ -183,7 +191,8 @@ impl Conversion<'_> {
             }
             let has_changed = self.done.files.load(Relaxed) > before || pass.renamed > 0;
             if pass.blocked.is_empty() || !has_changed {
-                for (path, why) in pass.blocked {
+                for BlockedEntry { path, why, is_odd } in pass.blocked {
+                    self.has_odd_names.fetch_or(is_odd, Relaxed);
                     self.leave(&path, &Error::Invalid(why));
                 }
                 return Ok(());
@@ -230,6 +239,9 @@ impl Conversion<'_> {
 
     /// Something is left as it is.
     fn leave(&self, path: &Path, why: &Error) {
+        let name = path.file_name().unwrap_or_default();
+        let is_odd = names::may_be_old(name) && names::unpacked(name).is_none();
+        self.has_odd_names.fetch_or(is_odd, Relaxed);
         self.done.left.fetch_add(1, Relaxed);
         self.watch
             .left_alone(&self.store.display(path), &why.to_string());

@@ -14,9 +14,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::super::base::StoredChunks;
+use super::Conversion;
 use super::exchange::{ChangedName, ConvertJob};
 use super::walk::{self, Becomes, WalkedDirectory};
-use super::Conversion;
 use crate::disk::{Place, Renaming};
 use crate::error::{Error, Result};
 use crate::source::{FileId, Stat};
@@ -33,11 +33,19 @@ const NAME_MOST: usize = 255;
 /// Small files that one thread converts.
 type Batch = Vec<ConvertJob>;
 
+/// An entry that cannot change yet.
+pub(super) struct BlockedEntry {
+    pub(super) path: PathBuf,
+    pub(super) why: String,
+    /// It is its name alone that was to change.
+    pub(super) is_odd: bool,
+}
+
 /// What a pass has come across.
 #[derive(Default)]
 pub(super) struct PassOutcome {
-    /// Entries that cannot change yet, and why.
-    pub(super) blocked: Vec<(PathBuf, String)>,
+    /// Entries that cannot change yet.
+    pub(super) blocked: Vec<BlockedEntry>,
     /// Names that have changed.
     pub(super) renamed: u64,
 }
@@ -142,7 +150,11 @@ impl Conversion<'_> {
         if file.is_blocked {
             let paths = names.iter().map(ChangedName::old_path);
             let why = "the same file has another name that is left alone";
-            outcome.blocked.extend(paths.map(|path| (path, why.into())));
+            outcome.blocked.extend(paths.map(|path| BlockedEntry {
+                path,
+                why: why.into(),
+                is_odd: false,
+            }));
             return Ok(());
         }
         if (names.len() as u64) < u64::from(stat.nlink) {
@@ -209,12 +221,14 @@ impl TreePass<'_, '_> {
                     self.stored_already(directory, &name, &stat);
                 }
                 Becomes::StoredAlready => {}
-                Becomes::Renamed(new) | Becomes::Converted(new) if directory.has(&new) => {
+                Becomes::Renamed(new) if directory.has(&new) => {
+                    self.blocked(directory, &name, &new, true);
+                }
+                Becomes::Converted(new) if directory.has(&new) => {
                     if stat.nlink > 1 {
                         self.linked(&stat).is_blocked = true;
                     }
-                    let why = format!("{} is there, too", new.display());
-                    self.outcome.blocked.push((directory.path.join(&name), why));
+                    self.blocked(directory, &name, &new, false);
                 }
                 Becomes::Renamed(new) => self.rename(directory, &name, new),
                 Becomes::Converted(new) => self.convert(directory, name, &stat, new)?,
@@ -224,6 +238,14 @@ impl TreePass<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    fn blocked(&mut self, at: &WalkedDirectory, name: &OsStr, new: &OsStr, is_odd: bool) {
+        self.outcome.blocked.push(BlockedEntry {
+            path: at.path.join(name),
+            why: format!("{} is there, too", new.display()),
+            is_odd,
+        });
     }
 
     fn rename(&mut self, directory: &mut WalkedDirectory, name: &OsStr, new: OsString) {
@@ -243,8 +265,11 @@ impl TreePass<'_, '_> {
                 }
             }
             Err(e) => {
+                let id = directory.entries.get(name).map(|stat| stat.identity.id);
+                let path = directory.path.join(name);
+                self.conversion.has_odd_names.store(true, Relaxed);
                 self.conversion
-                    .leave_file(id_of(directory, name), &directory.path.join(name), &e)
+                    .leave_file(id.unwrap_or_default(), &path, &e);
             }
         }
     }
@@ -322,9 +347,4 @@ impl TreePass<'_, '_> {
         // The threads live as long as this sender.
         let _ = self.batches.send(batch);
     }
-}
-
-fn id_of(directory: &WalkedDirectory, name: &OsStr) -> FileId {
-    let found = directory.entries.get(name);
-    found.map_or(FileId::default(), |stat| stat.identity.id)
 }

@@ -32,7 +32,7 @@ pub(super) fn plan(
     let root = store.stat(Path::new(""))?;
     let stored_names = store.stat(Path::new(MARK_NAME)).is_ok();
     let is_new = !ConvertLog::read(store)?.is_some_and(|left| left.is_finished);
-    let mut log = NewConvertLog::begin(store, disk, &root, stored_names)?;
+    let mut log = NewConvertLog::begin(store, disk, &root)?;
     let (mut files, mut bytes, mut temporaries) = (0u64, 0u64, Vec::new());
     let mut directories = vec![PathBuf::new()];
     while let Some(path) = directories.pop() {

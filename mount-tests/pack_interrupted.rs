@@ -103,7 +103,7 @@ fn possible_places(root: &Path, path: &Path) -> Vec<PathBuf> {
 
 fn interrupted_again_and_again(signal: Signal) {
     let ground = Ground::of(fill_with_many);
-    let step = Duration::from_millis(4);
+    let step = Duration::from_millis(7);
     let mut interrupted = 0;
     for command in ["pack", "unpack", "pack", "unpack"] {
         interrupted += run_interrupted(&ground, command, signal, step);
@@ -160,11 +160,8 @@ fn an_interruption_says_how_far_it_came() {
         std::io::Read::read_to_string(&mut stderr, &mut said).unwrap();
         wait_for_end(&mut child);
         ground.run("unpack").success();
-        said.contains("interrupted")
+        said.contains("of 190 files")
     });
-    assert!(
-        said.contains("of 190 files; the same command goes on"),
-        "{said}"
-    );
+    assert!(said.contains("the same command goes on"), "{said}");
     ground.assert_plain();
 }

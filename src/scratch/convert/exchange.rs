@@ -229,10 +229,9 @@ impl Conversion<'_> {
         }
         for (count, name) in file.names.iter().enumerate() {
             if let Err(e) = self.disk.unlink(name.place(&name.old)) {
+                // With the temporary name the next conversion can finish it.
                 if count == 0 {
                     self.discard(file, file.names.len());
-                } else {
-                    self.unlink_quietly(file.first().place(&file.temporary));
                 }
                 return Err(e);
             }
@@ -259,19 +258,19 @@ impl Conversion<'_> {
         }
     }
 
-    /// Takes back the first of the new names, and the new file.
+    /// Takes back the first of the new names, and the new file; as long as one is left, the
+    /// temporary name says what it is.
     fn discard(&self, file: &PreparedFile, names: usize) {
-        for name in file.names.iter().take(names) {
-            self.unlink_quietly(name.place(&name.new));
+        let mut given = file.names.iter().take(names);
+        if given.all(|name| self.unlink_quietly(name.place(&name.new))) {
+            self.unlink_quietly(file.first().place(&file.temporary));
         }
-        self.unlink_quietly(file.first().place(&file.temporary));
     }
 
     /// What stays is found by the next conversion.
-    pub(super) fn unlink_quietly(&self, place: Place<'_>) {
-        if let Err(e) = self.disk.unlink(place) {
-            log::warn!("{e}");
-        }
+    fn unlink_quietly(&self, place: Place<'_>) -> bool {
+        let unlinked = self.disk.unlink(place);
+        unlinked.inspect_err(|e| log::warn!("{e}")).is_ok()
     }
 
     /// A directory has the times again that it had before all this.

@@ -3,9 +3,10 @@
 //!
 //! It says what cannot be seen any more once a part is converted: which entries have another name
 //! in a store than outside of one, where a name alone does not tell (`d.blp~` may be the directory
-//! `d.blp` of a store, or one that was always called so), and the times of directories. Directories are named by their inodes, so it
-//! does not matter which of them have been renamed already. A log without its last record was
-//! never finished: then nothing has been changed. Used by [`super::Conversion`].
+//! `d.blp` of a store, or one that was always called so), and the times of directories. These are
+//! known by their inodes, so it does not matter which of them have been renamed already. A log
+//! without its last record was never finished: then nothing has been changed. Used by
+//! [`super::Conversion`].
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

@@ -30,6 +30,8 @@ mod not_shown;
 mod oracles;
 mod outside;
 mod pack;
+mod pack_interrupted;
+mod pack_tree;
 mod paths_in_mounts;
 mod permissions;
 mod posix;

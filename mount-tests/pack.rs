@@ -376,16 +376,16 @@ fn what_is_asked_wrongly_is_refused() {
         .failed_saying(1, &["plain is there already"]);
     assert_content(&plain, b"some bytes");
     for command in ["pack", "unpack"] {
-        let refused = ground.ours(&[command, "directory"]);
-        refused.failed_saying(2, &["directories are not", "yet"]);
+        let refused = ground.ours(&[command, "directory", "out"]);
+        refused.failed_saying(2, &["OUT", "directory is a directory"]);
         ground.ours(&[command, "none"]).failed_saying(1, &["none"]);
     }
     ground
         .ours(&["append", "directory", "plain"])
-        .failed_saying(2, &["yet"]);
+        .failed_saying(2, &["is a directory"]);
     ground
         .ours(&["append", "plain.blp", "directory"])
-        .failed_saying(2, &["yet"]);
+        .failed_saying(2, &["is a directory"]);
     ground
         .ours(&["append", "plain", "plain"])
         .failed_saying(1, &["plain"]);

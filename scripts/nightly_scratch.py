@@ -224,8 +224,8 @@ def sqlite(directory):
                 continue
             if writer in ended:
                 fail(f"kill {kills}: a writer ended before: {said[-1000:]}")
-        begun = time.monotonic()
         scratch.umount()
+        begun = time.monotonic()
         scratch.mount()
         remounts.append(time.monotonic() - begun)
         for mode, (path, acknowledged) in bases.items():
@@ -238,7 +238,7 @@ def sqlite(directory):
     if status != 0:
         fail(f"umount: exit status {status}: {said}")
     scratch.verify()
-    say(f"{total()} transactions, {kills} kills; a remount took at most {max(remounts):.1f} s")
+    say(f"{total()} transactions, {kills} kills; a mount took at most {max(remounts):.1f} s")
 
 
 # A disk that loses its power.
@@ -1074,8 +1074,56 @@ def full_quota(directory):
     must("umount", outer)
 
 
+def sudden(directory):
+    """What was written while there was plenty of room, which another program then takes: umount says
+    what cannot be stored, and all of it is there when there is room."""
+    outer = small_disk(directory, 6 << 30, ("mkfs.ext4", "-q", "-F", "-m", "0"))
+    scratch = Scratch(outer / "store", directory / "mount")
+    kept = Kept(scratch.path, SEED)
+    for n in range(30):
+        kept.write_new(f"synced-{n}", kept.rng.randrange(1, 1 << 20), True)
+    for n in range(20):
+        kept.write_new(f"closed-{n}", kept.rng.randrange(1, 4 << 20), False)
+    # Changes of what is stored, which are not synced, and all of which compress worse.
+    for n in range(10):
+        name, data = f"synced-{n}", kept.files.pop(f"synced-{n}")
+        new = kept.rng.randbytes(len(data) + 100_000)
+        (scratch.path / name).open("r+b").write(new)
+        kept.closed[name] = new
+    with open(outer / "ballast", "wb") as file:
+        at = 0
+        for step in (1 << 30, 1 << 26, 1 << 20, 4096):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.posix_fallocate(file.fileno(), at, step)
+                    at += step
+    kept.check("sudden: full")
+    time.sleep(kept.rng.choice([0, 6]))
+    status, said = scratch.umount()
+    say(f"sudden: umount of the full mount: exit status {status}: {said.splitlines()[:3]}")
+    stayed = is_mounted(scratch.path)
+    if status != 0 and not stayed:
+        kept.closed.clear()
+    if not stayed:
+        scratch.mount()
+    kept.check("sudden: after umount")
+    (outer / "ballast").unlink()
+    if not kept.write_new("late", 1 << 20, True):
+        fail("sudden: there is room again, but a write was refused")
+    status, said = scratch.umount()
+    if status != 0:
+        fail(f"sudden: umount with room: exit status {status}: {said}")
+    else:
+        scratch.verify()
+        scratch.mount()
+        kept.check("sudden: remounted")
+        scratch.umount()
+    must("umount", outer)
+
+
 def full(directory):
     full_disk(directory / "disk")
+    sudden(directory / "sudden")
     full_quota(directory / "quota")
 
 

@@ -94,17 +94,19 @@ pub(super) enum Command {
     /// Changes of arrays that have not been committed
     #[command(subcommand)]
     Stage(StageCommand),
-    /// Pack a file into a Bloscpack file, as 'blpk c' does
+    /// Pack a file into a Bloscpack file, as 'blpk c' does; or all files of a directory in place,
+    /// for 'mount -o scratch'
     Pack(Box<PackArgs>),
-    /// Write the bytes of a Bloscpack file to a file, as 'blpk d' does
+    /// Write the bytes of a Bloscpack file to a file, as 'blpk d' does; or unpack all files of a
+    /// directory in place
     Unpack {
         /// Replace OUT if it is there
         #[arg(short, long)]
         force: bool,
-        /// A Bloscpack file
+        /// A Bloscpack file, or a directory
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Where to (default: FILE without .blp)
+        /// Where to (default: FILE without .blp); not for a directory
         #[arg(value_name = "OUT")]
         out: Option<PathBuf>,
     },
@@ -150,35 +152,28 @@ pub(super) enum StageCommand {
 
 #[derive(Args)]
 pub(super) struct PackArgs {
-    /// What compresses
-    #[arg(short, long, value_name = "CODEC", default_value = "blosclz",
+    /// What compresses (default: blosclz; in a directory found out for each file)
+    #[arg(short, long, value_name = "CODEC",
         value_parser = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"])]
-    pub(super) codec: String,
-    /// How thoroughly: 0 (not at all) to 9
-    #[arg(short, long, alias = "clevel", value_name = "LEVEL", default_value_t = 7,
+    pub(super) codec: Option<String>,
+    /// How thoroughly: 0 (not at all) to 9 (default: 7; in a directory 5, of Zstandard 2)
+    #[arg(short, long, alias = "clevel", value_name = "LEVEL",
         value_parser = clap::value_parser!(u8).range(0..=9))]
-    pub(super) level: u8,
-    /// Bytes of a chunk, or 'max'
-    #[arg(
-        short = 'z',
-        long,
-        alias = "chunk-size",
-        value_name = "SIZE",
-        default_value = "1M"
-    )]
-    pub(super) chunk: String,
-    /// Bytes of an element (default: 8)
+    pub(super) level: Option<u8>,
+    /// Bytes of a chunk, or 'max' (default: 1M; in a directory 128K)
+    #[arg(short = 'z', long, alias = "chunk-size", value_name = "SIZE")]
+    pub(super) chunk: Option<String>,
+    /// Bytes of an element (default: 8; in a directory found out for each file)
     #[arg(short, long, value_name = "BYTES", conflicts_with = "dtype",
         value_parser = clap::value_parser!(u8).range(1..))]
     pub(super) typesize: Option<u8>,
-    /// The digest of every chunk
-    #[arg(short = 'k', long, value_name = "DIGEST", default_value = "adler32", ignore_case = true,
+    /// The digest of every chunk (default: adler32)
+    #[arg(short = 'k', long, value_name = "DIGEST", ignore_case = true,
         value_parser = ["none", "adler32", "crc32", "md5", "sha1", "sha224", "sha256", "sha384", "sha512"])]
-    pub(super) checksum: String,
-    /// What is done to the bytes of elements before
-    #[arg(long, value_name = "FILTER", default_value = "shuffle",
-        value_parser = ["none", "shuffle", "bitshuffle"])]
-    pub(super) filter: String,
+    pub(super) checksum: Option<String>,
+    /// What is done to the bytes of elements before (default: shuffle)
+    #[arg(long, value_name = "FILTER", value_parser = ["none", "shuffle", "bitshuffle"])]
+    pub(super) filter: Option<String>,
     /// The same as --filter none
     #[arg(short = 's', long, conflicts_with = "filter")]
     pub(super) no_shuffle: bool,
@@ -191,9 +186,9 @@ pub(super) struct PackArgs {
     /// Replace OUT if it is there
     #[arg(short, long)]
     pub(super) force: bool,
-    /// The file, which is kept
+    /// The file, which is kept; or a directory, whose files are packed in place
     pub(super) file: PathBuf,
-    /// Where to (default: FILE.blp)
+    /// Where to (default: FILE.blp); not for a directory
     pub(super) out: Option<PathBuf>,
 }
 

@@ -14,10 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{getegid, geteuid};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use super::Failure;
+use super::stopping::when_stopped;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::local::LocalDisk;
 use crate::disk::{
@@ -113,27 +112,6 @@ impl OutputPlace {
     }
 }
 
-/// Becomes true when the user asks for an end, which comes with the next bytes.
-fn when_stopped() -> io::Result<Arc<AtomicBool>> {
-    let (stopped, ignored) = (Arc::new(AtomicBool::new(false)), ignored_signals());
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // What the process was started to ignore (nohup) it goes on to ignore.
-        if ignored & (1 << (signal - 1)) == 0 {
-            flag::register(signal, Arc::clone(&stopped))?;
-        }
-    }
-    Ok(stopped)
-}
-
-/// A bit for each signal, the lowest for the first.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mut lines = status.lines();
-    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
-}
-
 fn place(id: FileId, name: &OsStr) -> Place<'_> {
     Place {
         directory: Path::new(""),
@@ -177,7 +155,7 @@ pub(super) struct NewOutput {
     caller: Caller,
     /// The bytes that the disk has not begun to write.
     waiting: Range<u64>,
-    /// A signal has asked for an end.
+    /// A signal has asked for an end, which comes with the next bytes.
     stopped: Arc<AtomicBool>,
     /// It has its name.
     is_whole: bool,

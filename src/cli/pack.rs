@@ -1,20 +1,26 @@
-//! `arrayfs pack`: a file becomes a Bloscpack file, whose chunks are encoded by several threads.
+//! `arrayfs pack`: a file becomes a Bloscpack file, whose chunks are encoded by several threads; of
+//! a directory all files do, in place.
 
 use std::path::{Path, PathBuf};
 
 use super::args::PackArgs;
 use super::new_output::OutputPlace;
-use super::{CommandResult, Failure, plain_input, size};
+use super::{CommandResult, Failure, convert, plain_input, size};
 use crate::codec::blosc::Filter;
 use crate::codec::blosc::encode::Compressor;
 use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::{LARGEST_CHUNK, PackSettings, pack};
 use crate::memory::budget::Budget;
+use crate::scratch::ConvertDirection;
 
 /// What is added to the name of a file that is packed.
 pub(super) const EXTENSION: &str = "blp";
 
 pub(super) fn run(args: &PackArgs) -> CommandResult {
+    if args.file.is_dir() {
+        let options = convert::encode_options(args)?;
+        return convert::run(&args.file, ConvertDirection::Pack, &options);
+    }
     let mut settings = settings(args)?;
     let shape = args.shape.as_deref().map(shape).transpose()?;
     let input = plain_input::open(&args.file)?;
@@ -39,7 +45,7 @@ fn packed_name(file: &Path) -> PathBuf {
 fn settings(args: &PackArgs) -> Result<PackSettings, Failure> {
     let usual = PackSettings::default();
     Ok(PackSettings {
-        compressor: match &*args.codec {
+        compressor: match args.codec.as_deref().unwrap_or_default() {
             "lz4" => Compressor::Lz4,
             "lz4hc" => Compressor::Lz4Hc,
             "snappy" => Compressor::Snappy,
@@ -47,18 +53,27 @@ fn settings(args: &PackArgs) -> Result<PackSettings, Failure> {
             "zstd" => Compressor::Zstd,
             _ => Compressor::BloscLz,
         },
-        filter: match &*args.filter {
+        filter: match args.filter.as_deref().unwrap_or_default() {
             _ if args.no_shuffle => Filter::None,
             "none" => Filter::None,
             "bitshuffle" => Filter::Bitshuffle,
             _ => Filter::Shuffle,
         },
-        level: args.level,
+        level: args.level.unwrap_or(usual.level),
         typesize: args.typesize.unwrap_or(usual.typesize),
-        chunk_size: chunk_size(&args.chunk)?,
-        checksum: match &*args.checksum.to_ascii_lowercase() {
-            "none" => Checksum::None,
-            named => Checksum::named(named).unwrap_or(usual.checksum),
+        chunk_size: args
+            .chunk
+            .as_deref()
+            .map_or(Ok(usual.chunk_size), chunk_size)?,
+        checksum: match args
+            .checksum
+            .as_deref()
+            .map(str::to_ascii_lowercase)
+            .as_deref()
+        {
+            None => usual.checksum,
+            Some("none") => Checksum::None,
+            Some(named) => Checksum::named(named).unwrap_or(usual.checksum),
         },
         ..usual
     })

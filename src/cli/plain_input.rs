@@ -30,6 +30,6 @@ pub(super) fn open(path: &Path) -> Result<Arc<dyn Source>, Failure> {
 pub(super) fn is_directory(path: &Path, done: &str) -> Failure {
     let path = path.display();
     Failure::usage(format!(
-        "{path} is a directory: directories are not {done} yet, name a file"
+        "{path} is a directory: it is files that are {done}, name one"
     ))
 }

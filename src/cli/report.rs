@@ -6,15 +6,15 @@
 //! So memory is bounded however damaged a container is.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{CommandResult, output, size};
+use super::{CommandResult, output, progress, size};
 use crate::daemon::log::one_line;
 use crate::error::Error;
 
@@ -56,18 +56,9 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(json: bool) -> Self {
-        let progress = if std::io::stderr().is_terminal() && !json {
-            let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr()).with_style(
-                ProgressStyle::with_template(style)
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            )
-        } else {
-            ProgressBar::hidden()
-        };
         Report {
             json,
-            progress,
+            progress: progress::of_bytes(!json),
             containers: AtomicU64::new(0),
             arrays: AtomicU64::new(0),
             blocks: AtomicU64::new(0),

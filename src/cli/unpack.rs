@@ -1,5 +1,6 @@
 //! `arrayfs unpack`: the bytes of a Bloscpack file, with what is staged of it, become a file. Every
-//! digest is checked; after a fault there is no file.
+//! digest is checked; after a fault there is no file. In a directory all stored files are unpacked
+//! in place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,12 +8,13 @@ use std::sync::Arc;
 use super::container::{self, FoundContainer};
 use super::new_output::OutputPlace;
 use super::pack::EXTENSION;
-use super::{CommandResult, Failure, plain_input};
+use super::{CommandResult, Failure, convert, plain_input};
 use crate::container::in_sequence::each_part;
 use crate::container::inside::Located;
 use crate::container::{Container, Preferences};
 use crate::error::Error;
 use crate::memory::budget::Budget;
+use crate::scratch::{ConvertDirection, EncodeOptions};
 
 /// The name of the format.
 const FORMAT: &str = "bloscpack";
@@ -23,6 +25,16 @@ pub(super) fn run(
     force: bool,
     preferences: Preferences,
 ) -> CommandResult {
+    if is_directory(path, preferences) {
+        if force || out.is_some() {
+            return Err(Failure::usage(format!(
+                "--force and OUT are for a single file, {} is a directory",
+                path.display()
+            )));
+        }
+        let options = EncodeOptions::default();
+        return convert::run(path, ConvertDirection::Unpack, &options);
+    }
     let budget = Budget::by_default();
     let found = find(path, preferences, "unpacked")?;
     let (opened, located) = open(&found, &budget)?;
@@ -40,6 +52,16 @@ pub(super) fn run(
     Ok(output.finish(&*like)?)
 }
 
+/// Whether it is one, and not a container that a mount shows as one.
+fn is_directory(path: &Path, preferences: Preferences) -> bool {
+    let is_shown = || container::find(path, preferences).is_ok_and(|found| is_bloscpack(&found));
+    path.is_dir() && !is_shown()
+}
+
+fn is_bloscpack(found: &FoundContainer) -> bool {
+    found.recognised.format.name() == FORMAT
+}
+
 /// The Bloscpack file at a path.
 pub(super) fn find(
     path: &Path,
@@ -47,9 +69,8 @@ pub(super) fn find(
     done: &str,
 ) -> Result<FoundContainer, Failure> {
     let found = container::find(path, preferences);
-    let is_it = |found: &FoundContainer| found.recognised.format.name() == FORMAT;
     match found {
-        Ok(found) if is_it(&found) => Ok(found),
+        Ok(found) if is_bloscpack(&found) => Ok(found),
         _ if path.is_dir() => Err(plain_input::is_directory(path, done)),
         Ok(_) => Err(Failure::new(format!(
             "{} is no Bloscpack file",

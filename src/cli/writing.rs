@@ -35,8 +35,8 @@ pub(super) fn claim(source: &Path, wanted: Writing) -> Result<Option<SourceLock>
     Ok(None)
 }
 
-/// Or why not, in words.
-fn lock(source: &Path) -> Result<SourceLock, String> {
+/// The right to write to a directory, or why not, in words.
+pub(super) fn lock(source: &Path) -> Result<SourceLock, String> {
     check_writable(source)?;
     source_lock::acquire(source, &output::path_text(source)).map_err(|refusal| match refusal {
         Refusal::Held(rival) => rival.to_string(),

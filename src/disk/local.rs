@@ -40,6 +40,9 @@ const SHARING: &[u32] = &[
     0x0000_6969,
 ];
 
+/// So many files are synced with their file system.
+const MANY: usize = 8;
+
 /// What a directory of the local file system is changed through.
 pub struct LocalDisk {
     store: Arc<LocalStore>,
@@ -89,6 +92,11 @@ impl LocalDisk {
                 path: self.store.shown(path),
             }),
         }
+    }
+
+    fn sync_file_system(&self) -> Result<()> {
+        let failed = |e| self.failed("sync the file system of", Path::new(""), e);
+        fs::syncfs(self.store.root()).map_err(failed)
     }
 
     fn directory(&self, place: Place<'_>) -> Result<OwnedFd> {
@@ -362,6 +370,19 @@ impl Disk for LocalDisk {
             })?,
         }
     }
+
+    /// Many files at once are less work together with all others than one after another.
+    fn sync_many(&self, of: &[Target<'_>]) -> Result<()> {
+        match of.len() {
+            0..MANY => of.iter().try_for_each(|of| self.sync(*of, false)),
+            _ => self.sync_file_system(),
+        }
+    }
+
+    fn sync_all(&self, _: Target<'_>) -> Result<()> {
+        self.sync_file_system()
+    }
+
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
         self.sync(Target::Open(file), false)?;
         match self.names_follow == Some(file.identity().id.device) {

@@ -208,6 +208,17 @@ pub trait Disk: Send + Sync {
     /// what is not needed to find the bytes.
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()>;
 
+    /// The same of several files, which may cost less than each of them alone.
+    fn sync_many(&self, of: &[Target<'_>]) -> Result<()> {
+        of.iter().try_for_each(|of| self.sync(*of, false))
+    }
+
+    /// Returns when everything has reached the disk that was changed in the file system of a
+    /// directory, as far as that can be asked for: of others, when the directory has.
+    fn sync_all(&self, directory: Target<'_>) -> Result<()> {
+        self.sync(directory, false)
+    }
+
     /// Returns when a file that has just been made, or got its name, has reached the disk with that
     /// name, which is in this directory, and with all that was done to names there before.
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()>;

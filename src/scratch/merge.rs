@@ -17,7 +17,7 @@ use crate::container::bloscpack::layout;
 use crate::error::Result;
 
 /// Entries of a new table for each chunk.
-const ENTRIES_EACH: u64 = 4;
+pub(super) const ENTRIES_EACH: u64 = 4;
 
 /// Small chunks are put with one write.
 const TOGETHER: usize = 64 << 10;

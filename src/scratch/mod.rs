@@ -20,6 +20,7 @@ mod append;
 mod base;
 mod bytes;
 mod content;
+mod convert;
 mod copy;
 mod disk;
 mod encode;
@@ -44,6 +45,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use convert::{ConvertDirection, ConvertWatch, Converted, convert};
 pub use encode::EncodeOptions;
 pub use relaid::read_through_log;
 

@@ -38,7 +38,7 @@ use crate::source::{FileKind, Source, Stat, Timestamp};
 pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
 
 const UNCLEAN: &str = "arrayfs scratch store: being changed, or left by a crash\n";
-const CLEAN: &str = "arrayfs scratch store: left in order\n";
+pub(super) const CLEAN: &str = "arrayfs scratch store: left in order\n";
 const WITH_LOGS: &str = "some files have logs\n";
 const LONGEST: usize = UNCLEAN.len() + WITH_LOGS.len();
 

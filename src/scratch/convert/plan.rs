@@ -1,0 +1,91 @@
+//! What is found out before anything is changed: how much there is to do, what an interrupted
+//! conversion has left, and what has to be written down first.
+//!
+//! Used by [`super::Conversion`].
+
+use std::path::{Path, PathBuf};
+
+use super::super::recovery::MARK_NAME;
+use super::log::{ConvertLog, NewConvertLog};
+use super::walk::{self, Becomes, WalkedDirectory};
+use super::{ConvertDirection, ConvertWatch};
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::source::{FileKind, Stat, Store};
+
+/// What a walk through the whole tree has found; none if it was stopped.
+pub(super) struct ConvertPlan {
+    pub(super) log: ConvertLog,
+    pub(super) root: Stat,
+    /// New files that have not got their names, or not all of them.
+    pub(super) temporaries: Vec<PathBuf>,
+    /// To be converted.
+    pub(super) files: u64,
+}
+
+pub(super) fn plan(
+    store: &dyn Store,
+    disk: &dyn Disk,
+    direction: ConvertDirection,
+    watch: &dyn ConvertWatch,
+) -> Result<Option<ConvertPlan>> {
+    let root = store.stat(Path::new(""))?;
+    let stored_names = store.stat(Path::new(MARK_NAME)).is_ok();
+    let is_new = !ConvertLog::read(store)?.is_some_and(|left| left.is_finished);
+    let mut log = NewConvertLog::begin(store, disk, &root)?;
+    let (mut files, mut bytes, mut temporaries) = (0u64, 0u64, Vec::new());
+    let mut directories = vec![PathBuf::new()];
+    while let Some(path) = directories.pop() {
+        // What cannot be looked at is told when it is to be converted.
+        let directory = match walk::walked(store, &path, &mut |_, _| {}) {
+            Ok(directory) => directory,
+            Err(Error::Io { .. }) if !path.as_os_str().is_empty() => continue,
+            Err(e) => return Err(e),
+        };
+        log.directory(&directory.stat)?;
+        let below = walk::below(&directory, &mut |_| {});
+        directories.extend(below.into_iter().map(|(_, path)| path));
+        for (name, stat) in &directory.entries {
+            if walk::temporary_of(name).is_some() && stat.kind == FileKind::File {
+                temporaries.push(path.join(name));
+            }
+            if let Becomes::Converted(_) = directory.becomes(name, direction, log.log()) {
+                files += 1;
+                bytes = bytes.saturating_add(stat.identity.size);
+            }
+        }
+        if is_new {
+            note_names(&mut log, &directory, direction, stored_names)?;
+        }
+        if watch.is_stopped() {
+            // Nothing has been changed: a log that is not finished is written anew.
+            return Ok(None);
+        }
+    }
+    watch.begins(files, bytes);
+    let log = log.ready(disk, root.identity.id)?;
+    Ok(Some(ConvertPlan {
+        log,
+        root,
+        temporaries,
+        files,
+    }))
+}
+
+fn note_names(
+    log: &mut NewConvertLog,
+    directory: &WalkedDirectory,
+    direction: ConvertDirection,
+    stored_names: bool,
+) -> Result<()> {
+    for (name, stat) in &directory.entries {
+        if directory.is_ours(name) {
+            continue;
+        }
+        if let Some((plain, stored)) = directory.two_names(name, direction, stored_names) {
+            let of = directory.stat.identity.id;
+            log.name(of, stat.identity.id, &plain, &stored)?;
+        }
+    }
+    Ok(())
+}

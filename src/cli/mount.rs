@@ -111,6 +111,9 @@ fn start<'a>(
         root.store.serve_others();
     }
     let settings = tree_settings(options);
+    // Other users and modes than those of the source do not go with its lists.
+    let shown_as_they_are = (settings.uid, settings.gid, settings.umask) == (None, None, None);
+    let lists = shown_as_they_are && root.store.has_lists();
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let mut disk = writable.then_some(disk);
     let mut store: Arc<dyn Store> = root.store;
@@ -124,6 +127,7 @@ fn start<'a>(
     let (tree, invalidations) = Tree::new(store, disk, &root.path, cache, workers, settings)?;
     let mut session = session_options(places, options, threads);
     session.writable = writable;
+    session.lists = lists;
     let tree = Arc::new(tree);
     let served = Arc::clone(&tree);
     let mount = Mount::start(served, invalidations, &places.mountpoint, &session).map_err(|e| {
@@ -187,6 +191,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
             settle: options.settle,
             stale: StaleLogs::Kept,
         },
+        ..Settings::default()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::disk::recording::{Change, Of, RecordingDisk, Writer, replay};
 use crate::disk::{Allocation, Caller, Disk, DiskFile, Durability, Place, Putting, Target};
 use crate::source::local::LocalStore;
 
-const ROOT: Caller = Caller { uid: 0, gid: 0 };
+const ROOT: Caller = Caller::of(0, 0);
 const CHUNK: u32 = 1 << 10;
 
 struct Mounted {

@@ -134,10 +134,7 @@ impl Tree {
     ) -> Result<()> {
         self.live.make_way(&drafts_path(path))?;
         let (disk, spot) = (self.live.writable()?, self.live.spot(path)?);
-        let owner = Caller {
-            uid: stat.uid,
-            gid: stat.gid,
-        };
+        let owner = Caller::of(stat.uid, stat.gid);
         let at = self.live.new_place(&spot, creation, owner)?;
         let modes = NewModes {
             files: u32::from(stat.mode) & 0o666,

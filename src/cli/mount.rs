@@ -112,8 +112,8 @@ fn start<'a>(
     }
     let settings = tree_settings(options);
     // Other users and modes than those of the source do not go with its lists.
-    let shown_as_they_are = (settings.uid, settings.gid, settings.umask) == (None, None, None);
-    let lists = shown_as_they_are && root.store.has_lists();
+    let as_stored = (options.uid, options.gid, options.umask) == (None, None, None);
+    let lists = as_stored && !options.noacl && root.store.has_lists();
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let mut disk = writable.then_some(disk);
     let mut store: Arc<dyn Store> = root.store;

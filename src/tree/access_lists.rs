@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::attr::enterable;
 use super::node::Node;
+use super::ordinary::OrdinaryFile;
 use super::{InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::live::owner::Owner;
@@ -30,13 +31,29 @@ impl Tree {
                 list.map(|list| list.map(enterable))
             }
             _ => {
-                return self.source_xattr(inode, &node, name).map_err(|e| match e {
+                let list = self.named_list(inode, &node, name);
+                let list = list.unwrap_or_else(|| self.source_xattr(inode, &node, name));
+                return list.map_err(|e| match e {
                     Error::Unsupported => Error::NoAttribute,
                     e => e,
                 });
             }
         };
         list.map(|list| list.value()).ok_or(Error::NoAttribute)
+    }
+
+    /// The list of what is shown as it is, by its name: in a few calls, because `ls -l` asks for
+    /// that of each file. None if the name leads elsewhere by now.
+    fn named_list(&self, inode: InodeId, node: &Node, name: &OsStr) -> Option<Result<Vec<u8>>> {
+        let (paths, file) = (self.inodes.paths(inode), node.file()?);
+        if paths.len() != 1 || node.ordinary().is_some_and(OrdinaryFile::is_absorbed) {
+            return None;
+        }
+        match self.store.xattr(&paths[0], Some(file), name) {
+            Err(Error::Changed { .. }) => None,
+            Err(e) if e.is_not_found() => None,
+            answer => Some(answer),
+        }
     }
 
     fn list_of_entry(

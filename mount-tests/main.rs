@@ -4,6 +4,7 @@
 //! come from the golden corpus (`golden/`) or are written here with known content from seeded
 //! generators.
 
+mod acl;
 mod attributes;
 mod blosc_chunks;
 mod change;

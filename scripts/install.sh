@@ -113,7 +113,7 @@ install_tool() {
 # every way.
 install_test_tools() {
     local program missing=()
-    for program in git:git rsync:rsync vim.tiny:vim-tiny ar:binutils setpriv:util-linux mkfs.xfs:xfsprogs gfortran:gfortran h5diff:hdf5-tools; do
+    for program in git:git rsync:rsync vim.tiny:vim-tiny ar:binutils setpriv:util-linux setfacl:acl mkfs.xfs:xfsprogs gfortran:gfortran h5diff:hdf5-tools; do
         command -v "${program%%:*}" >/dev/null || missing+=("${program##*:}")
     done
     [ ${#missing[@]} = 0 ] || install_packages "${missing[@]}"

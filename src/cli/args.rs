@@ -280,6 +280,9 @@ struct GenericFlags {
     /// Follow no symbolic link of the mount; root only
     #[arg(long)]
     nosymfollow: bool,
+    /// Modes alone decide who may do what
+    #[arg(long)]
+    noacl: bool,
 }
 
 impl MountArgs {
@@ -301,6 +304,7 @@ impl MountArgs {
             ("atime", self.generic.atime),
             ("noatime", self.generic.noatime),
             ("nosymfollow", self.generic.nosymfollow),
+            ("noacl", self.generic.noacl),
         ];
         all.extend(
             flags

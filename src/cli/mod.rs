@@ -39,9 +39,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::container::Preferences;
+use crate::container::{LogsInFiles, Preferences};
 use crate::daemon::background::Inherited;
 use crate::daemon::guardian;
+use crate::scratch;
 use args::{Command, Main, MountHelper};
 
 /// Why a command failed, in words for its user: what, where, and what to do.
@@ -109,6 +110,7 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
     let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),
+        logs_in_files: LogsInFiles(scratch::read_through_log),
         ..Preferences::default()
     };
     // The worker's memory is bounded, and it may die; the guardian needs none.

@@ -12,7 +12,7 @@ use super::running::Running;
 use super::{CommandResult, Failure, container, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
-use crate::container::Preferences;
+use crate::container::{LogsInFiles, Preferences};
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
 use crate::daemon::{self, guardian, mount_table, processes, readahead, signals};
@@ -23,7 +23,7 @@ use crate::kernel::session::{self, Mount};
 use crate::live::{ContainerSettings, StaleLogs};
 use crate::memory;
 use crate::memory::limit::default_limit;
-use crate::scratch::ScratchMount;
+use crate::scratch::{self, ScratchMount};
 use crate::source::Store;
 use crate::tree::{Pacing, Settings, Tree};
 
@@ -111,6 +111,9 @@ fn start<'a>(
         root.store.serve_others();
     }
     let settings = tree_settings(options);
+    // Other users and modes than those of the source do not go with its lists.
+    let as_stored = (options.uid, options.gid, options.umask) == (None, None, None);
+    let lists = as_stored && !options.noacl && root.store.has_lists();
     let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
     let mut disk = writable.then_some(disk);
     let mut store: Arc<dyn Store> = root.store;
@@ -124,6 +127,7 @@ fn start<'a>(
     let (tree, invalidations) = Tree::new(store, disk, &root.path, cache, workers, settings)?;
     let mut session = session_options(places, options, threads);
     session.writable = writable;
+    session.lists = lists;
     let tree = Arc::new(tree);
     let served = Arc::clone(&tree);
     let mount = Mount::start(served, invalidations, &places.mountpoint, &session).map_err(|e| {
@@ -180,6 +184,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
         containers: ContainerSettings {
             preferences: Preferences {
                 files_only: options.scratch,
+                logs_in_files: LogsInFiles(scratch::read_through_log),
                 ..options.preferences
             },
             commit: options.commit,
@@ -187,6 +192,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
             settle: options.settle,
             stale: StaleLogs::Kept,
         },
+        ..Settings::default()
     }
 }
 

@@ -91,10 +91,7 @@ impl OutputPlace {
             LocalDisk::new(Arc::clone(&store)),
         );
         let temporary = temporary_name(&self.name);
-        let caller = Caller {
-            uid: geteuid().as_raw(),
-            gid: getegid().as_raw(),
-        };
+        let caller = Caller::of(geteuid().as_raw(), getegid().as_raw());
         let file = disk.create(place(id, &temporary), 0o600, caller);
         let file = file.map_err(|e| named(&self.shown, e))?;
         Ok(NewOutput {

@@ -32,6 +32,7 @@ pub(super) struct MountOptions {
     pub(super) noexec: bool,
     pub(super) noatime: bool,
     pub(super) nosymfollow: bool,
+    pub(super) noacl: bool,
     pub(super) sync: bool,
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
@@ -122,6 +123,8 @@ const KNOWN: &[&str] = &[
     "loud",
     "symfollow",
     "nosymfollow",
+    "acl",
+    "noacl",
     "remount",
     "scratch",
     "codec",
@@ -231,6 +234,8 @@ impl MountOptions {
             "noatime" => self.noatime = true,
             "symfollow" => self.nosymfollow = false,
             "nosymfollow" => self.nosymfollow = true,
+            "acl" => self.noacl = false,
+            "noacl" => self.noacl = true,
             "scratch" => self.scratch = true,
             "sync" => self.sync = true,
             "async" => self.sync = false,
@@ -358,6 +363,7 @@ mod tests {
             assert_eq!(parse(option).unwrap(), MountOptions::default(), "{option}");
         }
         assert!(parse("nosymfollow").unwrap().nosymfollow);
+        assert!(parse("noacl").unwrap().noacl && !parse("noacl,acl").unwrap().noacl);
         let refused = parse("remount,rw").unwrap_err();
         assert!(refused.message.contains("unmount it and mount it again"));
         let misspelt = parse("lazitime").unwrap_err().message;

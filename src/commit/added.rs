@@ -82,10 +82,7 @@ pub fn announce_move(disk: &dyn Disk, store: &dyn Store, from: &Spot, to: &Spot)
         from: path,
     };
     let name = move_name(&to.name);
-    let owner = Caller {
-        uid: container.uid,
-        gid: container.gid,
-    };
+    let owner = Caller::of(container.uid, container.gid);
     let target = target.text();
     let make = || {
         disk.make(

@@ -124,10 +124,7 @@ pub fn discard_orphan(
         directory: directory.to_owned(),
         container: container_of_log(log).ok_or(Error::Unsuitable)?.to_owned(),
         files: Vec::new(),
-        owner: Caller {
-            uid: stat.uid,
-            gid: stat.gid,
-        },
+        owner: Caller::of(stat.uid, stat.gid),
         disk,
         store,
     };

@@ -258,10 +258,7 @@ pub(super) fn cut_back(spot: &LogSpot, state: &LogState) -> Result<bool> {
             continue;
         }
         let file = spot.disk.open(&path, now.identity.id)?;
-        let owner = Caller {
-            uid: now.uid,
-            gid: now.gid,
-        };
+        let owner = Caller::of(now.uid, now.gid);
         let before = FileIdentity {
             size: base.size,
             mtime: base.mtime(),

@@ -341,10 +341,7 @@ impl Commit<'_> {
 
     /// The user as whom new files of the container are made.
     fn owner(&self, stat: &Stat) -> Caller {
-        Caller {
-            uid: stat.uid,
-            gid: stat.gid,
-        }
+        Caller::of(stat.uid, stat.gid)
     }
 
     /// How it is done: the later ones if those before are not possible.

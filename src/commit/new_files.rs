@@ -238,7 +238,7 @@ mod tests {
             };
             std::fs::write(self.0.path().join("old"), OLD).unwrap();
             let old = store.open(Path::new("old"))?;
-            let owner = Caller { uid: 0, gid: 0 };
+            let owner = Caller::of(0, 0);
             let file = LocalDisk::new(store).create(place, 0o600, owner)?;
             Ok((NewFile::new(file, owner).beside(Some(old)), ()))
         }

@@ -315,10 +315,7 @@ pub fn spot_at(
         directory,
         files: recognised.file_names(&name),
         container: name,
-        owner: Caller {
-            uid: now.uid,
-            gid: now.gid,
-        },
+        owner: Caller::of(now.uid, now.gid),
         disk,
         store,
     })

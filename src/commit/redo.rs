@@ -48,10 +48,7 @@ fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()
             (spot.disk.open(&path, now.identity.id)?, now)
         }
     };
-    let owner = Caller {
-        uid: now.uid,
-        gid: now.gid,
-    };
+    let owner = Caller::of(now.uid, now.gid);
     put_patches(state.patches_of(sealed), (&*file, owner), &|at, out| {
         state.read_logged(at, out)
     })?;

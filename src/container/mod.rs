@@ -47,7 +47,7 @@ use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::budget::Budget;
-use crate::source::Store;
+use crate::source::{Source, Store};
 
 pub use candidate::Candidate;
 use carried::CarriedOver;
@@ -77,12 +77,36 @@ pub enum Verdict {
     Damaged(Fault),
 }
 
-/// What a user may decide about formats (`-o dialect=`).
+/// What a user may decide about formats (`-o dialect=`), and what the program adds to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Preferences {
     pub dialect: Dialect,
     /// Nothing is a container.
     pub files_only: bool,
+    pub logs_in_files: LogsInFiles,
+}
+
+/// Reads a stored file with what a log in the file itself says; none if it has no such log.
+pub type ReadThroughLog =
+    fn(&Arc<dyn Store>, &Path, &Arc<dyn Source>) -> Result<Option<Arc<dyn Source>>>;
+
+/// How files of scratch stores are read, which have their logs in themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct LogsInFiles(pub ReadThroughLog);
+
+impl PartialEq for LogsInFiles {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
+impl Eq for LogsInFiles {}
+
+impl Default for LogsInFiles {
+    /// As if they had none.
+    fn default() -> Self {
+        LogsInFiles(|_, _, _| Ok(None))
+    }
 }
 
 /// Which of the two forms of DAPHNE files to read.

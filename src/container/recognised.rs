@@ -131,13 +131,18 @@ impl Recognised {
 
     /// The container and its companions as they are now.
     pub fn stat(&self, store: &dyn Store, path: &Path) -> Result<MemberStats> {
-        let companion = |path: PathBuf| match store.stat(&path) {
+        self.stat_by(path, &|path| store.stat(path))
+    }
+
+    /// The same, each asked for by `ask`.
+    pub fn stat_by(&self, path: &Path, ask: &dyn Fn(&Path) -> Result<Stat>) -> Result<MemberStats> {
+        let companion = |path: PathBuf| match ask(&path) {
             Ok(stat) => Ok(Some(stat)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         };
         Ok(MemberStats {
-            own: store.stat(path)?,
+            own: ask(path)?,
             members: self.members(path).map(companion).collect::<Result<_>>()?,
             sidecars: self.sidecars(path).map(companion).collect::<Result<_>>()?,
         })

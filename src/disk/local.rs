@@ -9,6 +9,7 @@ mod attributes;
 mod caller;
 mod file;
 mod names;
+mod umask;
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -192,7 +193,7 @@ impl Reached<'_> {
     }
 }
 
-/// The mode is taken as it is: the kernel has applied the caller's mask, and the daemon has none.
+/// Without the bits that say of what kind it is.
 fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(bits & 0o7777)
 }
@@ -212,9 +213,8 @@ impl Disk for LocalDisk {
         let directory = self.directory(place)?;
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = caller.run(Privilege::Pass, || {
-            retrying(|| fs::openat(&directory, place.name, flags, mode(bits)))
-        });
+        let made =
+            caller.make(|| retrying(|| fs::openat(&directory, place.name, flags, mode(bits))));
         let path = self.store.shown(&place.directory.join(place.name));
         let file = made.and_then(|fd| LocalFile::new(fd, path));
         Ok(Arc::new(file.map_err(failed)?))
@@ -250,7 +250,7 @@ impl Disk for LocalDisk {
     fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()> {
         let directory = self.directory(place)?;
         let name = place.name;
-        let made = caller.run(Privilege::Pass, || match what {
+        let made = caller.make(|| match what {
             NewEntry::Directory { mode: bits } => fs::mkdirat(&directory, name, mode(bits)),
             NewEntry::File { mode: bits } => {
                 fs::mknodat(&directory, name, FileType::RegularFile, mode(bits), 0)

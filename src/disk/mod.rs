@@ -49,6 +49,17 @@ pub enum Target<'a> {
 pub struct Caller {
     pub uid: u32,
     pub gid: u32,
+    /// Bits that the mode of what is made for him does not get, unless the directory has a default
+    /// access control list.
+    pub umask: u32,
+}
+
+impl Caller {
+    /// For whom modes are taken as they are.
+    pub const fn of(uid: u32, gid: u32) -> Caller {
+        let umask = 0;
+        Caller { uid, gid, umask }
+    }
 }
 
 /// What a new name leads to; a regular file is made by [`Disk::create`].

@@ -323,7 +323,7 @@ struct Player {
     written: HashMap<Writer, Arc<dyn DiskFile>>,
 }
 
-const NOBODY: Caller = Caller { uid: 0, gid: 0 };
+const NOBODY: Caller = Caller::of(0, 0);
 
 impl Player {
     fn play(&mut self, change: &Change) -> Result<()> {

@@ -19,7 +19,9 @@ use fuser::{
 
 use super::dispatch::Adapter;
 use super::read::ReadRequest;
-use super::request::{caller, new_entry, new_time, putting, renaming, writes, xattr_setting};
+use super::request::{
+    caller, keeps_group_bit, maker, new_entry, new_time, putting, renaming, writes, xattr_setting,
+};
 use super::serving::ended;
 use super::stand_in::Errand;
 use crate::disk::{Allocation, NewAttributes, NewEntry};
@@ -118,11 +120,11 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let (caller, name) = (caller(req), name.to_owned());
+        let (caller, name) = (maker(req, umask), name.to_owned());
         self.serve(move |serving| {
             serving.entry(reply, |tree| {
                 let what = new_entry(mode, rdev).ok_or(Error::Unsuitable)?;
@@ -137,10 +139,11 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
-        let (caller, name, what) = (caller(req), name.to_owned(), NewEntry::Directory { mode });
+        let (caller, name) = (maker(req, umask), name.to_owned());
+        let what = NewEntry::Directory { mode };
         self.serve(move |serving| {
             serving.entry(reply, |tree| tree.make(id(parent), &name, what, caller));
         });
@@ -213,11 +216,11 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (caller, name) = (caller(req), name.to_owned());
+        let (caller, name) = (maker(req, umask), name.to_owned());
         let exclusive = flags & libc::O_EXCL != 0;
         self.serve(move |serving| {
             serving.created(reply, flags, |tree| {
@@ -459,7 +462,7 @@ impl Filesystem for Adapter {
 
     fn setxattr(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -470,9 +473,11 @@ impl Filesystem for Adapter {
         let (name, Some(value)) = (name.to_owned(), owned(value)) else {
             return reply.error(Errno::ENOMEM);
         };
+        let (caller, pid) = (caller(req), req.pid());
         self.serve_about([ino; 2], reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
-            tree.set_xattr(id(ino), &name, &value, how)
+            let keeps = |gid| keeps_group_bit(caller, pid, gid);
+            tree.set_xattr(id(ino), &name, (&value, how), &keeps)
         });
     }
 

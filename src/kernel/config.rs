@@ -24,6 +24,12 @@ const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
     // Ordinary files are read by the kernel itself.
     InitFlags::FUSE_PASSTHROUGH,
+    // The umask does not count in a directory with a default access control list; the source's file
+    // system knows.
+    InitFlags::FUSE_DONT_MASK,
+    // The kernel looks at access control lists where it checks permissions. Not the longer setxattr
+    // that belongs to it (FUSE_SETXATTR_EXT): fuser 0.18 takes it apart wrongly.
+    InitFlags::FUSE_POSIX_ACL,
 ];
 
 /// Requests that the kernel may have outstanding: read-ahead of several readers.
@@ -43,13 +49,19 @@ pub(super) struct Granted {
     pub(super) passthrough: bool,
     /// It lists directories without opening them.
     pub(super) handle_free_listing: bool,
+    /// It looks at access control lists.
+    pub(super) lists: bool,
 }
 
 /// Asks for what the kernel offers of the list.
-pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> Granted {
+pub(super) fn configure(config: &mut KernelConfig, passthrough: bool, lists: bool) -> Granted {
     let offered = config.capabilities();
     for &flag in WANTED {
-        let wanted = flag != InitFlags::FUSE_PASSTHROUGH || passthrough;
+        let wanted = match flag {
+            InitFlags::FUSE_PASSTHROUGH => passthrough,
+            InitFlags::FUSE_POSIX_ACL => lists,
+            _ => true,
+        };
         if wanted && offered.contains(flag) {
             // Refused only when not offered.
             let _ = config.add_capabilities(flag);
@@ -68,5 +80,6 @@ pub(super) fn configure(config: &mut KernelConfig, passthrough: bool) -> Granted
             && offered.contains(InitFlags::FUSE_PASSTHROUGH)
             && config.set_max_stack_depth(1).is_ok(),
         handle_free_listing: offered.contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT),
+        lists: lists && offered.contains(InitFlags::FUSE_POSIX_ACL),
     }
 }

@@ -54,7 +54,11 @@ impl Adapter {
     pub(super) fn configure(&mut self, config: &mut KernelConfig) {
         // No other thread has it yet.
         if let Some(serving) = Arc::get_mut(&mut self.serving) {
-            let granted = config::configure(config, serving.options.passthrough);
+            let options = &serving.options;
+            let granted = config::configure(config, options.passthrough, options.lists);
+            if granted.lists {
+                serving.tree.show_lists();
+            }
             serving.passthrough = granted.passthrough.then(Passthrough::default);
             serving.handle_free = granted.handle_free_listing;
         }

@@ -13,7 +13,36 @@ pub(super) fn caller(request: &Request) -> Caller {
     Caller {
         uid: request.uid(),
         gid: request.gid(),
+        umask: 0,
     }
+}
+
+/// The caller of a request that makes something.
+pub(super) fn maker(request: &Request, umask: u32) -> Caller {
+    Caller {
+        umask,
+        ..caller(request)
+    }
+}
+
+/// Whether a caller may keep the set-group-id bit of files of this group: its members may, and
+/// root. The kernel knows, but tells it in a form of setxattr that fuser 0.18 cannot read.
+pub(super) fn keeps_group_bit(caller: Caller, pid: u32, gid: u32) -> bool {
+    caller.uid == 0
+        || caller.gid == gid
+        || std::fs::read_to_string(format!("/proc/{pid}/status"))
+            .is_ok_and(|status| groups_in(&status).any(|group| group == gid))
+}
+
+/// Supplementary groups, as the system describes a process.
+fn groups_in(status: &str) -> impl Iterator<Item = u32> {
+    let groups = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Groups:"))
+        .unwrap_or_default();
+    groups
+        .split_whitespace()
+        .filter_map(|group| group.parse().ok())
 }
 
 /// Whether a file is opened for writing.
@@ -108,6 +137,16 @@ mod tests {
         assert_eq!(timestamp(told), Timestamp { secs, nanos });
         let after = UNIX_EPOCH + Duration::new(2, 5);
         assert_eq!(timestamp(after), Timestamp { secs: 2, nanos: 5 });
+    }
+
+    #[test]
+    fn groups_are_those_that_the_system_names() {
+        let status = "Name:\tsh\nGid:\t7\t7\t7\t7\nGroups:\t4 24 1000 \nNStgid:\t5\n";
+        assert!(groups_in(status).eq([4, 24, 1000]));
+        assert_eq!(groups_in("Groups:\n").count() + groups_in("").count(), 0);
+        let somebody = Caller::of(1234, 1234);
+        assert!(keeps_group_bit(somebody, 0, 1234) && !keeps_group_bit(somebody, 0, 4));
+        assert!(keeps_group_bit(Caller::of(0, 0), 0, 4));
     }
 
     #[test]

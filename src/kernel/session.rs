@@ -30,6 +30,8 @@ pub struct Options {
     pub direct_io: bool,
     /// Let the kernel read ordinary files by itself; needs privileges.
     pub passthrough: bool,
+    /// Show access control lists, and let the kernel decide by them.
+    pub lists: bool,
     /// Threads that serve requests.
     pub(super) threads: usize,
     pub suid: bool,
@@ -51,6 +53,7 @@ impl Options {
             writable: false,
             allow_other: false,
             direct_io: false,
+            lists: false,
             passthrough: rustix::process::geteuid().is_root(),
             // The last one that is free listens; alone it would hand over all there is to do.
             threads: threads.max(2),

@@ -40,14 +40,16 @@ pub struct ContainerVersion {
 
 impl ContainerVersion {
     pub(crate) fn owner(&self) -> Owner {
-        *self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+        let owner = self.owner.lock();
+        owner.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes how its files are now, and says whether others may read them than before.
     fn note_owner(&self, now: Owner) -> bool {
         let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *owner, now);
-        !before.lets_in_as(&now)
+        let same = owner.lets_in_as(&now);
+        *owner = now;
+        !same
     }
 
     pub(crate) fn identity(&self) -> Identity {

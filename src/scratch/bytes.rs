@@ -1,8 +1,8 @@
 //! Memory of chunks, used again: chunks come and go with every flush, and memory that the system
 //! has to clear for each of them takes longer than encoding does.
 //!
-//! What was copied from another file as a whole chunk is also kept as that file has it stored, until
-//! it is changed: then it need not be encoded again. Used by [`super::content`].
+//! What was copied from another file as a whole chunk is also kept as that file has it stored,
+//! until it is changed: then it need not be encoded again. Used by [`super::content`].
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};

@@ -18,7 +18,7 @@ use crate::memory::fallible;
 use crate::source::Source;
 
 /// The daemon itself: it moves bytes that their owners have written.
-pub(super) const DAEMON: Caller = Caller { uid: 0, gid: 0 };
+pub(super) const DAEMON: Caller = Caller::of(0, 0);
 
 const RECORD: &[u8; 4] = b"AFSr";
 const MARK: &[u8; 8] = b"AFSmark1";

@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::acl::{self, AccessList};
 use super::descriptors::retrying;
-use super::{FileId, FileKind, Source, Space, Stat, Store, acl, on_descriptor};
+use super::{FileId, FileKind, Source, Space, Stat, Store, on_descriptor};
 use crate::error::{Error, Result};
 use file::read_full;
 
@@ -109,13 +110,28 @@ impl LocalStore {
         &self,
         directory: BorrowedFd<'_>,
         name: &Path,
+        heeds_lists: bool,
     ) -> std::result::Result<Stat, Errno> {
         let mut found = status::of_entry(directory, name)?;
         // The mode of a link means nothing.
-        if found.kind != FileKind::Symlink && self.heeds_lists.load(Ordering::Relaxed) {
-            found.mode = allowed(directory, name, found.mode);
+        if found.kind != FileKind::Symlink && heeds_lists {
+            let at = || proc_name(directory).join(name);
+            heed(&mut found, |list| fs::lgetxattr(at(), acl::ACCESS, list));
         }
         Ok(found)
+    }
+
+    fn stat_heeding(&self, path: &Path, heeds_lists: bool) -> Result<Stat> {
+        self.at(path, |directory, name| {
+            self.stat_entry(directory, name, heeds_lists)
+        })
+        .map_err(|e| self.failed("stat", path, e))
+    }
+
+    /// Whether the file system of the root has access control lists.
+    pub(crate) fn has_lists(&self) -> bool {
+        let asked = fs::fgetxattr(&self.root, acl::ACCESS, &mut [0; acl::MOST][..]);
+        asked != Err(Errno::OPNOTSUPP)
     }
 
     fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
@@ -146,30 +162,31 @@ pub(crate) fn proc_name(fd: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
-/// The mode of an entry, without what its access control list denies.
-fn allowed(directory: BorrowedFd<'_>, name: &Path, mode: u16) -> u16 {
-    let at = || proc_name(directory).join(name);
-    let list = |list: &mut [u8]| fs::lgetxattr(at(), acl::NAME, list);
-    restricted(mode, list)
-}
-
-/// A mode without what an access control list denies.
-fn restricted(mode: u16, get: impl FnOnce(&mut [u8]) -> std::result::Result<usize, Errno>) -> u16 {
-    if !acl::matters(mode) {
-        return mode;
+/// Takes what the access control list denies from the mode, and notes the list.
+fn heed(stat: &mut Stat, get: impl FnOnce(&mut [u8]) -> std::result::Result<usize, Errno>) {
+    if !acl::matters(stat.mode) {
+        return;
     }
-    let mut list = [0; acl::MOST];
-    match get(&mut list) {
-        Ok(len) => acl::restrict(mode, &list[..len]),
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => mode,
-        Err(_) => acl::owner_only(mode),
-    }
+    let mut value = [0; acl::MOST];
+    let list = match get(&mut value) {
+        Ok(len) => AccessList::parse(stat.mode, &value[..len]),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => return,
+        Err(_) => None,
+    };
+    stat.mode = match &list {
+        Some(list) => list.without_names(),
+        None => acl::owner_only(stat.mode),
+    };
+    stat.list = list.map(Arc::new);
 }
 
 impl Store for LocalStore {
     fn stat(&self, path: &Path) -> Result<Stat> {
-        self.at(path, |directory, name| self.stat_entry(directory, name))
-            .map_err(|e| self.failed("stat", path, e))
+        self.stat_heeding(path, self.heeds_lists.load(Ordering::Relaxed))
+    }
+
+    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
+        self.stat_heeding(path, true)
     }
 
     fn stat_in(
@@ -185,7 +202,11 @@ impl Store for LocalStore {
             Err(Errno::NOTDIR | Errno::LOOP) => return self.stat(directory).map(|_| None),
             Err(e) => Err(e),
             Ok(reached) => status::of_file(reached.as_fd()).and_then(|found| match is_it(&found) {
-                true => self.stat_entry(reached.as_fd(), Path::new(name)).map(Some),
+                true => {
+                    let heeds = self.heeds_lists.load(Ordering::Relaxed);
+                    self.stat_entry(reached.as_fd(), Path::new(name), heeds)
+                        .map(Some)
+                }
                 false => Ok(None),
             }),
         };
@@ -195,8 +216,8 @@ impl Store for LocalStore {
     fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
         let mut made = file.stat_opened()?;
         if self.heeds_lists.load(Ordering::Relaxed) {
-            made.mode = on_descriptor(file, |fd| {
-                restricted(made.mode, |list| fs::fgetxattr(fd, acl::NAME, list))
+            on_descriptor(file, |fd| {
+                heed(&mut made, |list| fs::fgetxattr(fd, acl::ACCESS, list));
             })?;
         }
         Ok(made)

@@ -5,7 +5,7 @@
 //! same two traits, so nothing above them assumes a descriptor, a mapping or low latency. Used by
 //! `container` (to recognise and decode) and by `tree` (to list and to pass files through).
 
-mod acl;
+pub(crate) mod acl;
 pub mod bound;
 mod current;
 pub mod descriptors;
@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Result;
+use acl::AccessList;
 
 /// One range to fetch: `buf.len()` bytes from `offset` on.
 pub struct Fetch<'a> {
@@ -115,7 +116,7 @@ pub enum SpecialKind {
     BlockDevice,
 }
 
-/// What `lstat` says; the mode may say less ([`Store::serve_others`]).
+/// What `lstat` says; with a list the mode may say less ([`Store::serve_others`]).
 #[derive(Debug, Clone)]
 pub struct Stat {
     pub kind: FileKind,
@@ -124,6 +125,9 @@ pub struct Stat {
     /// 512-byte units.
     pub blocks: u64,
     pub mode: u16,
+    /// By which users are let in where it can be shown, with the mode that belongs to it. Read only
+    /// for other users.
+    pub list: Option<Arc<AccessList>>,
     pub uid: u32,
     pub gid: u32,
     pub nlink: u32,
@@ -195,6 +199,11 @@ pub trait Store: Send + Sync {
     /// A file that has just been made, as [`Store::stat`] would return it.
     fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
         file.stat_opened()
+    }
+
+    /// The same as [`Store::stat`], always with the list.
+    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
+        self.stat(path)
     }
 
     /// Tells each name in a directory and its kind, without `.` and `..`, in the order of the

@@ -41,6 +41,10 @@ where
         self.store.stat(path)
     }
 
+    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
+        self.store.stat_with_list(path)
+    }
+
     fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
         self.store.list(path, each)
     }

@@ -31,6 +31,11 @@ pub struct Attr {
     pub follows: bool,
 }
 
+/// The rights of a directory that is a file in the source: users who may read it may also enter.
+pub(super) fn enterable(mode: u16) -> u16 {
+    (mode & 0o777) | (mode & 0o444) >> 2
+}
+
 impl Attr {
     /// An entry of the source; a container that is a file becomes a directory.
     pub(super) fn of_source(
@@ -47,7 +52,7 @@ impl Attr {
             kind: stat.kind,
             size: stat.identity.size,
             blocks: stat.blocks,
-            mode: stat.mode,
+            mode: settings.shown_mode(stat.mode, stat.list.as_deref()),
             nlink: stat.nlink,
             uid: stat.uid,
             gid: stat.gid,
@@ -62,9 +67,9 @@ impl Attr {
         attr.shown(settings)
     }
 
-    /// A directory that is not one in the source: users who may read it may also enter.
+    /// A directory that is not one in the source.
     pub(super) fn directory(inode: InodeId, owner: &Owner, settings: &Settings) -> Attr {
-        let mode = (owner.mode & 0o777) | (owner.mode & 0o444) >> 2;
+        let mode = enterable(settings.shown_mode(owner.mode, owner.list.as_deref()));
         Attr {
             kind: FileKind::Directory,
             mode,
@@ -86,7 +91,7 @@ impl Attr {
             kind: FileKind::File,
             size,
             blocks: stored.div_ceil(512),
-            mode: owner.mode & 0o666,
+            mode: settings.shown_mode(owner.mode, owner.list.as_deref()) & 0o666,
             nlink: 1,
             uid: owner.uid,
             gid: owner.gid,
@@ -107,6 +112,7 @@ impl Attr {
             uid: 0,
             gid: 0,
             mode: 0,
+            list: None,
             atime: Timestamp::default(),
             mtime: Timestamp::default(),
             ctime: Timestamp::default(),

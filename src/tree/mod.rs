@@ -8,6 +8,7 @@
 //! Used by `kernel::adapter`; tests call it without a kernel.
 
 mod absorbed;
+mod access_lists;
 mod arrival;
 mod attr;
 mod by_name;
@@ -34,6 +35,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::Receiver;
 
@@ -44,6 +46,7 @@ use crate::error::{Error, Result};
 use crate::live::recognition::recognise;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::{ContainerSettings, Containers};
+use crate::source::acl::AccessList;
 use crate::source::{FileKind, Source, Space, Store, on_descriptor};
 
 pub use crate::live::shown::cookie::Cookie;
@@ -94,6 +97,28 @@ pub struct Settings {
     pub gid: Option<u32>,
     pub umask: Option<u16>,
     pub containers: ContainerSettings,
+    pub lists: ShownLists,
+}
+
+/// Whether access control lists are shown, which is known when the kernel has agreed to look at
+/// them. Without, modes are all that it decides by.
+#[derive(Debug, Clone, Default)]
+pub struct ShownLists(Arc<AtomicBool>);
+
+impl ShownLists {
+    fn are_shown(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Settings {
+    /// Of the mode that allows nobody more than the list does, and that beside the list.
+    fn shown_mode(&self, alone: u16, list: Option<&AccessList>) -> u16 {
+        match list {
+            Some(list) if self.lists.are_shown() => list.mode(),
+            _ => alone,
+        }
+    }
 }
 
 pub struct Tree {
@@ -194,6 +219,11 @@ impl Tree {
             settings,
         };
         Ok((tree, receiver))
+    }
+
+    /// From now on access control lists are shown, and the kernel looks at them.
+    pub fn show_lists(&self) {
+        self.settings.lists.0.store(true, Ordering::Relaxed);
     }
 
     /// Gives away the entries whose attributes the kernel is to forget before it gets an answer.

@@ -1,5 +1,5 @@
 //! Extended attributes: `user.arrayfs.*` of arrays and containers, and those of files shown as they
-//! are.
+//! are. Access control lists are the business of [`super::access_lists`].
 
 use std::ffi::{OsStr, OsString};
 
@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::live::creation::given::PREFIX;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
+use crate::source::acl::is_list;
 
 /// Setting it commits everything that is staged at or below what it is set on, and returns when
 /// that has been tried.
@@ -43,14 +44,21 @@ pub const STATUS: &str = "user.arrayfs.status";
 
 /// Namespaces with attributes that could exist here. The others are answered with "not supported",
 /// which `ls -l` understands for the whole mount instead of asking for every file.
-pub(super) fn is_offered(name: &OsStr) -> bool {
+fn is_of_users(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"user.")
 }
 
 impl Tree {
+    pub(super) fn offers(&self, name: &OsStr) -> bool {
+        is_of_users(name) || self.settings.lists.are_shown() && is_list(name)
+    }
+
     pub fn xattr(&self, inode: InodeId, name: &OsStr) -> Result<Vec<u8>> {
-        if !is_offered(name) {
+        if !self.offers(name) {
             return Err(Error::Unsupported);
+        }
+        if is_list(name) {
+            return self.access_list(inode, name);
         }
         if inode == InodeId::ROOT && name == STATUS {
             return Ok(self.status().to_string().into_bytes());
@@ -67,23 +75,33 @@ impl Tree {
                     .map(|(_, value)| value.into_bytes())
                     .ok_or(Error::NoAttribute)
             }
-            None => {
-                let node = self.inodes.get(inode)?;
-                self.refuse_absorbed(inode, &node)?;
-                match self.locate(inode, &node) {
-                    Ok((path, _)) => self.store.xattr(&path, node.file(), name),
-                    Err(missing) => {
-                        let missing = self.without_names(inode, missing);
-                        self.of_open(inode, missing, |source| source.xattr(name))
-                    }
-                }
+            None => self.source_xattr(inode, &*self.inodes.get(inode)?, name),
+        }
+    }
+
+    /// Of what is shown as it is.
+    pub(super) fn source_xattr(
+        &self,
+        inode: InodeId,
+        node: &Node,
+        name: &OsStr,
+    ) -> Result<Vec<u8>> {
+        self.refuse_absorbed(inode, node)?;
+        match self.locate(inode, node) {
+            Ok((path, _)) => self.store.xattr(&path, node.file(), name),
+            Err(missing) => {
+                let missing = self.without_names(inode, missing);
+                self.of_open(inode, missing, |source| source.xattr(name))
             }
         }
     }
 
     pub fn xattr_names(&self, inode: InodeId) -> Result<Vec<OsString>> {
         match self.own_xattrs(inode)? {
-            Some(own) => Ok(own.into_iter().map(|(name, _)| name.into()).collect()),
+            Some(own) => {
+                let own = own.into_iter().map(|(name, _)| name.into());
+                Ok(own.chain(self.list_names(inode)).collect())
+            }
             None => {
                 let node = self.inodes.get(inode)?;
                 self.refuse_absorbed(inode, &node)?;
@@ -94,7 +112,7 @@ impl Tree {
                         self.of_open(inode, missing, |source| source.xattr_names())
                     }
                 }?;
-                Ok(names.into_iter().filter(|name| is_offered(name)).collect())
+                Ok(names.into_iter().filter(|name| self.offers(name)).collect())
             }
         }
     }

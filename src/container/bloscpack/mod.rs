@@ -30,10 +30,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::creation::Creation;
-use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
+use super::{Candidate, Container, Format, LogsInFiles, OpenRequest, Text, Verdict};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::scratch::read_through_log;
 use crate::source::Source;
 use chunks::{ChunkFinder, ChunkSizes};
 use header::{FileHeader, MAGIC};
@@ -97,7 +96,8 @@ impl Format for Bloscpack {
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
-        let with_log = read_through_log(request.store, request.path, &source)?;
+        let LogsInFiles(read_through) = request.preferences.logs_in_files;
+        let with_log = read_through(request.store, request.path, &source)?;
         let is_in_log = with_log.is_some();
         match open(self.name(), with_log.unwrap_or(source), request.budget) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),

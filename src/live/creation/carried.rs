@@ -170,8 +170,5 @@ impl Containers {
 }
 
 pub(crate) fn owner_of(container: &Stat) -> Caller {
-    Caller {
-        uid: container.uid,
-        gid: container.gid,
-    }
+    Caller::of(container.uid, container.gid)
 }

@@ -307,10 +307,7 @@ impl Containers {
             store: &self.store,
             spot,
             members: creation.members(),
-            owner: Caller {
-                uid: now.uid,
-                gid: now.gid,
-            },
+            owner: Caller::of(now.uid, now.gid),
             go_on: may,
         })
     }

@@ -11,6 +11,7 @@ use super::open_entry::{OpenArray, OpenContent, OpenEntry};
 use crate::error::Result;
 use crate::live::Containers;
 use crate::live::opening::pinned::pinned;
+use crate::live::owner::Owner;
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
 
@@ -54,6 +55,21 @@ impl Containers {
         Ok(OpenEntry::new(OpenContent::Stored(source, reader), opened))
     }
 
+    /// The owner of a container with the rights that an entry of it shows. In a mount that is only
+    /// read these are those of the source.
+    pub(crate) fn owner_of_entry(
+        &self,
+        opened: &OpenContainer,
+        entry: EntryIndex,
+        mut owner: Owner,
+    ) -> Result<Owner> {
+        let may_write = self.disk.is_none() || opened.is_written(entry);
+        if !may_write && opened.kind(entry)? == FileKind::File {
+            owner.map_rights(|mode| mode & !WRITABLE);
+        }
+        Ok(owner)
+    }
+
     /// The attributes of an entry of a container, with staged changes.
     pub(crate) fn entry_stat(
         &self,
@@ -61,11 +77,8 @@ impl Containers {
         opened: &OpenContainer,
         entry: EntryIndex,
     ) -> Result<EntryStat> {
-        let mut stat = opened.stat(entry, &version.owner())?;
-        // In a mount that is only read, modes are those of the source.
-        if self.disk.is_some() && stat.kind == FileKind::File && !opened.is_written(entry) {
-            stat.owner.mode &= !WRITABLE;
-        }
+        let owner = self.owner_of_entry(opened, entry, version.owner())?;
+        let mut stat = opened.stat(entry, &owner)?;
         let Some(container) = version.staged.now() else {
             return Ok(stat);
         };

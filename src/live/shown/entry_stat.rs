@@ -29,7 +29,7 @@ impl EntryStat {
             size,
             stored,
             names: 1,
-            owner: *owner,
+            owner: owner.clone(),
             is_written: false,
             follows: false,
         }

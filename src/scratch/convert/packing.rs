@@ -269,9 +269,7 @@ mod tests {
             id: store.stat(Path::new("")).unwrap().identity.id,
             name: OsStr::new("out"),
         };
-        let out = disk
-            .create(place, 0o600, Caller { uid: 0, gid: 0 })
-            .unwrap();
+        let out = disk.create(place, 0o600, Caller::of(0, 0)).unwrap();
         let options = EncodeOptions {
             chunk_size: CHUNK,
             ..EncodeOptions::default()

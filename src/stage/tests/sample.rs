@@ -85,10 +85,7 @@ impl Container {
             directory: PathBuf::new(),
             directory_id: root.identity.id,
             container: "c.blp".into(),
-            owner: Caller {
-                uid: root.uid,
-                gid: root.gid,
-            },
+            owner: Caller::of(root.uid, root.gid),
         }
     }
 

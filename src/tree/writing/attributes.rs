@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::node::Node;
-use super::super::xattr::is_offered;
 use super::super::{Attr, HandleId, InodeId, Tree};
 use super::refused;
 use crate::commit::added::added_of;
@@ -19,6 +18,7 @@ use crate::live::creation::given::{PREFIX, given_type};
 use crate::live::shown::entry::WRITABLE;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
+use crate::source::acl::{ACCESS, is_list};
 use crate::source::{FileIdentity, FileKind};
 
 /// The bits of a container's mode that its files get: they are not executable.
@@ -88,7 +88,7 @@ impl Tree {
         let opened = self.live.open_version(version)?;
         let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
         let writable = u32::from(WRITABLE);
-        let now = u32::from(version.owner().mode) & writable;
+        let now = u32::from(version.owner().mode_with_list()) & writable;
         Ok(NewAttributes {
             mode: match shows_all {
                 true => to.mode,
@@ -241,12 +241,13 @@ impl Tree {
         Ok(())
     }
 
+    /// `keeps_group_bit`: whether the caller may keep the set-group-id bit of files of a group.
     pub fn set_xattr(
         &self,
         inode: InodeId,
         name: &OsStr,
-        value: &[u8],
-        how: XattrSetting,
+        (value, how): (&[u8], XattrSetting),
+        keeps_group_bit: &dyn Fn(u32) -> bool,
     ) -> Result<()> {
         self.live.writable()?;
         if let Some(done) = self.requested(inode, name) {
@@ -256,7 +257,33 @@ impl Tree {
         match given_type(name, value) {
             Some(to) => self.set_type(inode, &to?, change),
             None => self.change_xattr(inode, name, change),
+        }?;
+        match name == ACCESS {
+            true => self.take_group_bit(inode, keeps_group_bit),
+            false => Ok(()),
         }
+    }
+
+    /// Who gives another list to a file takes its set-group-id bit away, as with another mode. The
+    /// source's file system has taken the daemon for him.
+    fn take_group_bit(&self, inode: InodeId, keeps: &dyn Fn(u32) -> bool) -> Result<()> {
+        const SET_GROUP: u16 = 0o2000;
+        let (node, disk) = (self.inodes.get(inode)?, self.live.writable()?);
+        self.with_target(inode, &node, |target, _| {
+            let now = match target {
+                Target::Named { path, .. } => self.store.stat_with_list(path)?,
+                Target::Open(source) => source.stat()?,
+            };
+            if now.mode & SET_GROUP == 0 || keeps(now.gid) {
+                return Ok(());
+            }
+            let shown = now.list.map_or(now.mode, |list| list.mode());
+            let to = NewAttributes {
+                mode: Some((shown & !SET_GROUP).into()),
+                ..NewAttributes::default()
+            };
+            disk.set_attributes(target, &to)
+        })
     }
 
     pub fn remove_xattr(&self, inode: InodeId, name: &OsStr) -> Result<()> {
@@ -278,7 +305,7 @@ impl Tree {
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
         let disk = self.live.writable()?;
-        if !is_offered(name) {
+        if !self.offers(name) {
             return Err(Error::Unsupported);
         }
         // Attributes that are computed cannot be written.
@@ -287,6 +314,7 @@ impl Tree {
         }
         let node = self.inodes.get(inode)?;
         match &*node {
+            Node::Container(_) | Node::Entry(..) if is_list(name) => Err(Error::Unsupported),
             Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
             // It would be lost when this is packed.
             _ if self.share_new(inode).is_some() => Err(Error::Unsupported),

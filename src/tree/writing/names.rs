@@ -87,7 +87,8 @@ impl Tree {
                 );
                 refused_saying(what, libc::EPERM)
             })?;
-            return self.make_container(parent, name, creation, mode, caller);
+            let owner = Caller::of(caller.uid, caller.gid);
+            return self.make_container(parent, name, creation, mode & !caller.umask, owner);
         }
         if !matches!(what, NewEntry::File { .. }) {
             self.refuse_in_container(parent, name)?;

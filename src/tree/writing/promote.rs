@@ -18,12 +18,13 @@ use crate::commit::new_container::NewModes;
 use crate::commit::tidy::remove_tree;
 use crate::container::creation::{Creation, FileForm};
 use crate::container::{FORMATS, Recognised};
-use crate::disk::{Caller, NewAttributes, Renaming};
+use crate::disk::{Caller, NewAttributes, Renaming, Target, XattrSetting};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::creation::drafts::CLOSED;
 use crate::live::recognition::{Recognition, recognise};
 use crate::live::shown::entry_table::ARRAYS_JSON;
+use crate::source::acl::{ACCESS, DEFAULT};
 use crate::source::{FileKind, Stat};
 use crate::stage::drafts_name;
 
@@ -134,10 +135,7 @@ impl Tree {
     ) -> Result<()> {
         self.live.make_way(&drafts_path(path))?;
         let (disk, spot) = (self.live.writable()?, self.live.spot(path)?);
-        let owner = Caller {
-            uid: stat.uid,
-            gid: stat.gid,
-        };
+        let owner = Caller::of(stat.uid, stat.gid);
         let at = self.live.new_place(&spot, creation, owner)?;
         let modes = NewModes {
             files: u32::from(stat.mode) & 0o666,
@@ -155,10 +153,14 @@ impl Tree {
             return Err(self.changed(path));
         }
         new.appear_as(&drafts)?;
+        let lists = self.lists_of(path, stat);
         let closed = self.live.set_mode(path, stat, CLOSED);
-        let turned = closed.and_then(|()| disk.rename(hidden, place, Renaming::Exchange));
+        let turned = closed
+            .and_then(|()| self.give_lists(lists, &spot.directory.join(&drafts)))
+            .and_then(|()| disk.rename(hidden, place, Renaming::Exchange));
         if let Err(e) = turned {
-            self.live.set_mode(path, stat, stat.mode.into())?;
+            let mode = stat.list.as_ref().map_or(stat.mode, |list| list.mode());
+            self.live.set_mode(path, stat, mode.into())?;
             remove_tree(disk, &*self.store, &spot, &drafts)?;
             return Err(e);
         }
@@ -170,6 +172,28 @@ impl Tree {
         self.live.watch(inode.into());
         self.names_changed(inode);
         Ok(())
+    }
+
+    /// The access control lists of a directory, each by its name; none if it has none.
+    fn lists_of(&self, path: &Path, stat: &Stat) -> [(&'static str, Option<Vec<u8>>); 2] {
+        [ACCESS, DEFAULT].map(|name| {
+            let list = self
+                .store
+                .xattr(path, Some(stat.identity.id), OsStr::new(name));
+            (name, list.ok())
+        })
+    }
+
+    /// Gives the directory of a new container the lists of the one whose place it takes, instead of
+    /// those that it has inherited.
+    fn give_lists(&self, lists: [(&str, Option<Vec<u8>>); 2], path: &Path) -> Result<()> {
+        let (disk, id) = (self.live.writable()?, self.store.stat(path)?.identity.id);
+        let to = Target::Named { path, id };
+        lists.iter().try_for_each(|(name, list)| match list {
+            Some(list) => disk.set_xattr(to, OsStr::new(name), list, XattrSetting::Any),
+            // It may have none, or the file system none at all.
+            None => disk.remove_xattr(to, OsStr::new(name)).or(Ok(())),
+        })
     }
 }
 

@@ -158,10 +158,7 @@ impl Tree {
             store: &self.store,
             spot,
             members: creation.members(),
-            owner: Caller {
-                uid: stat.uid,
-                gid: stat.gid,
-            },
+            owner: Caller::of(stat.uid, stat.gid),
             go_on: &|| true,
         };
         let mode = u32::from(stat.mode);
@@ -194,10 +191,7 @@ impl Tree {
             return Ok(());
         }
         let stat = self.store.stat(&path)?;
-        let owner = Caller {
-            uid: stat.uid,
-            gid: stat.gid,
-        };
+        let owner = Caller::of(stat.uid, stat.gid);
         let drafts = self.live.make_drafts(&path, owner)?;
         container.new.begin(drafts.id);
         self.live.watch(inode.into());

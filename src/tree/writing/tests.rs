@@ -35,7 +35,7 @@ use crate::source::local::LocalStore;
 use crate::source::{FileKind, SpecialKind, Timestamp};
 
 pub(crate) const ROOT: InodeId = InodeId::ROOT;
-pub(crate) const NOBODY: Caller = Caller { uid: 0, gid: 0 };
+pub(crate) const NOBODY: Caller = Caller::of(0, 0);
 
 /// A tree over a directory, changed through what `wrap` makes of its disk.
 pub(crate) fn tree_of(source: &Path, wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>) -> Tree {
@@ -213,7 +213,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     }),
     ("xattr", |tree| {
         let (inode, name) = (tree.inode("file")?, OsStr::new("user.x"));
-        match tree.set_xattr(inode, name, b"value", XattrSetting::Any) {
+        match tree.set_xattr(inode, name, (b"value", XattrSetting::Any), &|_| true) {
             // Not every file system has them.
             Err(Error::Io { cause, .. }) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 Ok(())
@@ -312,7 +312,12 @@ fn a_container_is_no_ordinary_directory() {
     let array = tree.inode("one.blp/data").unwrap();
     let refused = [
         tree.link(array, ROOT, OsStr::new("x")).map(drop),
-        tree.set_xattr(array, OsStr::new("user.x"), b"x", XattrSetting::Any),
+        tree.set_xattr(
+            array,
+            OsStr::new("user.x"),
+            (b"x", XattrSetting::Any),
+            &|_| true,
+        ),
     ];
     for (number, refused) in refused.iter().enumerate() {
         assert!(
@@ -383,10 +388,7 @@ fn only_who_owns_all_files_of_a_container_changes_them() {
         mode: Some(0o777),
         ..NewAttributes::default()
     };
-    let somebody = Caller {
-        uid: rustix::process::geteuid().as_raw() + 4711,
-        gid: 4711,
-    };
+    let somebody = Caller::of(rustix::process::geteuid().as_raw() + 4711, 4711);
     for path in ["matrix", "matrix/val", "one.blp"] {
         let inode = tree.inode(path).unwrap();
         let refused = tree.set_attributes(inode, None, None, &all, somebody);

@@ -22,7 +22,12 @@ fn committing(
 impl Tree {
     fn retypes(&self) -> Result<()> {
         let (name, how) = (OsStr::new("user.arrayfs.dtype"), XattrSetting::Any);
-        self.set_xattr(self.inode("one.blp/data")?, name, NEW.as_bytes(), how)
+        self.set_xattr(
+            self.inode("one.blp/data")?,
+            name,
+            (NEW.as_bytes(), how),
+            &|_| true,
+        )
     }
 
     fn dtype(&self) -> String {

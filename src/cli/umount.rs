@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use indicatif::ProgressBar;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
-use super::{CommandResult, Failure, output, status};
+use super::{CommandResult, Failure, output, progress, status};
 use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::processes;
@@ -151,8 +152,13 @@ fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
     });
     let path = mounted.mountpoint.display();
     let failed = |e: io::Error| Failure::new(format!("{path} is not unmounted: {}", plain(&e)));
+    let mut progress = StoringProgress::new();
+    let done = answer_watched(mounted, &done.map_err(failed)?, &mut || {
+        progress.look(&mounted.mountpoint);
+    });
+    progress.bar.finish_and_clear();
     // A user who may not ask for it leaves it to the end of the daemon.
-    if answer(mounted, &done.map_err(failed)?)?.is_err() {
+    if done?.is_err() {
         return Ok(Unfinished::Nothing);
     }
     match status::of(&mounted.mountpoint) {
@@ -242,12 +248,48 @@ fn name_staged(status: &Value) -> Unfinished {
     }
 }
 
+/// How far a scratch mount is with storing what it has held back.
+struct StoringProgress {
+    bar: ProgressBar,
+    most: u64,
+}
+
+impl StoringProgress {
+    fn new() -> StoringProgress {
+        let bar = progress::of_bytes(true);
+        StoringProgress { bar, most: 0 }
+    }
+
+    fn look(&mut self, mountpoint: &Path) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let status = status::of(mountpoint);
+        let held = status.ok().and_then(|s| s["held_back"]["bytes"].as_u64());
+        let Some(held) = held.filter(|held| *held > 0 || self.most > 0) else {
+            return;
+        };
+        self.most = self.most.max(held);
+        self.bar.set_length(self.most);
+        self.bar.set_position(self.most - held);
+    }
+}
+
 /// What is done aside comes to, as long as the daemon is not stopped.
 fn answer<T>(mounted: &Mounted, done: &Receiver<io::Result<T>>) -> Result<io::Result<T>, Failure> {
+    answer_watched(mounted, done, &mut || {})
+}
+
+fn answer_watched<T>(
+    mounted: &Mounted,
+    done: &Receiver<io::Result<T>>,
+    watch: &mut dyn FnMut(),
+) -> Result<io::Result<T>, Failure> {
     loop {
         match done.recv_timeout(BETWEEN_LOOKS) {
             Ok(outcome) => return Ok(outcome),
             Err(RecvTimeoutError::Timeout) => {
+                watch();
                 end_dead(mounted)?;
                 let pid = processes::daemon_of(mounted.device, &mounted.mountpoint);
                 if pid.is_some_and(processes::is_stopped) {

@@ -117,8 +117,13 @@ impl ScratchDisk {
         from: &FoundEntry,
         to: Option<&FoundEntry>,
     ) -> Result<()> {
-        let has_content =
-            |to: &FoundEntry| to.stat.kind == FileKind::File && to.stat.identity.size > 0;
+        let has_content = |to: &FoundEntry| {
+            let stat = &to.stat;
+            // It may be held yet.
+            let held = || self.store.room.find(stat.identity.id);
+            let is_held = || held().is_some_and(|file| file.read().len > 0);
+            stat.kind == FileKind::File && (stat.identity.size > 0 || is_held())
+        };
         if !from.is_packed || !to.is_some_and(has_content) {
             return Ok(());
         }

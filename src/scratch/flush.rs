@@ -253,6 +253,9 @@ impl ScratchFile {
             };
         };
         let is_same = || {
+            if now.size == 0 {
+                return true;
+            }
             let content = self.read();
             let size = self.room.options.chunk_size;
             let found = StoredChunks::read(&*self.reader, now.size, size);

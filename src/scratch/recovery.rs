@@ -216,9 +216,16 @@ fn each_file(disk: &ScratchDisk, each: OnFile<'_>) -> Vec<(PathBuf, Error)> {
 }
 
 fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, since: Timestamp) -> Result<()> {
-    if stat.identity.size == 0 {
-        return store_empty(disk, path, stat);
+    if stat.identity.size > 0 {
+        heal_stored(disk, path, stat, since)?;
     }
+    match disk.store.inner.stat(path)?.identity.size {
+        0 => store_empty(disk, path, stat),
+        _ => Ok(()),
+    }
+}
+
+fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, since: Timestamp) -> Result<()> {
     let left = LeftFile {
         shown: disk.store.inner.display(path),
         stored: disk.inner.open(path, stat.identity.id)?,

@@ -70,18 +70,42 @@ fn up_to(file: &ScratchFile, io: &mut StoredState, bytes: u64, caller: Caller) -
         offset: start,
         len: end - start,
     };
+    // Even in vain it changes the file's time.
+    io.left = None;
     match file.writer()?.allocate(what, caller) {
         Ok(()) => {
             io.reserved = end;
-            io.left = None;
             Ok(())
         }
-        Err(e) if e.is_no_room() => Err(e),
+        Err(e) if e.is_no_room() => {
+            give_back_part(file, io, caller);
+            Err(e)
+        }
         // The file system has no such call: it is found out when the bytes are stored.
         Err(e) => {
             file.room.cannot_reserve.store(true, Ordering::Relaxed);
             log::debug!("{e}");
             Ok(())
         }
+    }
+}
+
+/// Gives back what was reserved of a range for which there was not enough; what had been reserved
+/// before it stays.
+fn give_back_part(file: &ScratchFile, io: &mut StoredState, caller: Caller) {
+    let (len, had) = (io.len, io.reserved);
+    let given_back = file.cut(io, len);
+    if had <= len || given_back.is_err() {
+        return;
+    }
+    let what = Allocation {
+        mode: KEEP_SIZE,
+        offset: len,
+        len: had - len,
+    };
+    let again = file.writer().and_then(|file| file.allocate(what, caller));
+    match again {
+        Ok(()) => io.reserved = had,
+        Err(e) => log::debug!("{}: {e}", file.path.display()),
     }
 }

@@ -224,3 +224,33 @@ fn an_array_that_a_full_disk_cannot_take_stays_what_it_was() {
         assert_content(&disk.join("x.blp/data"), &before);
     });
 }
+
+/// In a scratch mount: a write that is refused is told by the write, harms nothing, and the file
+/// can be written when there is room.
+#[test]
+fn a_scratch_file_that_found_no_room_is_written_later() {
+    if !is_root("a small file system") {
+        return;
+    }
+    let mut disk = SmallDisk::new(SIZE, Some(&["rw", "scratch"]));
+    let noise = Seeded::new(3).noise(1 << 20);
+    let mut synced = File::create(disk.join("synced")).unwrap();
+    synced.write_all(&noise).unwrap();
+    synced.sync_all().unwrap();
+    let mut ballast = File::create(disk.stored("ballast")).unwrap();
+    fill(&mut ballast, 4);
+    drop(ballast);
+    let mut file = File::create(disk.join("x")).unwrap();
+    assert_full(file.write(&noise));
+    assert_full(synced.write(&noise));
+    assert_content(&disk.join("synced"), &noise);
+    std::fs::remove_file(disk.stored("ballast")).unwrap();
+    file.write_all(&noise).unwrap();
+    file.sync_all().unwrap();
+    drop((file, synced));
+    assert_content(&disk.join("x"), &noise);
+    assert_content(&disk.join("synced"), &noise);
+    let umount = arrayfs(["umount".as_ref(), disk.path().as_os_str()]);
+    umount.success();
+    disk.was_unmounted();
+}

@@ -2,7 +2,8 @@
 # Tries what scripts/test.sh does not: all of what takes so long that only a sample of it is tried
 # there (every state of the crash simulation, every kill, every seed), then property tests with
 # random seeds and many cases, random containers, random operations in writable mounts; and large
-# programs at work in a mount (nightly_programs.sh).
+# programs at work in a mount (nightly_programs.sh), and in scratch mounts that are killed, lose
+# power and fill up (nightly_scratch.sh).
 #
 #     scripts/nightly.sh [ROUNDS]        default 10
 #
@@ -40,6 +41,8 @@ timeout 60 cargo deny --log-level error check advisories </dev/null ||
     say "advisories: not good, or the database cannot be reached; not counted"
 say "programs in a mount"
 scripts/nightly_programs.sh || failed+=("nightly_programs.sh")
+say "scratch mounts"
+scripts/nightly_scratch.sh || failed+=("nightly_scratch.sh")
 say "the whole"
 ARRAYFS_TEST_WHOLE=1 cargo test --release --locked --no-fail-fast --lib </dev/null ||
     failed+=("lib, ARRAYFS_TEST_WHOLE=1")

@@ -88,6 +88,12 @@ class Scratch:
                 raise RuntimeError(f"the killed daemon {pid} is still there")
             time.sleep(0.01)
 
+    def abandon(self):
+        """After a failure: whatever is not stored is lost."""
+        if is_mounted(self.path):
+            self.kill()
+            must("umount", self.path)
+
     def umount(self):
         return ran("arrayfs", "umount", self.path)
 
@@ -457,7 +463,7 @@ class Writer(threading.Thread):
         self.names[name].append((file, least))
 
     def count(self):
-        return self.rng.choice([1, 3, 20, 20, 150, 600, 2500])
+        return self.rng.choice([1, 3, 20, 20, 150, 150, 600, 600, 2500, 10_000])
 
     def sync(self, fd, file, name=None, data=False):
         (os.fdatasync if data else os.fsync)(fd)
@@ -528,17 +534,19 @@ class Writer(threading.Thread):
             return
         file = self.names[name][-1][0]
         first = self.rng.randrange(file.len + 1)
-        count = min(self.rng.choice([1, 1, 5, 100]), max(file.len - first, 1))
+        count = min(self.rng.choice([1, 1, 1, 5, 5, 100, 100, 5000]), max(file.len - first, 1))
         durable = self.rng.random() < 0.2
+        # Of earlier changes O_SYNC says nothing.
+        is_synced = file.synced == len(file.steps)
         with self.opened(name, os.O_SYNC if durable else 0) as fd:
             for _ in range(self.rng.choice([1, 1, 4])):
                 self.put(fd, file, first, count)
-            if durable:
+            if durable and is_synced:
                 with self.lock:
                     file.synced = len(file.steps)
                     self.certain[name] = len(self.names[name]) - 1
                 self.acknowledged += 1
-            else:
+            elif not durable:
                 self.maybe_sync(fd, file, name)
 
     def append(self):
@@ -750,7 +758,7 @@ def powerloss(directory):
                     fail(f"a writer: {writer.failure}")
             known = len(failures)
             begun = time.monotonic()
-            check_copy(directory, copy, writers, before, after, is_plain)
+            check_copy(directory, copy, writers, before, after, is_plain, rng)
             slowest = max(slowest, time.monotonic() - begun)
             checked += 1
             if len(failures) > known:
@@ -782,13 +790,26 @@ def powerloss(directory):
     say(f"{checked} copies, {failed} failed; {done} operations, {acknowledged} acknowledged syncs; a check took at most {slowest:.1f} s")
 
 
-def check_copy(directory, copy, writers, before, after, is_plain):
+def kill_recovery(store, mount, rng):
+    """Ends a daemon about when it makes good what the power loss has left."""
+    mount.mkdir(exist_ok=True)
+    daemon = subprocess.Popen(["arrayfs", "mount", "-f", "-o", "scratch", store, mount], stderr=subprocess.DEVNULL)
+    time.sleep(rng.random() * 0.1)
+    daemon.kill()
+    daemon.wait(PATIENCE)
+    if is_mounted(mount):
+        ran("arrayfs", "umount", mount)
+
+
+def check_copy(directory, copy, writers, before, after, is_plain, rng):
     outer = directory / "outer-copy"
     outer.mkdir(exist_ok=True)
     must("mount", "-o", "loop", copy, outer)
     scratch = None
     try:
         if not is_plain:
+            if rng.random() < 0.5:
+                kill_recovery(outer / "store", directory / "mount-copy", rng)
             scratch = Scratch(outer / "store", directory / "mount-copy")
         inside = outer / "store" if is_plain else scratch.path
         for n, writer in enumerate(writers):
@@ -945,7 +966,7 @@ def as_user(user, work):
     return result
 
 
-def no_room(name, directory, limit, more_room, user):
+def no_room(name, directory, limit, more_room, user, kills):
     """`limit`: makes the room short; `more_room`: ends that."""
     rng = random.Random(SEED)
     outer, mount = directory / "outer", directory / "mount"
@@ -989,7 +1010,8 @@ def no_room(name, directory, limit, more_room, user):
     if status != 0 and not stayed:
         kept.closed.clear()
     # A daemon that is killed while there is no room loses nothing that was synced.
-    if not stayed:
+    if kills:
+        kept.closed.clear()
         scratch.kill()
         scratch.umount()
         scratch.mount()
@@ -1012,6 +1034,7 @@ def no_room(name, directory, limit, more_room, user):
     status, said = scratch.umount()
     if status != 0:
         fail(f"{name}: umount with room: exit status {status}: {said}")
+        scratch.abandon()
         return
     scratch.verify()
     scratch.mount()
@@ -1050,7 +1073,7 @@ def full_disk(directory):
         ballast.unlink()
         (outer / "spare").unlink()
 
-    no_room("full disk", directory, limit, more_room, None)
+    no_room("full disk", directory, limit, more_room, None, False)
     must("umount", outer)
 
 
@@ -1070,7 +1093,7 @@ def full_quota(directory):
         must("btrfs", "quota", "enable", outer)
         limit_to = lambda kib: must("btrfs", "qgroup", "limit", f"{kib}K", outer / "store")
     limit_to(24 << 10)
-    no_room("quota", directory, lambda: None, lambda: limit_to(80 << 10), USER)
+    no_room("quota", directory, lambda: None, lambda: limit_to(80 << 10), USER, True)
     must("umount", outer)
 
 
@@ -1113,6 +1136,7 @@ def sudden(directory):
     status, said = scratch.umount()
     if status != 0:
         fail(f"sudden: umount with room: exit status {status}: {said}")
+        scratch.abandon()
     else:
         scratch.verify()
         scratch.mount()

@@ -1,4 +1,5 @@
-//! What a scratch mount saves: found by looking at its files, as `du` does.
+//! What a scratch mount saves: found by looking at its files, as `du` does. Those that are still to
+//! be stored do not count.
 //!
 //! Used by [`super::status`].
 
@@ -54,7 +55,8 @@ impl SavedRoom {
             return Some(entry.path());
         }
         let is_counted = found.nlink() > 1 && !self.linked.insert(found.ino());
-        if found.is_file() && !is_counted {
+        let is_stored = found.len() == 0 || found.blocks() > 0;
+        if found.is_file() && is_stored && !is_counted {
             self.files += 1;
             self.plain = self.plain.saturating_add(found.len());
             self.stored = self.stored.saturating_add(found.blocks() * 512);

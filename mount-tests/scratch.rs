@@ -389,3 +389,29 @@ fn a_rename_over_content_waits_for_the_new_content() {
     let mounted = Mounted::new(source.path(), RW);
     assert_content(&mounted.join("x"), &numbers(9000));
 }
+
+#[test]
+fn status_says_what_is_saved() {
+    let source = open_directory();
+    let mounted = Mounted::new(source.path(), RW);
+    std::fs::write(mounted.join("x"), numbers(100_000)).unwrap();
+    std::fs::hard_link(mounted.join("x"), mounted.join("y")).unwrap();
+    File::open(mounted.join("x")).unwrap().sync_all().unwrap();
+    let status = || {
+        let status = [
+            OsStr::new("status"),
+            OsStr::new("--json"),
+            mounted.path().as_os_str(),
+        ];
+        let found = serde_json::from_slice::<serde_json::Value>(&arrayfs(status).success().stdout);
+        found.unwrap()[0]["daemon"]["saved"].clone()
+    };
+    let saved = status();
+    assert_eq!(
+        (saved["files"].as_u64(), saved["bytes"].as_u64()),
+        (Some(1), Some(800_000))
+    );
+    assert!(saved["stored_bytes"].as_u64().unwrap() < 400_000, "{saved}");
+    let text = arrayfs([OsStr::new("status"), mounted.path().as_os_str()]);
+    assert!(text.success().text().contains("1 files of 781.2 KiB take"));
+}

@@ -439,3 +439,36 @@ fn other_file_systems_below_are_not_entered() {
     assert_eq!(names(disk.path()), ["x"]);
     assert_eq!(names(ground.path()), [".arrayfs-scratch", "below", "y.blp"]);
 }
+
+#[test]
+fn a_file_that_is_called_like_a_temporary_one_is_kept() {
+    let tree = open_directory();
+    let path = tree.path().join(".arrayfs-pack-5");
+    std::fs::write(&path, b"mine").unwrap();
+    for command in ["pack", "unpack"] {
+        let done = arrayfs([OsStr::new(command), tree.path().as_os_str()]);
+        done.failed_saying(1, &[".arrayfs-pack-5", "another name"]);
+        assert_content(&path, b"mine");
+    }
+}
+
+#[test]
+fn what_is_half_converted_is_not_mounted_to_be_written() {
+    let tree = open_directory();
+    let log = tree.path().join(".arrayfs-convert");
+    std::fs::write(&log, b"").unwrap();
+    let mountpoint = scratch_directory();
+    let at = mountpoint.path().as_os_str();
+    let options = [OsStr::new("-o"), OsStr::new("rw,scratch")];
+    let mount = [
+        OsStr::new("mount"),
+        options[0],
+        options[1],
+        tree.path().as_os_str(),
+        at,
+    ];
+    arrayfs(mount).failed_saying(1, &["was interrupted", "run that again"]);
+    std::fs::remove_file(log).unwrap();
+    arrayfs(mount).success();
+    arrayfs([OsStr::new("umount"), at]).success();
+}

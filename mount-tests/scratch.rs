@@ -415,3 +415,22 @@ fn status_says_what_is_saved() {
     let text = arrayfs([OsStr::new("status"), mounted.path().as_os_str()]);
     assert!(text.success().text().contains("1 files of 781.2 KiB take"));
 }
+
+#[test]
+fn an_old_handle_of_a_raw_file_copies_what_is_shown() {
+    let source = open_directory();
+    std::fs::write(source.path().join("x"), noise(3000)).unwrap();
+    std::fs::write(source.path().join("raw"), b"raw").unwrap();
+    let mounted = Mounted::new(source.path(), RW);
+    let handle = File::open(mounted.join("x")).unwrap();
+    std::fs::write(mounted.join("x"), numbers(500)).unwrap();
+    File::open(mounted.join("x")).unwrap().sync_all().unwrap();
+    let raw = File::options()
+        .write(true)
+        .open(mounted.join("raw"))
+        .unwrap();
+    let copied = rustix::fs::copy_file_range(&handle, None, &raw, None, 10_000).unwrap();
+    drop(raw);
+    assert_eq!(copied, 4000);
+    assert_content(&mounted.join("raw"), &numbers(500));
+}

@@ -156,6 +156,12 @@ fn scratch_mount(
     cache: &Arc<BlockCache>,
     options: &MountOptions,
 ) -> Result<ScratchMount, Failure> {
+    if disk.is_some() && scratch::is_being_converted(&**store) {
+        return Err(Failure::new(
+            "cannot use the scratch store: 'arrayfs pack' or 'unpack' of it was interrupted; run that again \
+             first, or mount it with ro",
+        ));
+    }
     let (store, cache) = (Arc::clone(store), Arc::clone(cache));
     let mount = ScratchMount::new(store, disk.clone(), cache, options.encode.clone());
     mount.map_err(|e| Failure::new(format!("cannot use the scratch store: {e}")))

@@ -157,9 +157,11 @@ fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
         progress.look(&mounted.mountpoint);
     });
     progress.bar.finish_and_clear();
-    // A user who may not ask for it leaves it to the end of the daemon.
-    if done?.is_err() {
-        return Ok(Unfinished::Nothing);
+    match done? {
+        Ok(()) => {}
+        // A user who may not ask for it leaves it to the end of the daemon.
+        Err(e) if may_not_ask(&e) || status::is_dead(&e) => return Ok(Unfinished::Nothing),
+        Err(e) => return Err(failed(e)),
     }
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
@@ -246,6 +248,12 @@ fn name_staged(status: &Value) -> Unfinished {
         true => Unfinished::Nothing,
         false => Unfinished::Staged,
     }
+}
+
+fn may_not_ask(e: &io::Error) -> bool {
+    let code = e.raw_os_error();
+    let unsupported = matches!(code, Some(libc::EOPNOTSUPP | libc::ENODATA | libc::EROFS));
+    e.kind() == io::ErrorKind::PermissionDenied || unsupported
 }
 
 /// How far a scratch mount is with storing what it has held back.

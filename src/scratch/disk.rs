@@ -216,9 +216,18 @@ impl Disk for ScratchDisk {
         let (directory, found) = self.store.find(path)?;
         let stored = directory.join(&found.name);
         if !found.is_packed {
-            let raw = self.inner.open(&stored, id)?;
-            let raw = RawWriter::new(raw, &self.store, &self.inner, stored);
-            return Ok(Arc::new(raw));
+            // Known before it is opened, so that it cannot change over unnoticed.
+            let file = self.store.room.raw_files.of(id);
+            return match self.inner.open(&stored, id) {
+                Ok(raw) => {
+                    let raw = RawWriter::new((raw, file), &self.store, &self.inner, stored);
+                    Ok(Arc::new(raw))
+                }
+                Err(_) if self.store.find(path).is_ok_and(|(_, now)| now.is_packed) => {
+                    self.open(path, id)
+                }
+                Err(e) => Err(e),
+            };
         }
         let file = match self.store.room.find(id) {
             Some(file) if file.has_writer() => file,

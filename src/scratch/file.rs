@@ -26,6 +26,9 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::{FileId, Source, Stat, Timestamp};
 
+/// What a log holds, cuts and holds again is at most so many times what it may hold.
+const REGROWN: u64 = 8;
+
 /// The most chunks that a file may have: their places take 64 MiB.
 pub(super) const MOST_CHUNKS: u64 = 8 << 20;
 
@@ -104,7 +107,7 @@ impl ScratchFile {
             _ => StoredChunks::read(&*reader, len, options.chunk_size)?,
         };
         let mut content = FileContent::new(stored);
-        let log = replay(&mut content, &*reader, len)?;
+        let log = replay(&mut content, &*reader, len, room.cache.limit())?;
         let file = ScratchFile {
             id: stat.identity.id,
             version: room.next_version(),
@@ -300,8 +303,13 @@ impl Drop for ScratchFile {
     }
 }
 
-/// What a log holds, put above the chunks.
-fn replay(content: &mut FileContent, source: &dyn Source, len: u64) -> Result<Option<TailLog>> {
+/// What a log holds, put above the chunks. `most_held`: bytes that may be held.
+fn replay(
+    content: &mut FileContent,
+    source: &dyn Source,
+    len: u64,
+    most_held: u64,
+) -> Result<Option<TailLog>> {
     let (start, fingerprint) = (content.stored.end(), content.stored.fingerprint());
     if len <= start {
         return Ok(None);
@@ -314,17 +322,24 @@ fn replay(content: &mut FileContent, source: &dyn Source, len: u64) -> Result<Op
         Ok(())
     };
     let most = content.chunk_size().saturating_mul(MOST_CHUNKS);
+    let mut grown = 0u64;
     let next = tail::records(source, start, fingerprint, |record| {
         let end = record.at.checked_add(record.len);
         if end.is_none_or(|end| end > most) {
             let fault = Fault::new("a log speaks of more than a file can have");
             return Err(fault.found(record.at).into());
         }
+        let before = content.held_bytes();
         match record.kind {
             RecordKind::Data => content.write(record.at, record.bytes, &read),
             RecordKind::Zeros => content.zero(record.at..record.at + record.len, &read),
             RecordKind::Length => content.set_len(record.at, &read),
             RecordKind::Redo | RecordKind::Behind => Ok(()),
+        }?;
+        grown = grown.saturating_add(content.held_bytes().saturating_sub(before));
+        match content.held_bytes() > most_held || grown > most_held.saturating_mul(REGROWN) {
+            true => Err(crate::memory::no_memory("cannot hold what a log has")),
+            false => Ok(()),
         }
     })?;
     if next == start {

@@ -195,6 +195,8 @@ impl ScratchFile {
                 content.least_len = content.least_len.min(snapshot.least_len);
             }
             stored?;
+        } else if io.log.is_some() {
+            self.drop_log(io)?;
         }
         match extent {
             FlushExtent::All | FlushExtent::IfCheap => self.settle_times(io),

@@ -45,7 +45,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
-pub use convert::{ConvertDirection, ConvertWatch, Converted, convert};
+pub use convert::{ConvertDirection, ConvertWatch, Converted, convert, is_being_converted};
 pub use encode::EncodeOptions;
 pub use relaid::read_through_log;
 

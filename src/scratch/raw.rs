@@ -17,7 +17,7 @@ use super::handles::{ScratchReader, ScratchWriter};
 use super::names;
 use super::store::ScratchStore;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, Place, Putting, Renaming};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::{Fetch, FileId, FileIdentity, Source, Stat};
 
 /// A raw file that somebody has open: none until it is packed. Who works on the raw bytes holds it
@@ -36,7 +36,7 @@ impl RawFile {
 pub(super) struct RawFiles(Mutex<HashMap<FileId, Weak<RawFile>>>);
 
 impl RawFiles {
-    fn of(&self, id: FileId) -> Arc<RawFile> {
+    pub(super) fn of(&self, id: FileId) -> Arc<RawFile> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(&id).and_then(Weak::upgrade) {
             return known;
@@ -56,8 +56,7 @@ pub(super) struct RawReader {
 }
 
 impl RawReader {
-    pub(super) fn new(raw: Arc<dyn Source>, all: &RawFiles) -> RawReader {
-        let file = all.of(raw.identity().id);
+    pub(super) fn new(raw: Arc<dyn Source>, file: Arc<RawFile>) -> RawReader {
         let packed = OnceLock::new();
         RawReader { raw, file, packed }
     }
@@ -76,13 +75,13 @@ pub(super) struct RawWriter {
 
 impl RawWriter {
     pub(super) fn new(
-        raw: Arc<dyn DiskFile>,
+        (raw, file): (Arc<dyn DiskFile>, Arc<RawFile>),
         store: &Arc<ScratchStore>,
         disk: &Arc<dyn Disk>,
         stored: PathBuf,
     ) -> RawWriter {
         RawWriter {
-            file: store.room.raw_files.of(raw.source().identity().id),
+            file,
             raw,
             packed: OnceLock::new(),
             store: Arc::clone(store),
@@ -106,7 +105,11 @@ impl RawWriter {
         let mut packed = self.file.0.write().unwrap_or_else(PoisonError::into_inner);
         if packed.is_none() {
             self.raw.set_len(0, caller)?;
-            *packed = self.pack()?;
+            // Where its directory cannot be changed it stays as it is.
+            *packed = self.pack().unwrap_or_else(|e| {
+                log::debug!("{}: stays as it is: {e}", self.stored.display());
+                None
+            });
             return Ok(());
         }
         drop(packed);
@@ -131,7 +134,12 @@ impl RawWriter {
         let path = inner.display(&directory.join(&packed));
         let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&self.raw)));
         let room = &self.store.room;
-        let file = room.share(ScratchFile::open(room, &path, reader)?);
+        let opened = ScratchFile::open(room, &path, reader);
+        let opened = opened.or_else(|e| {
+            self.rename(directory, &packed, name)?;
+            Err(e)
+        });
+        let file = room.share(opened?);
         file.set_writer(Arc::clone(&self.raw));
         file.stamp();
         room.note_changed(&file);
@@ -196,6 +204,11 @@ pub(super) trait PassesOn: Send + Sync {
 
     /// Of the file as it was opened.
     fn opened(&self) -> &dyn Source;
+
+    /// Lends the descriptor while what it leads to is what programs see.
+    fn lend(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        self.opened().with_descriptor(with)
+    }
 }
 
 impl PassesOn for RawReader {
@@ -210,6 +223,10 @@ impl PassesOn for RawReader {
     fn opened(&self) -> &dyn Source {
         &*self.raw
     }
+
+    fn lend(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        lend_raw(&self.file, &*self.raw, with)
+    }
 }
 
 impl PassesOn for RawWriter {
@@ -219,6 +236,18 @@ impl PassesOn for RawWriter {
 
     fn opened(&self) -> &dyn Source {
         self.raw.source()
+    }
+
+    fn lend(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+        lend_raw(&self.file, self.raw.source(), with)
+    }
+}
+
+fn lend_raw(file: &RawFile, raw: &dyn Source, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
+    let packed = file.packed();
+    match &*packed {
+        None => raw.with_descriptor(with),
+        Some(_) => Err(Error::Unsupported),
     }
 }
 
@@ -272,7 +301,7 @@ macro_rules! pass_on {
             }
 
             fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
-                self.opened().with_descriptor(with)
+                self.lend(with)
             }
         }
     )*};

@@ -50,6 +50,20 @@ impl ScratchFile {
         }
     }
 
+    /// Takes away a log when the chunks have all that programs see: they cut what it had.
+    pub(super) fn drop_log(&self, io: &mut StoredState) -> Result<()> {
+        let mut content = self.change();
+        if content.differs() {
+            return Ok(());
+        }
+        let end = content.stored.end();
+        self.cut(io, end)?;
+        (io.len, io.log) = (end, None);
+        content.note_stored();
+        content.least_len = content.len;
+        self.mark_synced(io, &content.stored, true)
+    }
+
     /// After a crash this says that what is stored was synced as it is, or was just to be.
     pub(super) fn mark_synced(
         &self,

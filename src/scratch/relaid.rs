@@ -20,10 +20,8 @@ use super::tail::{self, RecordKind};
 use crate::cache::BlockCache;
 use crate::container::bloscpack::layout;
 use crate::error::{Error, Fault, Result};
+use crate::memory::limit::default_limit;
 use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
-
-/// What decoding a few chunks may keep.
-const CACHE: u64 = 8 << 20;
 
 /// A file with what its log says, or a merge that has begun; none if it has neither.
 pub fn read_through_log(
@@ -34,7 +32,7 @@ pub fn read_through_log(
     if !layout::has_log(&**source)? {
         return Ok(None);
     }
-    let cache = BlockCache::new(CACHE);
+    let cache = BlockCache::new(default_limit());
     let room = ScratchRoom::new(cache, EncodeOptions::default(), Arc::clone(store), None);
     let merged = match ScratchFile::open(&room, path, Arc::clone(source)) {
         Ok(file) => merged(&file)?,

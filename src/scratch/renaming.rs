@@ -86,6 +86,8 @@ pub(super) fn finish(disk: &ScratchDisk, directory: &Path, second: &OsStr) -> Re
                 id,
                 name: &name,
             })?;
+            // What has another name beside it is another matter.
+            break;
         }
     }
     disk.inner.unlink(Place {

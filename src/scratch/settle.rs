@@ -35,7 +35,12 @@ impl ScratchDisk {
                 failed.push((file.path.clone(), e));
             }
         }
-        *room.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+        let mut known = room.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match one {
+            None => *known = failed,
+            // Of the others nothing new is known.
+            Some(_) => known.extend(failed),
+        }
     }
 }
 
@@ -46,9 +51,15 @@ impl ScratchRoom {
             Settling::IfCheap => FlushExtent::IfCheap,
         };
         let settled = self.settle_one(file, extent);
-        settled.or_else(|e| match file.is_unsynced() {
-            true => Err(e),
-            false => file.sync(true),
+        settled.or_else(|e| {
+            if file.is_unsynced() {
+                return Err(e);
+            }
+            // It is this one that is just being dealt with.
+            let _ = file.take_failure();
+            file.sync(true)?;
+            file.is_deferred.store(true, Ordering::Relaxed);
+            Ok(())
         })
     }
 

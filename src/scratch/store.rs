@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::file::ScratchFile;
 use super::find::{self, FoundEntry};
@@ -78,8 +79,8 @@ impl ScratchStore {
                 .filter(|_| found == head.len());
             let len = header.and_then(|header| header.plain_len().ok().flatten());
             stat.identity.size = match len {
-                // Without recovery a log may say more than the header.
-                Some(_) if self.room.disk.is_none() => self.file(path)?.read().len,
+                // A log may say more than the header.
+                Some(_) if self.may_have_logs() => self.file(path)?.read().len,
                 Some(len) => len,
                 // One that does not know how long it is has to be looked at.
                 None => self
@@ -88,6 +89,11 @@ impl ScratchStore {
             };
         }
         Ok(stat)
+    }
+
+    /// Whether files may have logs that this mount has not merged.
+    fn may_have_logs(&self) -> bool {
+        self.room.disk.is_none() || self.room.has_old_logs.load(Ordering::Acquire)
     }
 
     /// A stored file that is packed, opened for reading.
@@ -162,8 +168,13 @@ impl Store for ScratchStore {
         match found.is_packed {
             true => Ok(Arc::new(ScratchReader::new(self.file(&stored)?)?)),
             false => {
-                let source = self.inner.open(&stored)?;
-                Ok(Arc::new(RawReader::new(source, &self.room.raw_files)))
+                // Known before it is opened, so that it cannot change over unnoticed.
+                let raw = self.room.raw_files.of(found.stat.identity.id);
+                match self.inner.open(&stored) {
+                    Ok(source) => Ok(Arc::new(RawReader::new(source, raw))),
+                    Err(e) if e.is_not_found() && self.find(path)?.1.is_packed => self.open(path),
+                    Err(e) => Err(e),
+                }
             }
         }
     }

@@ -278,18 +278,18 @@ pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8]) -> Result<()> 
 /// The merge that a file's mark speaks of, if all that it needs is there. One that lacks something
 /// has not begun to change the file, or is over: then the mark means nothing.
 pub(super) fn pending_merge(source: &dyn Source, len: u64) -> Result<Option<TailMark>> {
-    let Some(mark) = TailMark::read(source, len)?.filter(|mark| mark.is_redo) else {
+    let mark = TailMark::read(source, len)?;
+    let Some(mark) = mark.filter(|mark| mark.is_redo && mark.end <= mark.start) else {
         return Ok(None);
     };
-    let mut is_whole = true;
+    // Pieces do not overlap, so all of them together are no more than the file.
+    let (mut is_whole, mut left) = (true, mark.start);
     let end = records(source, mark.start, mark.fingerprint, |record| {
-        if record.kind == RecordKind::Behind {
-            let end = record
-                .at
-                .checked_add(record.len)
-                .filter(|end| *end <= mark.start);
-            is_whole &= end.is_some()
-                && crc_of(source, record.at, record.len)?.to_le_bytes() == record.bytes;
+        let end = record.at.checked_add(record.len);
+        is_whole &= end.is_some_and(|end| end <= mark.start) && record.len <= left;
+        left = left.saturating_sub(record.len);
+        if record.kind == RecordKind::Behind && is_whole {
+            is_whole = crc_of(source, record.at, record.len)?.to_le_bytes() == record.bytes;
         }
         Ok(())
     })?;

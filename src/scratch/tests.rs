@@ -130,7 +130,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (0..MOST, any::<u8>(), 1usize..3000).prop_map(|(at, b, n)| Step::Write(at, b, n)),
         2 => (any::<u8>(), 1usize..3000).prop_map(|(b, n)| Step::Append(b, n)),
-        2 => prop_oneof![Just(0), 0..MOST].prop_map(Step::Len),
+        2 => prop_oneof![Just(0), 0..MOST, (0..9u64).prop_map(|n| n * u64::from(CHUNK))]
+            .prop_map(Step::Len),
         1 => (0..MOST, 1..MOST).prop_map(|(at, len)| Step::Punch(at, len)),
         3 => Just(Step::Sync),
         2 => Just(Step::Flush),
@@ -295,4 +296,30 @@ fn whole_chunks_are_copied_as_they_are_stored() {
     for (number, is_same) in [true, true, false, true, true].into_iter().enumerate() {
         assert_eq!(from[number] == to[number], is_same, "chunk {number}");
     }
+}
+
+#[test]
+fn what_is_cut_off_does_not_come_back_from_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let on = mount(directory.path());
+    let file = on.create("x");
+    let put = |at: u64, seed| {
+        let bytes = bytes(seed, CHUNK as usize);
+        file.put(at, &bytes, Putting::default(), ROOT).unwrap();
+    };
+    put(0, 3);
+    put(u64::from(CHUNK), 5);
+    on.disk().sync(Target::Open(file.source()), false).unwrap();
+    put(2 * u64::from(CHUNK), 7);
+    on.disk().sync(Target::Open(file.source()), false).unwrap();
+    file.set_len(2 * u64::from(CHUNK), ROOT).unwrap();
+    drop(file);
+    assert!(on.mount.settle().failed.is_empty());
+    on.mount.end().unwrap();
+    drop(on);
+    let expected = [bytes(3, CHUNK as usize), bytes(5, CHUNK as usize)].concat();
+    for found in content_read_only(directory.path()) {
+        assert_eq!(found.unwrap(), expected);
+    }
+    assert_eq!(mount(directory.path()).content("x").unwrap(), expected);
 }

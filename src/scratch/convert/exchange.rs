@@ -229,9 +229,10 @@ impl Conversion<'_> {
         }
         for (count, name) in file.names.iter().enumerate() {
             if let Err(e) = self.disk.unlink(name.place(&name.old)) {
-                // With the temporary name the next conversion can finish it.
-                if count == 0 {
-                    self.discard(file, file.names.len());
+                // With the temporary name, and the log, the next conversion can finish it.
+                match count {
+                    0 => self.discard(file, file.names.len()),
+                    _ => self.has_odd_names.store(true, Relaxed),
                 }
                 return Err(e);
             }
@@ -270,7 +271,10 @@ impl Conversion<'_> {
     /// What stays is found by the next conversion.
     fn unlink_quietly(&self, place: Place<'_>) -> bool {
         let unlinked = self.disk.unlink(place);
-        unlinked.inspect_err(|e| log::warn!("{e}")).is_ok()
+        let unlinked = unlinked.inspect_err(|e| log::warn!("{e}")).is_ok();
+        // The next run knows by the log that the name is ours.
+        self.has_odd_names.fetch_or(!unlinked, Relaxed);
+        unlinked
     }
 
     /// A directory has the times again that it had before all this.

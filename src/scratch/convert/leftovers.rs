@@ -107,7 +107,10 @@ impl Conversion<'_> {
     fn finish(&self, path: &Path, begun: &BegunExchange) -> Result<()> {
         let made = begun.stat.identity;
         let target = Target::Named { path, id: made.id };
-        let is_same = |old: &Stat| old.identity.mtime == made.mtime;
+        // Another user could have made one with such a name.
+        let rights = |stat: &Stat| (stat.uid, stat.gid, stat.mode);
+        let is_same =
+            |old: &Stat| old.identity.mtime == made.mtime && rights(old) == rights(&begun.stat);
         for (name, old, there) in &begun.old {
             match there {
                 Some(there) if there.identity.id == made.id && is_same(old) => {}

@@ -122,6 +122,11 @@ struct Conversion<'a> {
     failure: Mutex<Option<Error>>,
 }
 
+/// Whether a conversion of a directory was interrupted, and is to be gone on with.
+pub fn is_being_converted(store: &dyn Store) -> bool {
+    store.stat(Path::new(LOG_NAME)).is_ok()
+}
+
 /// Converts the tree below a directory.
 pub fn convert(
     store: Arc<dyn Store>,
@@ -142,7 +147,7 @@ pub fn convert(
         direction,
         stored: match direction {
             ConvertDirection::Pack => None,
-            ConvertDirection::Unpack => Some(stored_files(&store, &disk)?),
+            ConvertDirection::Unpack => Some(stored_files(&store, &disk, plan.is_resumed)?),
         },
         store: &*store,
         disk: &*disk,
@@ -161,18 +166,24 @@ pub fn convert(
     let mut converted = conversion.converted();
     converted.is_stopped = watch.is_stopped();
     let has_odd_names = conversion.has_odd_names.load(Relaxed);
-    if ran.is_ok() && !converted.is_stopped && !has_odd_names {
-        conversion.end(&plan.root)?;
-    }
+    let ended = match ran.is_ok() && !converted.is_stopped && !has_odd_names {
+        true => conversion.end(&plan.root),
+        false => Ok(()),
+    };
     conversion.restore_times(Path::new(""), plan.root.identity.id);
-    ran.map(|()| converted)
+    ran.and(ended).map(|()| converted)
 }
 
 /// The files of a store with what their logs say. One that was not left in order is recovered
-/// first.
-fn stored_files(store: &Arc<dyn Store>, disk: &Arc<dyn Disk>) -> Result<Arc<ScratchStore>> {
+/// first; not again by a run that goes on, for which names of plain files may be those of stored
+/// ones.
+fn stored_files(
+    store: &Arc<dyn Store>,
+    disk: &Arc<dyn Disk>,
+    is_resumed: bool,
+) -> Result<Arc<ScratchStore>> {
     let is_store = store.stat(Path::new(MARK_NAME)).is_ok();
-    let disk = is_store.then(|| Arc::clone(disk));
+    let disk = (is_store && !is_resumed).then(|| Arc::clone(disk));
     let cache = BlockCache::new(CACHE);
     let mount = ScratchMount::new(Arc::clone(store), disk, cache, EncodeOptions::default())?;
     Ok(Arc::clone(&mount.store))
@@ -180,6 +191,10 @@ fn stored_files(store: &Arc<dyn Store>, disk: &Arc<dyn Disk>) -> Result<Arc<Scra
 
 impl Conversion<'_> {
     fn run(&self, plan: &ConvertPlan) -> Result<()> {
+        for path in &plan.named_alike {
+            let why = "it is called like a file that is being converted; give it another name";
+            self.leave(path, &Error::Invalid(why.into()));
+        }
         self.settle_leftovers(&plan.temporaries)?;
         let mut is_first = true;
         loop {

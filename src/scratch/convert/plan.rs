@@ -17,8 +17,12 @@ use crate::source::{FileKind, Stat, Store};
 pub(super) struct ConvertPlan {
     pub(super) log: ConvertLog,
     pub(super) root: Stat,
-    /// New files that have not got their names, or not all of them.
+    /// New files that have not got their names, or not all of them: of an earlier run.
     pub(super) temporaries: Vec<PathBuf>,
+    /// Files that only have such names.
+    pub(super) named_alike: Vec<PathBuf>,
+    /// It goes on where an earlier run was interrupted.
+    pub(super) is_resumed: bool,
     /// To be converted.
     pub(super) files: u64,
 }
@@ -63,11 +67,17 @@ pub(super) fn plan(
         }
     }
     watch.begins(files, bytes);
+    let named_alike = match is_new {
+        true => std::mem::take(&mut temporaries),
+        false => Vec::new(),
+    };
     let log = log.ready(disk, root.identity.id)?;
     Ok(Some(ConvertPlan {
         log,
         root,
         temporaries,
+        named_alike,
+        is_resumed: !is_new,
         files,
     }))
 }

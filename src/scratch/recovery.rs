@@ -330,7 +330,9 @@ impl LeftFile {
         let may_be_ours = !chunks.has_metadata
             && chunks.entries > 0
             && chunks.entries.is_multiple_of(ENTRIES_EACH);
-        if !self.is_recent && !(may_be_ours && never_written(stored.source(), at, len)?) {
+        let was_never_synced =
+            self.is_recent || may_be_ours && never_written(stored.source(), at, len)?;
+        if !was_never_synced {
             log::error!("{shown}: block {sound} is damaged");
             return Ok(());
         }

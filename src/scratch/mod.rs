@@ -7,12 +7,13 @@
 //! the source's own.
 //!
 //! The way of a write: [`handles`] checks it and has room reserved ([`reserve`]), [`content`] holds
-//! it in chunks, [`room`] and
-//! [`settle`] say when it is stored, [`flush`] has it encoded ([`encode`]), laid out
-//! ([`merge`]) and written, at once or by a [`redo`]; [`logging`] is what an fsync costs, [`tail`]
-//! how both look. The way of a read: [`content`], then the cache, then [`base`]. [`names`] and
-//! [`find`] know how names are stored, and [`recovery`] what a crash leaves, and [`relaid`] shows
-//! it to those who only read.
+//! it in chunks ([`copy`] takes whole ones from another file), [`room`] and [`settle`] say when it
+//! is stored, [`flush`] has it encoded ([`encode`]), laid out ([`merge`]) and written, at once or
+//! by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look. The way of a read:
+//! [`content`], then the cache, then [`base`]. [`names`] and [`find`] know how names are stored,
+//! [`renaming`] replaces one kind by another, [`raw`] is what lay there before. [`recovery`] knows
+//! what a crash leaves, [`relaid`] shows that to those who only read, and [`convert`] makes a store
+//! of a directory, and a directory of a store.
 //!
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 

@@ -3,9 +3,9 @@
 //!
 //! A merge that has begun puts bytes that lie in its records, and a log is merged by a plan of
 //! which the new bytes are in memory; either way some pieces of the file come from elsewhere.
-//! Assumes that the file does not change meanwhile: the source says so if it does. Given by `cli` to
-//! containers (`container::LogsInFiles`), which open files of scratch stores like any others; used
-//! by [`super::file`] in a store that is only read.
+//! Assumes that the file does not change meanwhile: the source says so if it does. Given by `cli`
+//! to containers (`container::LogsInFiles`), which open files of scratch stores like any others;
+//! used by [`super::file`] in a store that is only read.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -196,3 +196,19 @@ fn the_guardian_has_nothing_of_the_mount_and_ends_with_the_daemon() {
     drop(mounted);
     wait_until("the guardian has ended", || has_ended(guardian));
 }
+
+/// With `auto_unmount`: what a dead daemon has left is unmounted, what is mounted there since stays.
+#[test]
+fn a_mount_whose_daemon_was_killed_is_unmounted_if_that_is_asked_for() {
+    let (source, mountpoint) = (source(), scratch_directory());
+    let mounted = Mounted::at(source.path(), mountpoint.path(), &["auto_unmount"]);
+    let daemon = mounted.daemon();
+    wait_until("there is a guardian", || guardian_of(daemon).is_some());
+    let guardian = guardian_of(daemon).unwrap();
+    send(daemon, Signal::KILL);
+    mounted.assert_ends();
+    wait_until("the guardian has ended", || has_ended(guardian));
+    // A daemon that ends by itself has nothing left behind.
+    let mounted = Mounted::at(source.path(), mountpoint.path(), &["auto_unmount"]);
+    assert!(mounted.join("0.blp/data").is_file());
+}

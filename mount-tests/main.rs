@@ -14,6 +14,7 @@ mod daemon;
 mod few_descriptors;
 mod foreign_logs;
 mod full_disk;
+mod fuse_options;
 mod golden;
 mod harness;
 mod hdf5;

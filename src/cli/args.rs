@@ -1,5 +1,6 @@
 //! The command line's shape.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -124,7 +125,13 @@ pub(super) enum Command {
     Hdf5Worker,
     /// Ends the connection on its standard input when a thread of a daemon has ended
     #[command(name = "guardian", hide = true)]
-    Guardian { daemon: u32, thread: u32 },
+    Guardian {
+        daemon: u32,
+        thread: u32,
+        /// The number of the mounted file system, and where it is mounted, if it is to be unmounted
+        #[arg(num_args = 2, value_names = ["DEVICE", "MOUNTPOINT"])]
+        left_behind: Vec<OsString>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -206,7 +213,7 @@ pub(super) struct MountArgs {
     /// Writable, or no mount; without --ro and --rw it is writable if it can be
     #[arg(long, conflicts_with = "ro")]
     rw: bool,
-    /// Memory for decoded blocks (default: an eighth of memory, at most 1G)
+    /// Memory for decoded blocks: 512M, 1.5G, or 10% of all (default: an eighth, at most 1G)
     #[arg(long, value_name = "SIZE")]
     cache: Option<String>,
     /// How far the kernel reads ahead of who reads in sequence; root only (default: 512K)
@@ -221,17 +228,23 @@ pub(super) struct MountArgs {
     /// Let other users in; permissions are checked
     #[arg(long, alias = "allow_other")]
     allow_other: bool,
+    /// Let root in, too
+    #[arg(long, alias = "allow_root", conflicts_with = "allow_other")]
+    allow_root: bool,
+    /// Unmount if the daemon dies
+    #[arg(long, alias = "auto_unmount")]
+    auto_unmount: bool,
     /// The kernel checks permissions (always on)
     #[arg(long, alias = "default_permissions")]
     default_permissions: bool,
     /// Bypass the kernel's page cache for array files
     #[arg(long, alias = "direct_io")]
     direct_io: bool,
-    /// Show every file as owned by this user
-    #[arg(long, value_name = "UID")]
+    /// Show every file as owned by this user, a number or a name
+    #[arg(long, value_name = "USER")]
     uid: Option<String>,
-    /// Show every file as owned by this group
-    #[arg(long, value_name = "GID")]
+    /// Show every file as owned by this group, a number or a name
+    #[arg(long, value_name = "GROUP")]
     gid: Option<String>,
     /// Permission bits to hide, octal
     #[arg(long, value_name = "OCTAL")]
@@ -244,6 +257,8 @@ pub(super) struct MountArgs {
     log_level: Option<String>,
     #[command(flatten)]
     generic: GenericFlags,
+    #[command(flatten)]
+    scratch: ScratchFlags,
     /// Directory or container file
     pub(super) source: PathBuf,
     /// An existing directory
@@ -285,6 +300,30 @@ struct GenericFlags {
     noacl: bool,
 }
 
+/// How files are stored compressed.
+#[derive(Args, Default)]
+#[command(next_help_heading = "Scratch storage")]
+struct ScratchFlags {
+    /// Store every file compressed in SOURCE, and show none as a container
+    #[arg(long)]
+    scratch: bool,
+    /// What compresses: blosclz, lz4, lz4hc, zlib or zstd (default: found out for each file)
+    #[arg(long, value_name = "CODEC", requires = "scratch")]
+    codec: Option<String>,
+    /// How thoroughly, 0 to 9
+    #[arg(long, value_name = "LEVEL", requires = "scratch")]
+    level: Option<String>,
+    /// Bytes of a chunk, 4K to 64M (default: 128K)
+    #[arg(long, value_name = "SIZE", requires = "scratch")]
+    chunk: Option<String>,
+    /// The digest of every chunk: none, adler32, crc32, md5 or sha1 to sha512 (default: adler32)
+    #[arg(long, value_name = "DIGEST", requires = "scratch")]
+    checksum: Option<String>,
+    /// Bytes of an element (default: found out for each file)
+    #[arg(long, value_name = "BYTES", requires = "scratch")]
+    typesize: Option<String>,
+}
+
 impl MountArgs {
     /// Every option as if it had been given with `-o`, long flags last.
     pub(super) fn all_options(&self) -> Vec<String> {
@@ -293,6 +332,8 @@ impl MountArgs {
             ("ro", self.ro),
             ("rw", self.rw),
             ("allow_other", self.allow_other),
+            ("allow_root", self.allow_root),
+            ("auto_unmount", self.auto_unmount),
             ("default_permissions", self.default_permissions),
             ("direct_io", self.direct_io),
             ("suid", self.generic.suid),
@@ -305,6 +346,7 @@ impl MountArgs {
             ("noatime", self.generic.noatime),
             ("nosymfollow", self.generic.nosymfollow),
             ("noacl", self.generic.noacl),
+            ("scratch", self.scratch.scratch),
         ];
         all.extend(
             flags
@@ -322,6 +364,11 @@ impl MountArgs {
             ("commit", &self.commit),
             ("log", &self.log),
             ("log_level", &self.log_level),
+            ("codec", &self.scratch.codec),
+            ("level", &self.scratch.level),
+            ("chunk", &self.scratch.chunk),
+            ("checksum", &self.scratch.checksum),
+            ("typesize", &self.scratch.typesize),
         ];
         let given = values
             .iter()

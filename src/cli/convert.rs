@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 
 use super::args::PackArgs;
 use super::in_mount::InMount;
-use super::{CommandResult, Failure, output, progress, scratch_options, size, stopping, writing};
+use super::{CommandResult, Failure, options, output, progress, size, stopping, writing};
 use crate::daemon::log::Destination;
 use crate::daemon::{self, privileges, processes};
 use crate::disk::local::LocalDisk;
@@ -36,7 +36,7 @@ pub(super) fn encode_options(args: &PackArgs) -> Result<EncodeOptions, Failure> 
             args.file.display()
         )));
     }
-    let mut options = EncodeOptions::default();
+    let mut encoding = EncodeOptions::default();
     let given = [
         ("codec", args.codec.clone()),
         ("level", args.level.map(|level| level.to_string())),
@@ -46,10 +46,10 @@ pub(super) fn encode_options(args: &PackArgs) -> Result<EncodeOptions, Failure> 
     ];
     for (name, value) in &given {
         if let Some(value) = value {
-            scratch_options::set(&mut options, name, value)?;
+            options::set_encoding(&mut encoding, name, value)?;
         }
     }
-    Ok(options)
+    Ok(encoding)
 }
 
 pub(super) fn run(

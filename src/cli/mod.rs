@@ -16,6 +16,7 @@ mod options;
 mod orphan_logs;
 mod output;
 mod pack;
+mod path_alone;
 mod plain_input;
 mod preconditions;
 mod progress;
@@ -23,7 +24,6 @@ mod refresh;
 mod report;
 mod running;
 mod saved;
-mod scratch_options;
 mod size;
 mod stage;
 mod status;
@@ -106,7 +106,13 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
     if program.is_some_and(|name| name.as_encoded_bytes().starts_with(b"mount.")) {
         return mount::run(MountHelper::parse_from(argv).into(), inherited);
     }
-    let main = Main::parse_from(argv);
+    let main = match Main::try_parse_from(&argv) {
+        Ok(main) => main,
+        Err(e) => match path_alone::advice(&argv, &e) {
+            Some(advice) => return Err(Failure::usage(advice)),
+            None => e.exit(),
+        },
+    };
     let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),
@@ -140,9 +146,14 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
         Command::Unpack { force, file, out } => unpack::run(&file, out, force, preferences),
         Command::Append { file, more } => append::run(&file, &more, preferences),
         Command::Hdf5Worker => hdf5_worker(),
-        Command::Guardian { daemon, thread } => {
+        Command::Guardian {
+            daemon,
+            thread,
+            left_behind,
+        } => {
             inherited.close();
-            guardian::guard(daemon, thread).map_err(Failure::new)
+            guardian::guard(daemon, thread).map_err(Failure::new)?;
+            umount::left_behind(&left_behind)
         }
     }
 }

@@ -32,7 +32,11 @@ use crate::tree::{Pacing, Settings, Tree};
 const ARENAS: libc::c_int = 4;
 
 pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
-    let options = MountOptions::parse(&args.all_options())?;
+    let given = args.all_options();
+    let options = MountOptions::parse(&given)?;
+    for word in MountOptions::words(&given) {
+        output::complain(word);
+    }
     let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
     // Found out before the fork, where the terminal still listens.
     container::root_of(&places.source, options.preferences)?;
@@ -205,18 +209,22 @@ fn tree_settings(options: &MountOptions) -> Settings {
 /// The device of the new mount, with its read-ahead set and its guardian started.
 fn device_of(places: &MountPaths, options: &MountOptions) -> Option<mount_table::Device> {
     let device = mount_table::device_at(&places.mountpoint);
+    let mountpoint = options.auto_unmount.then_some(&*places.mountpoint);
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
     let set = device.as_ref().map(|device| readahead::set(*device, far));
     if let (Some(_), Ok(Err(e))) = (options.readahead, set) {
         log::warn!("readahead= has no effect: {}", plain(&e));
     }
     if let Ok(device) = &device
-        && let Err(e) = guardian::start(*device)
+        && let Err(e) = guardian::start(*device, mountpoint)
     {
         let why = plain(&e);
         log::info!(
             "no guardian ({why}): if the daemon is killed, programs may wait until `arrayfs umount`"
         );
+        if options.auto_unmount {
+            log::warn!("auto_unmount has no effect: there is no guardian ({why})");
+        }
     }
     device.ok()
 }
@@ -228,6 +236,8 @@ fn session_options(
 ) -> session::Options {
     let mut session = session::Options::new(output::path_text(&places.source), threads);
     session.allow_other = options.allow_other;
+    // Root mounts for root alone.
+    session.allow_root = options.allow_root && !rustix::process::geteuid().is_root();
     session.direct_io = options.direct_io;
     session.suid = options.suid;
     session.dev = options.dev;

@@ -4,9 +4,9 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::Failure;
 use super::in_mount::InMount;
 use super::options::MountOptions;
+use super::{Failure, output};
 use crate::daemon::mount_table;
 use crate::kernel::session;
 
@@ -142,18 +142,33 @@ fn check_user_mount(options: &MountOptions) -> Result<(), Failure> {
         )
     })?;
     let set_user_id = std::fs::metadata(&helper).is_ok_and(|meta| meta.mode() & 0o4000 != 0);
+    // The log has not been started yet.
     if !set_user_id {
-        log::warn!(
-            "{} is not set-user-id root; mounting may fail",
-            helper.display()
-        );
+        let helper = helper.display();
+        output::complain(format!(
+            "{helper} is not set-user-id root; mounting may fail"
+        ));
+    }
+    for (name, given) in [("suid", options.suid), ("dev", options.dev)] {
+        if given {
+            output::complain(format!(
+                "option '{name}' has no effect: for users other than root, {} mounts with no{name}",
+                helper.display()
+            ));
+        }
     }
     let permitted = std::fs::read_to_string("/etc/fuse.conf")
         .is_ok_and(|conf| conf.lines().any(|line| line.trim() == "user_allow_other"));
-    if options.allow_other && !permitted {
-        return Err(Failure::new(
-            "allow_other is for root only, unless /etc/fuse.conf says user_allow_other",
-        ));
+    let for_others = [
+        ("allow_other", options.allow_other),
+        ("allow_root", options.allow_root),
+    ];
+    for (name, given) in for_others {
+        if given && !permitted {
+            return Err(Failure::new(format!(
+                "{name} is for root only, unless /etc/fuse.conf says user_allow_other"
+            )));
+        }
     }
     if options.nosymfollow {
         return Err(Failure::new(

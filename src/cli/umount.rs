@@ -7,6 +7,7 @@
 //! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that
 //! may be in mount namespaces which this process has no say in.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -99,6 +100,22 @@ fn mounted_at(mountpoint: &Path) -> Result<Mounted, Failure> {
             mountpoint.display()
         ))),
         _ => Ok(mounted),
+    }
+}
+
+/// What the guardian does last, if it is told so: unmounts what a daemon that died has left at the
+/// place, unless that is another mount by now.
+pub(super) fn left_behind(place: &[OsString]) -> CommandResult {
+    let [device, mountpoint] = place else {
+        return Ok(());
+    };
+    let mountpoint = Path::new(mountpoint);
+    let found = mount_table::find(mountpoint).map_err(Failure::new)?;
+    let is_it = found.is_some_and(|mounted| *mounted.device.to_string() == **device);
+    let is_dead = || std::fs::metadata(mountpoint).is_err_and(|e| status::is_dead(&e));
+    match is_it && is_dead() {
+        true => session::unmount(mountpoint, true).map_err(Failure::new),
+        false => Ok(()),
     }
 }
 

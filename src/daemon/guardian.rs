@@ -15,7 +15,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -32,8 +32,9 @@ const NAME: &str = "arrayfs-guard";
 /// What the kernel sends the guardian when the thread that has started it has ended.
 const ENDED: Signal = Signal::USR1;
 
-/// Starts the guardian of a mount that this process serves.
-pub fn start(device: Device) -> io::Result<()> {
+/// Starts the guardian of a mount that this process serves; if it has a mountpoint, the guardian's
+/// last work is to unmount what the daemon has left there.
+pub fn start(device: Device, mountpoint: Option<&Path>) -> io::Result<()> {
     let abort = connection::open_abort(device)?;
     let mut command = Command::new("/proc/self/exe");
     command
@@ -45,8 +46,12 @@ pub fn start(device: Device) -> io::Result<()> {
         .env_clear()
         .current_dir("/")
         .process_group(0);
+    let mountpoint = mountpoint.map(Path::to_owned);
     let start_and_wait = move || {
         command.arg(gettid().as_raw_nonzero().to_string());
+        if let Some(mountpoint) = mountpoint {
+            command.arg(device.to_string()).arg(mountpoint);
+        }
         let ended = command.spawn().and_then(|mut child| child.wait());
         let why = match ended {
             Ok(status) => format!("the guardian has ended: {status}"),

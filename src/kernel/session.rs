@@ -27,6 +27,8 @@ pub struct Options {
     pub source_name: String,
     pub writable: bool,
     pub allow_other: bool,
+    /// Root is let in beside the user who mounts.
+    pub allow_root: bool,
     pub direct_io: bool,
     /// Let the kernel read ordinary files by itself; needs privileges.
     pub passthrough: bool,
@@ -52,6 +54,7 @@ impl Options {
             source_name,
             writable: false,
             allow_other: false,
+            allow_root: false,
             direct_io: false,
             lists: false,
             passthrough: rustix::process::geteuid().is_root(),
@@ -147,10 +150,11 @@ fn fuser_config(options: &Options) -> Config {
     if options.dirsync {
         config.mount_options.push(MountOption::DirSync);
     }
-    config.acl = if options.allow_other {
-        SessionACL::All
-    } else {
-        SessionACL::Owner
+    config.acl = match (options.allow_other, options.allow_root) {
+        (true, _) => SessionACL::All,
+        // To the kernel that is everybody; others are refused here.
+        (false, true) => SessionACL::RootAndOwner,
+        (false, false) => SessionACL::Owner,
     };
     config.n_threads = Some(options.threads);
     config.clone_fd = true;

@@ -18,9 +18,14 @@ const GIB: u64 = 1 << 30;
 
 /// An eighth of the memory that this process may use, at most 1 GiB.
 pub fn default_limit() -> u64 {
+    (available() / 8).clamp(1 << 20, GIB)
+}
+
+/// The memory that this process may use, in bytes: the machine's, or its control group's.
+pub fn available() -> u64 {
     let machine = rustix::system::sysinfo();
     let machine = machine.totalram.saturating_mul(machine.mem_unit.into());
-    (machine.min(control_group_limit().unwrap_or(u64::MAX)) / 8).clamp(1 << 20, GIB)
+    machine.min(control_group_limit().unwrap_or(u64::MAX))
 }
 
 /// The smallest memory limit of this process's control group and its parents (v2, then v1).

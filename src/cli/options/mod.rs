@@ -1,10 +1,19 @@
 //! Mount options: `-o a,b=c`, the long flags and the fields of fstab, in one place.
+//!
+//! [`known`] names them all, [`values`] reads what they are set to, [`scratch`] those of scratch
+//! mounts, [`without_effect`] has a word for those that change nothing. Every error says the
+//! option, the value and an example.
+
+mod known;
+mod scratch;
+mod values;
+mod without_effect;
 
 use std::time::Duration;
 
 use log::LevelFilter;
 
-use super::{Failure, scratch_options, size};
+use super::Failure;
 use crate::commit::Preference;
 use crate::container::{Dialect, Preferences};
 use crate::daemon::log::Destination;
@@ -18,6 +27,10 @@ pub(super) struct MountOptions {
     pub(super) readahead: Option<u64>,
     pub(super) threads: Option<usize>,
     pub(super) allow_other: bool,
+    /// Root and the user who mounts, and nobody else.
+    pub(super) allow_root: bool,
+    /// A daemon that dies is not to leave its mount behind.
+    pub(super) auto_unmount: bool,
     pub(super) direct_io: bool,
     pub(super) uid: Option<u32>,
     pub(super) gid: Option<u32>,
@@ -57,82 +70,8 @@ pub(super) enum Writing {
     Insisted,
 }
 
-/// More ahead of every reader is a mistake.
-const MOST_AHEAD: u64 = 1 << 30;
-
 /// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
-pub(super) const FAKE: &str = "fake";
-
-/// For tests, which are not to depend on how fast a machine is: a commit that takes more
-/// milliseconds is slow.
-const SLOW_COMMIT: &str = "slow_commit";
-
-const KNOWN: &[&str] = &[
-    "ro",
-    "rw",
-    "cache",
-    "readahead",
-    "threads",
-    "allow_other",
-    "default_permissions",
-    "direct_io",
-    "uid",
-    "gid",
-    "umask",
-    "log",
-    "log_level",
-    "suid",
-    "nosuid",
-    "dev",
-    "nodev",
-    "exec",
-    "noexec",
-    "atime",
-    "noatime",
-    "dialect",
-    "commit",
-    "defaults",
-    "auto",
-    "noauto",
-    "user",
-    "users",
-    "nouser",
-    "nousers",
-    "owner",
-    "noowner",
-    "group",
-    "nogroup",
-    "nofail",
-    "_netdev",
-    "relatime",
-    "norelatime",
-    "strictatime",
-    "nostrictatime",
-    "nodiratime",
-    "diratime",
-    "sync",
-    "async",
-    "dirsync",
-    "lazytime",
-    "nolazytime",
-    "iversion",
-    "noiversion",
-    "mand",
-    "nomand",
-    "silent",
-    "loud",
-    "symfollow",
-    "nosymfollow",
-    "acl",
-    "noacl",
-    "remount",
-    "scratch",
-    "codec",
-    "level",
-    "chunk",
-    "checksum",
-    "typesize",
-];
+pub(super) const FAKE: &str = known::FAKE;
 
 impl MountOptions {
     pub(super) fn parse(options: &[String]) -> Result<Self, Failure> {
@@ -144,78 +83,60 @@ impl MountOptions {
             };
             parsed.set(name, value)?;
         }
+        if parsed.allow_other && parsed.allow_root {
+            return Err(Failure::usage(
+                "options 'allow_other' and 'allow_root' exclude each other: everybody, or root alone",
+            ));
+        }
         Ok(parsed)
+    }
+
+    /// A word on each of them that is taken and changes nothing.
+    pub(super) fn words(options: &[String]) -> Vec<String> {
+        without_effect::words(options)
     }
 
     fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {
         match (name, value) {
-            (name, _) if name.starts_with("x-") || name.starts_with("X-") => {}
-            ("comment" | "user", Some(_)) => {}
-            ("remount", None) => {
-                return Err(Failure::usage(
-                    "option 'remount': a mount cannot be changed; unmount it and mount it again",
-                ));
-            }
-            (
-                "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "log" | "log_level"
-                | "dialect" | "commit" | "settle" | "codec" | "level" | "chunk" | "checksum"
-                | "typesize" | "moves" | SLOW_COMMIT,
-                None,
-            ) => {
-                return Err(Failure::usage(format!(
-                    "option '{name}' needs a value: {name}=..."
-                )));
-            }
-            (
-                "cache" | "readahead" | "threads" | "uid" | "gid" | "umask" | "settle"
-                | SLOW_COMMIT,
-                Some(value),
-            ) => {
-                self.set_number(name, value)?;
-            }
-            ("log", Some(path)) => self.log = Some(destination(path)?),
-            ("log_level", Some(level)) => self.log_level = Some(log_level(level)?),
-            ("dialect", Some(value)) => self.preferences.dialect = dialect(value)?,
-            ("commit", Some(value)) => self.commit = preference(value)?,
-            (name, Some(value)) if scratch_options::NAMED.contains(&name) => {
-                scratch_options::set(&mut self.encode, name, value)?;
-            }
-            (name, Some(_)) if KNOWN.contains(&name) => {
-                return Err(Failure::usage(format!("option '{name}' takes no value")));
-            }
-            (name, None) => self.set_flag(name)?,
-            (name, Some(_)) => return Err(unknown(name)),
+            (name, _) if name.starts_with("x-") || name.starts_with("X-") => Ok(()),
+            ("comment" | "user", Some(_)) => Ok(()),
+            ("remount", None) => Err(Failure::usage(
+                "option 'remount': a mount cannot be changed; unmount it and mount it again",
+            )),
+            (name, value) => match (known::example(name), value) {
+                (Some(example), None) => Err(Failure::usage(format!(
+                    "option '{name}' needs a value; for example {name}={example}"
+                ))),
+                (Some(example), Some(value)) => self.set_value(name, value).map_err(|why| {
+                    Failure::usage(format!(
+                        "option {name}={value}: {why}; for example {name}={example}"
+                    ))
+                }),
+                (None, Some(value)) if known::is_flag(name) => Err(Failure::usage(format!(
+                    "option '{name}={value}': {name} takes no value; for example {name}"
+                ))),
+                (None, Some(_)) => Err(known::unknown(name)),
+                (None, None) => self.set_flag(name),
+            },
         }
-        Ok(())
     }
 
-    fn set_number(&mut self, name: &str, value: &str) -> Result<(), Failure> {
-        let wrong = |why: String| Failure::usage(format!("option {name}={value}: {why}"));
-        let number = |value: &str| value.parse::<u32>().map_err(|e| wrong(e.to_string()));
+    /// Sets an option that has a value; the error says what is wrong with it.
+    fn set_value(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            "cache" => {
-                let bytes = size::parse(value).map_err(wrong)?;
-                if bytes < 1 << 20 {
-                    return Err(wrong("at least 1M is needed".into()));
-                }
-                self.cache = Some(bytes);
-            }
-            "readahead" => match size::parse(value).map_err(wrong)? {
-                bytes @ ..=MOST_AHEAD => self.readahead = Some(bytes),
-                _ => return Err(wrong("expected at most 1G".into())),
-            },
-            "threads" => match number(value)? {
-                n @ 1..=256 => self.threads = Some(n as usize),
-                _ => return Err(wrong("expected 1 to 256".into())),
-            },
-            "settle" => self.settle = Some(Duration::from_millis(number(value)?.into())),
-            SLOW_COMMIT => self.slow_commit = Some(Duration::from_millis(number(value)?.into())),
-            "uid" => self.uid = Some(number(value)?),
-            "gid" => self.gid = Some(number(value)?),
-            _ => match u16::from_str_radix(value, 8) {
-                Ok(bits) if bits <= 0o777 => self.umask = Some(bits),
-                _ => return Err(wrong("expected an octal number up to 777".into())),
-            },
+            "cache" => self.cache = Some(values::cache(value)?),
+            "readahead" => self.readahead = Some(values::readahead(value)?),
+            "threads" => self.threads = Some(values::threads(value)?),
+            "uid" => self.uid = Some(values::user(value)?),
+            "gid" => self.gid = Some(values::group(value)?),
+            "umask" => self.umask = Some(values::umask(value)?),
+            "log" => self.log = Some(values::destination(value)?),
+            "log_level" => self.log_level = Some(values::log_level(value)?),
+            "dialect" => self.preferences.dialect = values::dialect(value)?,
+            "commit" => self.commit = values::preference(value)?,
+            known::SETTLE => self.settle = Some(values::milliseconds(value)?),
+            known::SLOW_COMMIT => self.slow_commit = Some(values::milliseconds(value)?),
+            name => scratch::set(&mut self.encode, name, value)?,
         }
         Ok(())
     }
@@ -223,6 +144,8 @@ impl MountOptions {
     fn set_flag(&mut self, name: &str) -> Result<(), Failure> {
         match name {
             "allow_other" => self.allow_other = true,
+            "allow_root" => self.allow_root = true,
+            "auto_unmount" => self.auto_unmount = true,
             "direct_io" => self.direct_io = true,
             "suid" => self.suid = true,
             "nosuid" => self.suid = false,
@@ -242,67 +165,28 @@ impl MountOptions {
             "dirsync" => self.dirsync = true,
             "ro" => self.writing = Writing::Never,
             "rw" => self.writing = Writing::Insisted,
-            FAKE => self.fake = true,
+            known::FAKE => self.fake = true,
             // Always on, mount(8)'s and systemd's own business, or without meaning here.
-            name if KNOWN.contains(&name) => {}
-            name => return Err(unknown(name)),
+            name if known::is_flag(name) => {}
+            name => return Err(known::unknown(name)),
         }
         Ok(())
     }
 }
 
-fn unknown(name: &str) -> Failure {
-    let nearest = KNOWN
-        .iter()
-        .map(|known| (strsim::damerau_levenshtein(name, known), known))
-        .min()
-        .filter(|(distance, _)| *distance <= 2);
-    let hint = nearest.map_or_else(String::new, |(_, known)| {
-        format!("; did you mean '{known}'?")
-    });
-    Failure::usage(format!("unknown mount option '{name}'{hint}"))
-}
-
-/// The daemon leaves the directory that it was started in, so a file's path is made absolute.
-fn destination(value: &str) -> Result<Destination, Failure> {
-    match value {
-        "syslog" => Ok(Destination::System),
-        path => std::path::absolute(path)
-            .map(Destination::File)
-            .map_err(|e| Failure::usage(format!("log={path}: {e}"))),
-    }
-}
-
-/// How DAPHNE files are to be read.
+/// How DAPHNE files are to be read, as every command is told.
 pub(super) fn dialect(value: &str) -> Result<Dialect, Failure> {
-    match value {
-        "auto" => Ok(Dialect::Auto),
-        "spec" => Ok(Dialect::Spec),
-        "daphne" => Ok(Dialect::Daphne),
-        other => Err(Failure::usage(format!(
-            "dialect={other}: expected auto, spec or daphne"
-        ))),
-    }
+    values::dialect(value).map_err(|why| Failure::usage(format!("dialect={value}: {why}")))
 }
 
-/// How changes of arrays are to be committed.
-fn preference(value: &str) -> Result<Preference, Failure> {
-    match value {
-        "auto" => Ok(Preference::Auto),
-        "replace" => Ok(Preference::Replace),
-        "inplace" => Ok(Preference::InPlace),
-        other => Err(Failure::usage(format!(
-            "commit={other}: expected auto, replace or inplace"
-        ))),
-    }
-}
-
-fn log_level(level: &str) -> Result<LevelFilter, Failure> {
-    level.parse().map_err(|_| {
-        Failure::usage(format!(
-            "log_level={level}: expected off, error, warn, info, debug or trace"
-        ))
-    })
+/// Sets one of scratch mode's options that say how files are encoded; `pack` has them, too.
+pub(super) fn set_encoding(
+    options: &mut EncodeOptions,
+    name: &str,
+    value: &str,
+) -> Result<(), Failure> {
+    let wrong = |why| Failure::usage(format!("--{name} {value}: {why}"));
+    scratch::set(options, name, value).map_err(wrong)
 }
 
 #[cfg(test)]
@@ -363,6 +247,11 @@ mod tests {
             assert_eq!(parse(option).unwrap(), MountOptions::default(), "{option}");
         }
         assert!(parse("nosymfollow").unwrap().nosymfollow);
+        let taken = parse("nonempty,big_writes,kernel_cache,auto_cache").unwrap();
+        assert_eq!(taken, MountOptions::default());
+        let fuse = parse("allow_root,auto_unmount,uid=root,cache=1.5M").unwrap();
+        assert!(fuse.allow_root && fuse.auto_unmount);
+        assert_eq!((fuse.uid, fuse.cache), (Some(0), Some(3 << 19)));
         assert!(parse("noacl").unwrap().noacl && !parse("noacl,acl").unwrap().noacl);
         let refused = parse("remount,rw").unwrap_err();
         assert!(refused.message.contains("unmount it and mount it again"));
@@ -375,24 +264,38 @@ mod tests {
         let message = |options| parse(options).unwrap_err().message;
         assert_eq!(
             message("chace=1G"),
-            "unknown mount option 'chace'; did you mean 'cache'?"
+            "unknown mount option 'chace'; did you mean 'cache', as in cache=2G?"
         );
         assert_eq!(
             message("allow-other"),
             "unknown mount option 'allow-other'; did you mean 'allow_other'?"
         );
-        assert_eq!(message("frobnicate"), "unknown mount option 'frobnicate'");
-        assert_eq!(message("cache"), "option 'cache' needs a value: cache=...");
-        assert_eq!(message("ro=1"), "option 'ro' takes no value");
-        assert!(message("cache=lots").starts_with("option cache=lots: 'lots' is not a size"));
+        assert!(message("frobnicate").contains("'frobnicate'; 'arrayfs mount --help'"));
+        assert_eq!(
+            message("cache"),
+            "option 'cache' needs a value; for example cache=2G"
+        );
+        assert_eq!(
+            message("ro=1"),
+            "option 'ro=1': ro takes no value; for example ro"
+        );
+        assert_eq!(
+            message("cache=lots"),
+            "option cache=lots: 'lots' is not a size: expected a number and K, M, G or T; \
+             for example cache=2G"
+        );
+        assert!(message("cache=999T").contains("more than the memory here"));
+        assert!(message("uid=nobody-at-all").contains("no such user"));
+        assert!(message("allow_root,allow_other").contains("exclude each other"));
         assert!(message("cache=4K").contains("at least 1M"));
         assert!(message("readahead=far").contains("'far' is not a size"));
         assert!(message("readahead=2G").contains("at most 1G"));
-        assert!(message("readahead").contains("readahead=..."));
-        assert!(message("threads=0").contains("1 to 256"));
+        assert!(message("readahead").contains("readahead=1M"));
+        assert!(message("threads=0").contains("from 1 to 256; for example threads=8"));
         assert!(message("umask=9").contains("octal"));
         assert!(message("dialect=klingon").contains("auto, spec or daphne"));
-        assert!(message("codec").contains("codec=..."));
+        assert!(message("codec").contains("codec=zstd"));
+        assert!(message("scratch,level=11").contains("up to 9; for example level=5"));
         assert!(parse("scratch,codec=lz4").unwrap().scratch);
         assert_eq!(parse("nonsense").unwrap_err().status, 2);
     }

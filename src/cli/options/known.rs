@@ -1,0 +1,134 @@
+//! The names of all mount options, which of them take a value, and what to say of others.
+//!
+//! Used by [`super`], for `-o`, the long flags and fstab alike.
+
+use super::super::Failure;
+use super::scratch;
+
+/// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
+pub(super) const FAKE: &str = "fake";
+
+/// For tests, which cannot wait as long: milliseconds that a new container is not used before it is
+/// packed.
+pub(super) const SETTLE: &str = "settle";
+
+/// For tests, which are not to depend on how fast a machine is: a commit that takes more
+/// milliseconds is slow.
+pub(super) const SLOW_COMMIT: &str = "slow_commit";
+
+/// Options that need a value, and one as an example.
+const VALUED: &[(&str, &str)] = &[
+    ("cache", "2G"),
+    ("readahead", "1M"),
+    ("threads", "8"),
+    ("uid", "1000"),
+    ("gid", "1000"),
+    ("umask", "022"),
+    ("log", "/var/log/arrayfs.log"),
+    ("log_level", "warn"),
+    ("dialect", "auto"),
+    ("commit", "replace"),
+    ("codec", "zstd"),
+    ("level", "5"),
+    ("chunk", "128K"),
+    ("checksum", "crc32"),
+    ("typesize", "8"),
+];
+
+/// Those that no help names.
+const FOR_TESTS: &[(&str, &str)] = &[
+    (SETTLE, "100"),
+    (SLOW_COMMIT, "100"),
+    (scratch::MOVES, "1M"),
+];
+
+/// Options without a value.
+const FLAGS: &[&str] = &[
+    "ro",
+    "rw",
+    "allow_other",
+    "allow_root",
+    "auto_unmount",
+    "default_permissions",
+    "direct_io",
+    "nonempty",
+    "kernel_cache",
+    "auto_cache",
+    "big_writes",
+    "suid",
+    "nosuid",
+    "dev",
+    "nodev",
+    "exec",
+    "noexec",
+    "atime",
+    "noatime",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "users",
+    "nouser",
+    "nousers",
+    "owner",
+    "noowner",
+    "group",
+    "nogroup",
+    "nofail",
+    "_netdev",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "nodiratime",
+    "diratime",
+    "sync",
+    "async",
+    "dirsync",
+    "lazytime",
+    "nolazytime",
+    "iversion",
+    "noiversion",
+    "mand",
+    "nomand",
+    "silent",
+    "loud",
+    "symfollow",
+    "nosymfollow",
+    "acl",
+    "noacl",
+    "remount",
+    "scratch",
+];
+
+/// A value of an option that needs one.
+pub(super) fn example(name: &str) -> Option<&'static str> {
+    let mut valued = VALUED.iter().chain(FOR_TESTS);
+    valued
+        .find(|(known, _)| *known == name)
+        .map(|(_, example)| *example)
+}
+
+/// Whether there is such an option without a value.
+pub(super) fn is_flag(name: &str) -> bool {
+    FLAGS.contains(&name)
+}
+
+/// What to say of an option that there is not.
+pub(super) fn unknown(name: &str) -> Failure {
+    let valued = VALUED.iter().map(|(name, _)| name);
+    let nearest = FLAGS
+        .iter()
+        .chain(valued)
+        .map(|known| (strsim::damerau_levenshtein(name, known), *known))
+        .min()
+        .filter(|(distance, _)| *distance <= 2);
+    let hint = match nearest {
+        Some((_, known)) => match example(known) {
+            Some(example) => format!("did you mean '{known}', as in {known}={example}?"),
+            None => format!("did you mean '{known}'?"),
+        },
+        None => "'arrayfs mount --help' has those there are".to_owned(),
+    };
+    Failure::usage(format!("unknown mount option '{name}'; {hint}"))
+}

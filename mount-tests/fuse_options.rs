@@ -1,5 +1,5 @@
-//! Mount options as users of other FUSE file systems type them: done, or taken with a word; names of
-//! users, shares of the memory; and what is said of nonsense.
+//! Mount options as users of other FUSE file systems type them: done, or taken with a word; names
+//! of users, shares of the memory; and what is said of nonsense.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;

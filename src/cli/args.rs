@@ -83,7 +83,10 @@ pub(super) enum Command {
         /// One JSON document
         #[arg(long)]
         json: bool,
-        /// Where it is mounted; all mounts if left out
+        /// The counters in the text format of Prometheus
+        #[arg(long, conflicts_with = "json")]
+        prometheus: bool,
+        /// Where it is mounted, or what lies in it or in its source; all mounts if left out
         mountpoint: Option<PathBuf>,
     },
     /// Look again into what was written through a mount: it may be a container by now

@@ -19,6 +19,7 @@ mod pack;
 mod plain_input;
 mod preconditions;
 mod progress;
+mod prometheus;
 mod refresh;
 mod report;
 mod running;
@@ -31,6 +32,7 @@ mod stopping;
 mod umount;
 mod unpack;
 mod verify;
+mod which_mount;
 mod writing;
 
 use std::ffi::OsString;
@@ -133,7 +135,18 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
             length,
         } => cat::run(&container, preferences, array.as_deref(), offset, length),
         Command::Verify { json, paths } => verify::run(&paths, preferences, json),
-        Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
+        Command::Status {
+            json,
+            prometheus,
+            mountpoint,
+        } => {
+            let form = match (json, prometheus) {
+                (_, true) => status::Form::Prometheus,
+                (true, _) => status::Form::Json,
+                (false, false) => status::Form::Text,
+            };
+            status::run(mountpoint.as_deref(), form)
+        }
         Command::Refresh { path } => refresh::run(&path),
         Command::Stage(command) => stage::run(&command, preferences),
         Command::Pack(args) => pack::run(&args),

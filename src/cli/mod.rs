@@ -29,6 +29,7 @@ mod size;
 mod stage;
 mod status;
 mod stopping;
+mod top;
 mod umount;
 mod unpack;
 mod verify;
@@ -147,6 +148,11 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
             };
             status::run(mountpoint.as_deref(), form)
         }
+        Command::Top {
+            once,
+            interval,
+            mountpoint,
+        } => top::run(mountpoint.as_deref(), interval, once),
         Command::Refresh { path } => refresh::run(&path),
         Command::Stage(command) => stage::run(&command, preferences),
         Command::Pack(args) => pack::run(&args),

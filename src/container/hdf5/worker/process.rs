@@ -355,8 +355,12 @@ impl Drop for Worker {
     }
 }
 
+/// Names the socket of who has started the daemon (systemd), which is the daemon's alone.
+const SUPERVISOR: &str = "NOTIFY_SOCKET";
+
 /// The library takes plugins, drivers, prefixes of file names and locking from its environment.
 fn quieten(command: &mut Command) {
+    command.env_remove(SUPERVISOR);
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"HDF5_") {
             command.env_remove(name);

@@ -28,15 +28,34 @@ pub(super) enum Form {
 
 pub(super) fn run(path: Option<&Path>, form: Form) -> CommandResult {
     let (mounts, lies) = match path {
-        None => (mount_table::mounts().map_err(Failure::new)?, None),
+        None => (mount_table::mounts().map_err(Failure::new)?, ["", ""]),
         Some(path) => match which_mount(path)?.ok_or_else(|| no_mount(path))? {
-            WhichMount::At(mounted) => (vec![mounted], None),
-            WhichMount::In(mounted) => (vec![mounted], Some("lies in this mount")),
-            WhichMount::Shown(mounts) => (mounts, Some("is shown by this mount")),
+            WhichMount::At(mounted) => (vec![mounted], ["", ""]),
+            WhichMount::In(mounted) => (
+                vec![mounted],
+                [
+                    "lies in this mount",
+                    "would lie in this mount, and is not there",
+                ],
+            ),
+            WhichMount::Shown(mounts) => (
+                mounts,
+                [
+                    "is shown by this mount",
+                    "would be shown by this mount, and is not there",
+                ],
+            ),
         },
     };
     let states = of_all(mounts);
-    let given = path.zip(lies);
+    // Only daemons that answer are asked for more.
+    let answers = states.iter().all(|(_, state)| state.is_ok());
+    let is_missing = |path: &Path| {
+        let found = path.symlink_metadata();
+        answers && found.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    };
+    let given = path.map(|path| (path, lies[usize::from(is_missing(path))]));
+    let given = given.filter(|(_, lies)| !lies.is_empty());
     output::print(|out| match form {
         Form::Json => print_json(out, &states),
         Form::Prometheus => prometheus::print(out, &states),

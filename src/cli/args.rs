@@ -12,6 +12,9 @@ const VERIFIED: &str = "Faults go to standard error, a line each; what is whole 
      standard output.\n\n\
      Exit status: 0 sound, 1 faults found or something could not be read, 2 wrong usage";
 
+const KEYS: &str = "Keys: q, Esc or ^C quits; s and S, or the arrows right and left, choose the column that is sorted \
+     by, r reverses; the arrows up and down, Home and End select the mount that details are shown of";
+
 /// Mounts compressed array containers and shows each as a directory of raw, decoded arrays.
 #[derive(Parser)]
 #[command(name = "arrayfs", version, about, max_term_width = 100, after_help = EXIT_STATUS)]
@@ -84,6 +87,21 @@ pub(super) enum Command {
         /// One JSON document
         #[arg(long)]
         json: bool,
+        /// The counters in the text format of Prometheus
+        #[arg(long, conflicts_with = "json")]
+        prometheus: bool,
+        /// Where it is mounted, or what lies in it or in its source; all mounts if left out
+        mountpoint: Option<PathBuf>,
+    },
+    /// Show mounts live: what they read, decode and write, their caches, their slowest requests
+    #[command(after_help = KEYS)]
+    Top {
+        /// Print one frame as text, of one interval, and end
+        #[arg(long)]
+        once: bool,
+        /// Time between looks (default: 1)
+        #[arg(long, value_name = "SECONDS")]
+        interval: Option<f64>,
         /// Where it is mounted; all mounts if left out
         mountpoint: Option<PathBuf>,
     },

@@ -7,12 +7,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::container::existing;
+use super::status::is_source;
 use super::{Failure, status};
 use crate::container::names::path_of;
 use crate::daemon::mount_table::{self, Mounted};
@@ -189,11 +189,4 @@ fn joined(path: PathBuf, rest: &Path) -> PathBuf {
         true => path,
         false => path.join(rest),
     }
-}
-
-/// Whether the path leads to what the daemon has opened as its source.
-fn is_source(path: &Path, status: &Value) -> bool {
-    let id = &status["source_id"];
-    let found = std::fs::metadata(path);
-    found.is_ok_and(|found| id["device"] == found.dev() && id["inode"] == found.ino())
 }

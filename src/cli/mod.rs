@@ -20,6 +20,7 @@ mod path_alone;
 mod plain_input;
 mod preconditions;
 mod progress;
+mod prometheus;
 mod refresh;
 mod report;
 mod running;
@@ -28,9 +29,11 @@ mod size;
 mod stage;
 mod status;
 mod stopping;
+mod top;
 mod umount;
 mod unpack;
 mod verify;
+mod which_mount;
 mod writing;
 
 use std::ffi::OsString;
@@ -139,7 +142,23 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
             length,
         } => cat::run(&container, preferences, array.as_deref(), offset, length),
         Command::Verify { json, paths } => verify::run(&paths, preferences, json),
-        Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
+        Command::Status {
+            json,
+            prometheus,
+            mountpoint,
+        } => {
+            let form = match (json, prometheus) {
+                (_, true) => status::Form::Prometheus,
+                (true, _) => status::Form::Json,
+                (false, false) => status::Form::Text,
+            };
+            status::run(mountpoint.as_deref(), form)
+        }
+        Command::Top {
+            once,
+            interval,
+            mountpoint,
+        } => top::run(mountpoint.as_deref(), interval, once),
         Command::Refresh { path } => refresh::run(&path),
         Command::Stage(command) => stage::run(&command, preferences),
         Command::Pack(args) => pack::run(&args),

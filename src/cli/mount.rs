@@ -1,13 +1,14 @@
 //! `arrayfs mount`: check, go to the background, mount. What follows is [`Running`]'s.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 
 use log::LevelFilter;
 
 use super::args::MountArgs;
 use super::options::MountOptions;
-use super::preconditions::{self, MountPaths};
+use super::preconditions::{self, HandedOver, MountPaths};
 use super::running::Running;
 use super::{CommandResult, Failure, container, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
@@ -15,11 +16,12 @@ use crate::cache::BlockCache;
 use crate::container::{LogsInFiles, Preferences};
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
+use crate::daemon::systemd::Supervisor;
 use crate::daemon::{self, guardian, mount_table, processes, readahead, signals};
 use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
 use crate::error::plain;
-use crate::kernel::session::{self, Mount};
+use crate::kernel::session::{self, Mount, ServeAt};
 use crate::live::{ContainerSettings, StaleLogs};
 use crate::memory;
 use crate::memory::limit::default_limit;
@@ -44,27 +46,32 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
         return Ok(());
     }
     let log = |otherwise| options.log.clone().unwrap_or(otherwise);
+    let supervisor = Supervisor::of_environment();
     if args.foreground {
         let log = log(Destination::StandardError);
-        return serve(&places, &options, &log, Readiness::nobody());
+        return serve((places, supervisor), &options, &log, Readiness::nobody());
     }
     let log = log(Destination::System);
     match background::detach(inherited) {
         Ok(ForkSide::Parent(outcome)) => outcome.map_err(Failure::new),
-        Ok(ForkSide::Child(readiness)) => serve_as_child(&places, &options, &log, readiness),
+        Ok(ForkSide::Child(readiness)) => {
+            serve_as_child((places, supervisor), &options, &log, readiness)
+        }
         Err(e) => Err(Failure::new(format!("cannot start the daemon: {e}"))),
     }
 }
 
 /// The child's failures are the parent's to print.
 fn serve_as_child(
-    places: &MountPaths,
+    (places, supervisor): (MountPaths, Supervisor),
     options: &MountOptions,
     log: &Destination,
     readiness: Readiness,
 ) -> CommandResult {
     let mut readiness = Some(readiness);
-    let served = start(places, options, log).and_then(|running| {
+    let served = start((places, supervisor), options, log).and_then(|running| {
+        // As long as the process is there that was started.
+        running.tell_ready(Some(std::process::id()));
         if let Some(readiness) = readiness.take() {
             readiness.ready().map_err(Failure::new)?;
         }
@@ -81,21 +88,22 @@ fn serve_as_child(
 }
 
 fn serve(
-    places: &MountPaths,
+    at: (MountPaths, Supervisor),
     options: &MountOptions,
     log: &Destination,
     readiness: Readiness,
 ) -> CommandResult {
-    let running = start(places, options, log)?;
+    let running = start(at, options, log)?;
+    running.tell_ready(None);
     readiness.ready().map_err(Failure::new)?;
     running.until_ended()
 }
 
-fn start<'a>(
-    places: &'a MountPaths,
+fn start(
+    (mut places, supervisor): (MountPaths, Supervisor),
     options: &MountOptions,
     log: &Destination,
-) -> Result<Running<'a>, Failure> {
+) -> Result<Running, Failure> {
     start_log(options, log)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
@@ -129,28 +137,49 @@ fn start<'a>(
         (store, disk) = (scratch.store(), scratch.disk());
     }
     let (tree, invalidations) = Tree::new(store, disk, &root.path, cache, workers, settings)?;
-    let mut session = session_options(places, options, threads);
+    let mut session = session_options(&places, options, threads);
     session.writable = writable;
     session.lists = lists;
     let tree = Arc::new(tree);
     let served = Arc::clone(&tree);
-    let mount = Mount::start(served, invalidations, &places.mountpoint, &session).map_err(|e| {
-        // The helper of users ends its lines.
-        let (why, at) = (e.to_string(), places.mountpoint.display());
-        Failure::new(format!("cannot mount {at}: {}", why.trim_end()))
-    })?;
-    let device = device_of(places, options);
+    let (connection, known) = match places.connection.take() {
+        Some(HandedOver { descriptor, device }) => (Some(descriptor), device),
+        None => (None, None),
+    };
+    let is_handed_over = connection.is_some();
+    let at = connection.map_or(ServeAt::Mountpoint(&places.mountpoint), ServeAt::Connection);
+    let mount = Mount::start(served, invalidations, at, &session)
+        .map_err(|e| cannot_mount(&places, is_handed_over, &e))?;
+    let device = match is_handed_over {
+        true => known,
+        false => mount_table::device_at(&places.mountpoint).ok(),
+    };
+    attend(device, &places, options);
     Ok(Running {
         mount,
         tree,
         scratch,
         signals,
-        source: &places.source,
-        mountpoint: &places.mountpoint,
+        supervisor,
+        source: places.source,
+        mountpoint: places.mountpoint,
+        is_handed_over,
         device,
         lock,
         has_ended: Cell::new(false),
     })
+}
+
+fn cannot_mount(places: &MountPaths, is_handed_over: bool, e: &io::Error) -> Failure {
+    // The helper of users ends its lines.
+    let (why, at) = (e.to_string(), places.mountpoint.display());
+    match is_handed_over {
+        true => Failure::new(format!(
+            "cannot serve {at}: {}; who hands a descriptor over mounts with it first, and reads nothing from it",
+            why.trim_end()
+        )),
+        false => Failure::new(format!("cannot mount {at}: {}", why.trim_end())),
+    }
 }
 
 /// Recovers what a crash has left of a store before it is mounted.
@@ -206,17 +235,16 @@ fn tree_settings(options: &MountOptions) -> Settings {
     }
 }
 
-/// The device of the new mount, with its read-ahead set and its guardian started.
-fn device_of(places: &MountPaths, options: &MountOptions) -> Option<mount_table::Device> {
-    let device = mount_table::device_at(&places.mountpoint);
-    let mountpoint = options.auto_unmount.then_some(&*places.mountpoint);
+/// Sets the read-ahead of the new mount, and starts its guardian.
+fn attend(device: Option<mount_table::Device>, places: &MountPaths, options: &MountOptions) {
+    let left_behind = options.auto_unmount.then_some(&*places.mountpoint);
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
-    let set = device.as_ref().map(|device| readahead::set(*device, far));
-    if let (Some(_), Ok(Err(e))) = (options.readahead, set) {
+    let set = device.map(|device| readahead::set(device, far));
+    if let (Some(_), Some(Err(e))) = (options.readahead, set) {
         log::warn!("readahead= has no effect: {}", plain(&e));
     }
-    if let Ok(device) = &device
-        && let Err(e) = guardian::start(*device, mountpoint)
+    if let Some(device) = device
+        && let Err(e) = guardian::start(device, left_behind)
     {
         let why = plain(&e);
         log::info!(
@@ -226,7 +254,6 @@ fn device_of(places: &MountPaths, options: &MountOptions) -> Option<mount_table:
             log::warn!("auto_unmount has no effect: there is no guardian ({why})");
         }
     }
-    device.ok()
 }
 
 fn session_options(

@@ -1,20 +1,34 @@
 //! What must hold before mounting, each named with what to do when it does not.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::in_mount::InMount;
 use super::options::MountOptions;
 use super::{Failure, output};
-use crate::daemon::mount_table;
+use crate::daemon::handed_over::{self, Descriptor};
+use crate::daemon::mount_table::{self, Device};
+use crate::error::plain;
 use crate::kernel::session;
 
 /// A source and a mountpoint that can be mounted, as absolute paths.
 #[derive(Debug)]
 pub(super) struct MountPaths {
     pub(super) source: PathBuf,
+    /// Of a connection that was handed over: where it is mounted, or else how it was named.
     pub(super) mountpoint: PathBuf,
+    /// What somebody else has mounted.
+    pub(super) connection: Option<HandedOver>,
+}
+
+/// A connection to the kernel that somebody else has mounted.
+#[derive(Debug)]
+pub(super) struct HandedOver {
+    pub(super) descriptor: OwnedFd,
+    /// None, if the system does not show it.
+    pub(super) device: Option<Device>,
 }
 
 pub(super) fn check(
@@ -22,12 +36,69 @@ pub(super) fn check(
     mountpoint: &Path,
     options: &MountOptions,
 ) -> Result<MountPaths, Failure> {
+    let source = check_source(source)?;
+    if let Some(connection) = handed_over(mountpoint)? {
+        return served_elsewhere(source, mountpoint, connection);
+    }
     let places = MountPaths {
-        source: check_source(source)?,
+        source,
         mountpoint: check_mountpoint(mountpoint)?,
+        connection: None,
     };
     check_not_nested(&places)?;
     check_fuse(options)?;
+    Ok(places)
+}
+
+/// The connection that is given in the place of a mountpoint, if one is.
+fn handed_over(mountpoint: &Path) -> Result<Option<OwnedFd>, Failure> {
+    let Some(number) = handed_over::number_in(mountpoint) else {
+        return Ok(None);
+    };
+    let shown = mountpoint.display();
+    match handed_over::look_at(number) {
+        Ok(Descriptor::Connection(connection)) => Ok(Some(connection)),
+        Ok(Descriptor::Other) if mountpoint.is_dir() => Ok(None),
+        Ok(Descriptor::Other) => Err(Failure::new(format!(
+            "{shown} is no descriptor of /dev/fuse; who mounts opens that, mounts with it, and hands it over"
+        ))),
+        Ok(Descriptor::Closed) => Err(Failure::new(format!(
+            "{shown} is not open; who starts arrayfs has to hand the descriptor over (without close-on-exec)"
+        ))),
+        Err(e) => Err(Failure::new(format!(
+            "{shown} cannot be used: {}",
+            plain(&e)
+        ))),
+    }
+}
+
+/// What is known of a mount that somebody else has made.
+fn served_elsewhere(
+    source: PathBuf,
+    given: &Path,
+    descriptor: OwnedFd,
+) -> Result<MountPaths, Failure> {
+    let device = handed_over::device_of(&descriptor);
+    let at = device.and_then(handed_over::served_at);
+    let places = MountPaths {
+        source,
+        mountpoint: at.as_ref().map_or(given, |at| &at.mountpoint).to_owned(),
+        connection: Some(HandedOver { descriptor, device }),
+    };
+    if let Some(at) = at {
+        check_not_nested(&places)?;
+        let shown = at.mountpoint.display();
+        if !at.checks_permissions {
+            output::complain(format!(
+                "{shown}: mounted without default_permissions: who gets in may do what the daemon may"
+            ));
+        }
+        if !at.is_ours {
+            output::complain(format!(
+                "{shown}: not mounted as fuse.arrayfs: 'arrayfs status' and others do not find it"
+            ));
+        }
+    }
     Ok(places)
 }
 
@@ -91,7 +162,9 @@ fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
 /// A mount inside its own source would show itself in itself without end. The other way round, a
 /// source below its mountpoint, is hidden from others but not from the daemon, which holds it open.
 fn check_not_nested(places: &MountPaths) -> Result<(), Failure> {
-    let MountPaths { source, mountpoint } = places;
+    let MountPaths {
+        source, mountpoint, ..
+    } = places;
     if source == mountpoint {
         return Err(Failure::new(format!(
             "{} is source and mountpoint at once: the mount would hide the containers from \
@@ -186,6 +259,7 @@ mod tests {
         MountPaths {
             source: source.into(),
             mountpoint: mountpoint.into(),
+            connection: None,
         }
     }
 

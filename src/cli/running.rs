@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Device};
 use crate::daemon::signals::Request;
 use crate::daemon::source_lock::SourceLock;
+use crate::daemon::systemd::Supervisor;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::disk::HeldBack;
 use crate::error::plain;
@@ -28,14 +29,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PACKING: Duration = Duration::from_secs(60);
 
 /// A served mount and the signals that end it.
-pub(super) struct Running<'a> {
+pub(super) struct Running {
     pub(super) mount: Mount,
     pub(super) tree: Arc<Tree>,
     /// If files are stored compressed.
     pub(super) scratch: Option<ScratchMount>,
     pub(super) signals: Receiver<Request>,
-    pub(super) source: &'a Path,
-    pub(super) mountpoint: &'a Path,
+    /// Who has started the daemon.
+    pub(super) supervisor: Supervisor,
+    pub(super) source: PathBuf,
+    pub(super) mountpoint: PathBuf,
+    /// Somebody else has mounted it, and unmounts it.
+    pub(super) is_handed_over: bool,
     /// Of our mount; `None` if the system does not show it.
     pub(super) device: Option<Device>,
     /// Held by a daemon that writes, to the end of the process.
@@ -61,7 +66,14 @@ impl WrittenOut {
     }
 }
 
-impl Running<'_> {
+impl Running {
+    /// Tells whoever started the daemon. `daemon`: this process, where another one was started.
+    pub(super) fn tell_ready(&self, daemon: Option<u32>) {
+        let (source, at) = (self.source.display(), self.mountpoint.display());
+        self.supervisor
+            .ready(&format!("serving {source} at {at}"), daemon);
+    }
+
     /// Serves until the mount is gone: unmounted from outside, or by us when a signal asks for it.
     pub(super) fn until_ended(self) -> CommandResult {
         log::info!(
@@ -74,6 +86,7 @@ impl Running<'_> {
                 recv(self.mount.ended()) -> _ => {
                     self.has_ended.set(true);
                     log::info!("{} unmounted", self.mountpoint.display());
+                    self.supervisor.stopping("committing");
                     end(self.commit());
                 }
                 recv(self.signals) -> request => match request {
@@ -86,13 +99,17 @@ impl Running<'_> {
 
     fn unmount(&self) -> CommandResult {
         let mountpoint = self.mountpoint.display();
+        self.supervisor.stopping("unmounting");
         // The root is closed again: open, it would keep the mount in use.
         let (_, mut written) = self.write_out(None);
         // Looked at as late as possible.
-        if !self.is_in_place() {
+        if self.is_handed_over {
+            log::info!("{mountpoint}: ending; who mounted it unmounts it");
+            end(written.and(self.commit()));
+        } else if !self.is_in_place() {
             log::warn!("{mountpoint}: not our mount any more; ending without unmounting it");
             self.wait_for_end();
-        } else if let Err(e) = session::unmount(self.mountpoint, false) {
+        } else if let Err(e) = session::unmount(&self.mountpoint, false) {
             log::warn!("{mountpoint}: {}; detaching the mount", plain(&e));
             written = written.and(self.detach()?);
         } else {
@@ -105,6 +122,7 @@ impl Running<'_> {
     /// Commits what has been written to arrays, and names what stays staged. As long as programs
     /// may still write, new containers of which something is open are left to the next mount.
     fn commit(&self) -> WrittenOut {
+        self.supervisor.takes_long();
         let in_use = match self.has_ended.get() {
             true => InUse::Ignored,
             false => InUse::Spared,
@@ -137,7 +155,7 @@ impl Running<'_> {
             log::info!("{}: {}", path.display(), crate::scratch::STAYS_LOGGED);
         }
         if failed.is_empty() && self.has_ended.get() {
-            let ended = write_out::sync_source(self.source)
+            let ended = write_out::sync_source(&self.source)
                 .map_err(|e| plain(&e))
                 .and_then(|()| scratch.end().map_err(|e| e.to_string()));
             if let Err(e) = ended {
@@ -154,7 +172,7 @@ impl Running<'_> {
     fn detach(&self) -> Result<WrittenOut, Failure> {
         // Once it is detached, the only way to what is written until the end.
         let (root, before) = self.write_out(None);
-        if let Err(e) = session::unmount(self.mountpoint, true) {
+        if let Err(e) = session::unmount(&self.mountpoint, true) {
             let mountpoint = self.mountpoint.display();
             log::error!("{mountpoint} cannot be unmounted: {}", plain(&e));
             return Err(Failure::silent());
@@ -180,7 +198,11 @@ impl Running<'_> {
         let (Some(_), Some(device)) = (&self.lock, self.device) else {
             return (None, WrittenOut::All);
         };
-        let mountpoint = self.mountpoint.to_owned();
+        // A mount that somebody else has made may be out of sight.
+        if self.is_handed_over && !self.is_in_place() {
+            return (None, WrittenOut::All);
+        }
+        let mountpoint = self.mountpoint.clone();
         let work = move || {
             let root = match root {
                 Some(root) => Some(root),
@@ -231,7 +253,7 @@ impl Running<'_> {
     /// Whether the path leads to our mount: it may have been detached, and another mounted there
     /// since.
     fn is_in_place(&self) -> bool {
-        let now = || mount_table::device_at(self.mountpoint).ok();
+        let now = || mount_table::device_at(&self.mountpoint).ok();
         self.device.is_none_or(|device| now() == Some(device))
     }
 }

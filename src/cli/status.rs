@@ -4,45 +4,62 @@
 //! and the mount's own permissions decide which users may ask.
 
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
 
-use super::in_mount::InMount;
 use super::saved::SavedRoom;
-use super::{CommandResult, Failure, output, size};
+use super::which_mount::{WhichMount, no_mount, which_mount};
+use super::{CommandResult, Failure, output, prometheus, size};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
 use crate::tree::xattr::STATUS;
 
-pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> CommandResult {
-    let mut mounts = mount_table::mounts().map_err(Failure::new)?;
-    if let Some(wanted) = mountpoint {
-        let path = wanted.canonicalize().unwrap_or_else(|_| wanted.to_owned());
-        // A dead mount is found by its path alone, any other one by what lies in it, too.
-        let mountpoint = match InMount::at(&path) {
-            Ok(Some(place)) => place.mounted.mountpoint,
-            _ => path,
-        };
-        mounts.retain(|mounted| mounted.mountpoint == mountpoint);
-        if mounts.is_empty() {
-            return Err(Failure::new(format!(
-                "{} is not an arrayfs mount; 'arrayfs status' lists those there are",
-                wanted.display()
-            )));
-        }
-    }
-    let states: Vec<(Mounted, io::Result<Value>)> = mounts
-        .into_iter()
-        .map(|mounted| {
-            let state = of(&mounted.mountpoint);
-            (mounted, state)
-        })
-        .collect();
-    output::print(|out| match json {
-        true => print_json(out, &states),
-        false => print(out, &states),
+/// How it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Text,
+    Json,
+    Prometheus,
+}
+
+pub(super) fn run(path: Option<&Path>, form: Form) -> CommandResult {
+    let (mounts, lies) = match path {
+        None => (mount_table::mounts().map_err(Failure::new)?, ["", ""]),
+        Some(path) => match which_mount(path)?.ok_or_else(|| no_mount(path))? {
+            WhichMount::At(mounted) => (vec![mounted], ["", ""]),
+            WhichMount::In(mounted) => (
+                vec![mounted],
+                [
+                    "lies in this mount",
+                    "would lie in this mount, and is not there",
+                ],
+            ),
+            WhichMount::Shown(mounts) => (
+                mounts,
+                [
+                    "is shown by this mount",
+                    "would be shown by this mount, and is not there",
+                ],
+            ),
+        },
+    };
+    let states = of_all(mounts);
+    // Only daemons that answer are asked for more.
+    let answers = states.iter().all(|(_, state)| state.is_ok());
+    let is_missing = |path: &Path| {
+        let found = path.symlink_metadata();
+        answers && found.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    };
+    let given = path.map(|path| (path, lies[usize::from(is_missing(path))]));
+    let given = given.filter(|(_, lies)| !lies.is_empty());
+    output::print(|out| match form {
+        Form::Json => print_json(out, &states),
+        Form::Prometheus => prometheus::print(out, &states),
+        Form::Text => print(out, &states, given),
     })?;
     let mut dead = states
         .iter()
@@ -60,24 +77,45 @@ pub(super) fn run(mountpoint: Option<&Path>, json: bool) -> CommandResult {
     Err(Failure::silent())
 }
 
+/// What the daemons of mounts say, which are asked side by side.
+fn of_all(mounts: Vec<Mounted>) -> Vec<(Mounted, io::Result<Value>)> {
+    let asked = mounts.into_iter().map(|mounted| {
+        let answer = start_asking(&mounted.mountpoint);
+        (mounted, answer)
+    });
+    let (asked, until): (Vec<_>, _) = (asked.collect(), Instant::now() + PATIENCE);
+    let answered = asked.into_iter().map(|(mounted, answer)| {
+        let state = answer.and_then(|answer| {
+            let answered = answer.recv_deadline(until);
+            answered.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        });
+        (mounted, state)
+    });
+    answered.collect()
+}
+
 /// A daemon that does not answer for this long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the daemon of a mount says. Asked in a thread: a daemon that is stopped would hold us up
 /// for good.
 pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
+    let answered = start_asking(mountpoint)?.recv_timeout(PATIENCE);
+    answered.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+fn start_asking(mountpoint: &Path) -> io::Result<Receiver<io::Result<Value>>> {
     let (sender, answer) = crossbeam_channel::bounded(1);
     let mountpoint = mountpoint.to_owned();
     std::thread::Builder::new().spawn(move || {
         // The receiver is gone after the time limit.
         let _ = sender.send(ask(&mountpoint));
     })?;
-    answer
-        .recv_timeout(PATIENCE)
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    Ok(answer)
 }
 
-fn ask(mountpoint: &Path) -> io::Result<Value> {
+/// Asks, and waits as long as it takes.
+pub(super) fn ask(mountpoint: &Path) -> io::Result<Value> {
     let mut value = vec![0; 65536];
     let n = rustix::fs::getxattr(mountpoint, STATUS, &mut value[..])?;
     value.truncate(n);
@@ -122,12 +160,20 @@ fn print_json(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> 
     writeln!(out)
 }
 
-fn print(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
+/// `given`: a path that was asked for, and how it is in the mounts.
+fn print(
+    out: &mut impl Write,
+    states: &[(Mounted, io::Result<Value>)],
+    given: Option<(&Path, &str)>,
+) -> io::Result<()> {
     if states.is_empty() {
         return writeln!(out, "no arrayfs mounts");
     }
     for (mounted, state) in states {
         writeln!(out, "{}", output::path_text(&mounted.mountpoint))?;
+        if let Some((path, lies)) = given {
+            writeln!(out, "  path    {} {lies}", output::path_text(path))?;
+        }
         match state {
             Ok(state) => print_state(out, mounted, state)?,
             Err(e) => writeln!(out, "  {} (from {})", describe(e), mounted.source)?,
@@ -164,6 +210,7 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         number("blocks"),
         size::show(number("decoded_bytes"))
     )?;
+    print_counted(out, state)?;
     if is_scratch(state) {
         let saved = SavedRoom::of(&mounted.mountpoint).line();
         writeln!(out, "  saved   {saved}")?;
@@ -182,6 +229,43 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         None | Some(0) => Ok(()),
         Some(more) => writeln!(out, "  staged  {more} more containers"),
     }
+}
+
+/// What was served since the mount began, and committed, if anything was.
+fn print_counted(out: &mut impl Write, state: &Value) -> io::Result<()> {
+    let number = |at: &str| state.pointer(at).and_then(Value::as_u64).unwrap_or(0);
+    writeln!(
+        out,
+        "  served  {} read, {} written, requests: {}, I/O errors: {}",
+        size::show(number("/requests/read_bytes")),
+        size::show(number("/requests/written_bytes")),
+        requests(state),
+        number("/requests/io_errors")
+    )?;
+    let (done, failed) = (
+        number("/counted/commits"),
+        number("/counted/failed_commits"),
+    );
+    if done + failed > 0 {
+        let seconds = state["counted"]["commit_seconds"].as_f64().unwrap_or(0.0);
+        writeln!(
+            out,
+            "  commits done: {done}, failed: {failed}, {} in {seconds:.1} s",
+            size::show(number("/counted/commit_bytes"))
+        )?;
+    }
+    match number("/counted/worker_deaths") {
+        0 => Ok(()),
+        deaths => writeln!(out, "  hdf5    workers that died: {deaths}"),
+    }
+}
+
+/// How many requests were served, but for those of who watches.
+pub(super) fn requests(state: &Value) -> u64 {
+    let kinds = state["requests"]["kinds"].as_object().into_iter().flatten();
+    let counts = kinds.filter(|(kind, _)| *kind != "status");
+    let counts = counts.map(|(_, counted)| counted["count"].as_u64().unwrap_or(0));
+    counts.fold(0, u64::saturating_add)
 }
 
 /// A container of which something is staged, and why it is not committed if that was tried.
@@ -211,6 +295,13 @@ fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
 /// Whether a status is that of a scratch mount.
 pub(super) fn is_scratch(state: &Value) -> bool {
     state["held_back"].is_object()
+}
+
+/// Whether the path leads to what the daemon has opened as its source.
+pub(super) fn is_source(path: &Path, state: &Value) -> bool {
+    let id = &state["source_id"];
+    let found = std::fs::metadata(path);
+    found.is_ok_and(|found| id["device"] == found.dev() && id["inode"] == found.ino())
 }
 
 /// What keeps a daemon from telling.

@@ -9,7 +9,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -19,6 +19,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
+use super::which_mount::{WhichMount, no_mount, spelled, which_mount};
 use super::{CommandResult, Failure, output, progress, status};
 use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Mounted};
@@ -73,28 +74,21 @@ pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
     }
 }
 
-/// The mount, its mountpoint as the mount table spells it; a dead mount cannot be resolved, its
-/// parent can.
+/// The mount, its mountpoint as the mount table spells it.
 fn mounted_at(mountpoint: &Path) -> Result<Mounted, Failure> {
-    let failed = |e: io::Error| Failure::new(format!("{}: {e}", mountpoint.display()));
-    let path = match mountpoint.canonicalize() {
-        Ok(path) => path,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Err(Failure::new(format!(
-                "{} does not exist; 'arrayfs status' lists the mounts there are",
-                mountpoint.display()
-            )));
+    let mounted = match which_mount(mountpoint)? {
+        Some(WhichMount::At(mounted)) => mounted,
+        Some(WhichMount::In(mounted)) => {
+            return Err(is_no_mountpoint(mountpoint, "lies in", &mounted));
         }
-        Err(_) => spelled(mountpoint).map_err(failed)?,
-    };
-    let Some(mounted) = mount_table::find(&path).map_err(failed)? else {
-        return Err(Failure::new(format!(
-            "{} is not an arrayfs mount; 'arrayfs status' lists those there are",
-            mountpoint.display()
-        )));
+        Some(WhichMount::Shown(mounts)) => {
+            let mounted = mounts.first().ok_or_else(|| no_mount(mountpoint))?;
+            return Err(is_no_mountpoint(mountpoint, "is shown by", mounted));
+        }
+        None => return Err(not_mounted(mountpoint)),
     };
     // Unmounting goes by path and would hit what lies on top.
-    match mount_table::device_at(&path) {
+    match mount_table::device_at(&mounted.mountpoint) {
         Ok(device) if device != mounted.device => Err(Failure::new(format!(
             "another file system is mounted over the arrayfs mount at {0}; unmount that first: umount {0}",
             mountpoint.display()
@@ -119,13 +113,22 @@ pub(super) fn left_behind(place: &[OsString]) -> CommandResult {
     }
 }
 
-fn spelled(mountpoint: &Path) -> io::Result<PathBuf> {
-    let absolute = std::path::absolute(mountpoint)?;
-    let parent = absolute.parent().map(Path::canonicalize);
-    Ok(match (parent, absolute.file_name()) {
-        (Some(Ok(parent)), Some(name)) => parent.join(name),
-        _ => absolute,
-    })
+fn is_no_mountpoint(given: &Path, lies: &str, mounted: &Mounted) -> Failure {
+    let (given, at) = (given.display(), spelled(mounted, given));
+    let at = at.display();
+    Failure::new(format!(
+        "{given} {lies} the arrayfs mount at {at}; unmount that: arrayfs umount {at}"
+    ))
+}
+
+fn not_mounted(path: &Path) -> Failure {
+    match path.symlink_metadata() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Failure::new(format!(
+            "{} does not exist; 'arrayfs status' lists the mounts there are",
+            path.display()
+        )),
+        _ => no_mount(path),
+    }
 }
 
 /// Has the kernel write out what programs changed in mapped files; what cannot be written is not

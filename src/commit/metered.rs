@@ -9,6 +9,7 @@ pub(super) struct Metered<'a> {
     write: &'a mut dyn Recipe,
     /// None: it has been too much.
     left: Option<u64>,
+    told: u64,
 }
 
 impl<'a> Metered<'a> {
@@ -16,6 +17,7 @@ impl<'a> Metered<'a> {
         Metered {
             write,
             left: Some(most),
+            told: 0,
         }
     }
 
@@ -23,7 +25,13 @@ impl<'a> Metered<'a> {
         self.left.is_none()
     }
 
+    /// Bytes that were put or moved.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
     fn count(&mut self, bytes: u64) -> Result<()> {
+        self.told = self.told.saturating_add(bytes);
         self.left = self.left.and_then(|left| left.checked_sub(bytes));
         match self.left {
             Some(_) => Ok(()),

@@ -172,6 +172,8 @@ pub struct Commit<'a> {
     pub limits: CommitLimits,
     /// Whether it was given up because of these.
     pub is_too_much: Cell<bool>,
+    /// Set when it has been told: bytes that are put or moved.
+    pub told: Cell<u64>,
     /// Whether programs read a file of it as it is stored, through the mount.
     pub is_read: &'a dyn Fn(&FileId) -> bool,
 }
@@ -294,6 +296,7 @@ impl Commit<'_> {
             .rewrite
             .recipe(self.changed, way, self.budget, &mut metered);
         self.is_too_much.set(metered.is_exceeded());
+        self.told.set(metered.told());
         told
     }
 

@@ -6,6 +6,7 @@
 pub mod background;
 pub mod connection;
 pub mod guardian;
+pub mod handed_over;
 pub mod log;
 pub mod mount_table;
 pub mod privileges;
@@ -14,4 +15,5 @@ pub mod readahead;
 pub mod signals;
 pub mod source_lock;
 mod syslog;
+pub mod systemd;
 pub mod write_out;

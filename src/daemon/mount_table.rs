@@ -39,6 +39,47 @@ pub struct Device {
     pub minor: u32,
 }
 
+impl Device {
+    /// Of a FUSE file system, by the number of its connection.
+    pub fn of_connection(number: u32) -> Device {
+        Device {
+            major: 0,
+            minor: number,
+        }
+    }
+}
+
+/// Where a file system is mounted that somebody else has mounted, whatever its type is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedAt {
+    pub mountpoint: PathBuf,
+    /// The kernel checks permissions.
+    pub checks_permissions: bool,
+    /// It is called so that commands find it.
+    pub is_ours: bool,
+}
+
+/// Where a file system is mounted, if this process sees it.
+pub fn served_at(device: Device) -> io::Result<Option<ServedAt>> {
+    let table = std::fs::read("/proc/self/mountinfo")?;
+    let mut lines = table.split(|&b| b == b'\n');
+    Ok(lines.find_map(|line| parse_served(line, device)))
+}
+
+fn parse_served(line: &[u8], device: Device) -> Option<ServedAt> {
+    let fields: Vec<&[u8]> = line.split(|&b| b == b' ').collect();
+    if parse_device(fields.get(2)?)? != device {
+        return None;
+    }
+    let dash = fields.iter().position(|f| *f == b"-")?;
+    let mut options = fields.get(dash + 3)?.split(|&b| b == b',');
+    Some(ServedAt {
+        mountpoint: OsString::from_vec(unescape(fields.get(4)?)).into(),
+        checks_permissions: options.any(|option| option == b"default_permissions"),
+        is_ours: *fields.get(dash + 1)? == b"fuse.arrayfs",
+    })
+}
+
 /// As the kernel names it in `/sys` and in the mount table.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,6 +217,15 @@ mod tests {
         }
         assert_eq!(parse(b"36 35 0:44 / /mnt ro - ext4 /dev/sda ro"), None);
         assert_eq!(parse(b""), None);
+    }
+
+    #[test]
+    fn where_a_connection_is_mounted_is_found_by_its_number() {
+        let line = br"36 35 0:44 / /mnt/a\040b rw - fuse.x y rw,user_id=0,default_permissions";
+        let found = parse_served(line, Device::of_connection(44)).unwrap();
+        assert_eq!(found.mountpoint, Path::new("/mnt/a b"));
+        assert!(found.checks_permissions && !found.is_ours);
+        assert_eq!(parse_served(line, Device::of_connection(45)), None);
     }
 
     #[test]

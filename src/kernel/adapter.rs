@@ -20,29 +20,14 @@ use fuser::{
 use super::dispatch::Adapter;
 use super::read::ReadRequest;
 use super::request::{
-    caller, keeps_group_bit, maker, new_entry, new_time, putting, renaming, writes, xattr_setting,
+    caller, handle, id, keeps_group_bit, maker, new_entry, new_time, owned, putting, renaming,
+    writes, xattr_setting,
 };
+use super::request_counters::RequestKind as Kind;
 use super::serving::ended;
-use super::stand_in::Errand;
 use crate::disk::{Allocation, NewAttributes, NewEntry};
 use crate::error::Error;
-use crate::tree::{HandleId, Hole, InodeId, PageCache};
-
-fn id(ino: INodeNo) -> InodeId {
-    InodeId(ino.0)
-}
-
-fn handle(fh: FileHandle) -> HandleId {
-    HandleId(fh.0)
-}
-
-/// What outlives the request's buffer; none if there is no memory for it.
-fn owned(data: &[u8]) -> Option<Vec<u8>> {
-    let mut owned = Vec::new();
-    owned.try_reserve_exact(data.len()).ok()?;
-    owned.extend_from_slice(data);
-    Some(owned)
-}
+use crate::tree::{Hole, PageCache};
 
 impl Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
@@ -54,9 +39,10 @@ impl Filesystem for Adapter {
         let _ = self.ended.send(());
     }
 
-    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = name.to_owned();
-        self.serve(move |serving| serving.entry(reply, |tree| tree.lookup(id(parent), &name)));
+    fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.serve_named((req, Kind::Lookup, parent), name, move |serving, name| {
+            serving.entry(reply, |tree| tree.lookup(id(parent), name))
+        });
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
@@ -66,8 +52,10 @@ impl Filesystem for Adapter {
         }
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.serve(move |serving| serving.attr(reply, |tree| tree.attr(id(ino))));
+    fn getattr(&self, req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        self.serve((req, Kind::Getattr, ino), move |serving| {
+            serving.attr(reply, |tree| tree.attr(id(ino)))
+        });
     }
 
     fn setattr(
@@ -96,15 +84,15 @@ impl Filesystem for Adapter {
             atime: atime.map(new_time),
             mtime: mtime.map(new_time),
         };
-        self.serve(move |serving| {
+        self.serve((req, Kind::Setattr, ino), move |serving| {
             serving.attr_set(ino, reply, |tree| {
                 tree.set_attributes(id(ino), open, size, &to, caller)
             });
         });
     }
 
-    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        self.serve(move |serving| {
+    fn readlink(&self, req: &Request, ino: INodeNo, reply: ReplyData) {
+        self.serve((req, Kind::Readlink, ino), move |serving| {
             serving.answer(
                 reply,
                 || serving.tree.read_link(id(ino)),
@@ -124,11 +112,11 @@ impl Filesystem for Adapter {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let (caller, name) = (maker(req, umask), name.to_owned());
-        self.serve(move |serving| {
+        let caller = maker(req, umask);
+        self.serve_named((req, Kind::Mknod, parent), name, move |serving, name| {
             serving.entry(reply, |tree| {
                 let what = new_entry(mode, rdev).ok_or(Error::Unsuitable)?;
-                tree.make(id(parent), &name, what, caller)
+                tree.make(id(parent), name, what, caller)
             });
         });
     }
@@ -142,10 +130,10 @@ impl Filesystem for Adapter {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let (caller, name) = (maker(req, umask), name.to_owned());
+        let caller = maker(req, umask);
         let what = NewEntry::Directory { mode };
-        self.serve(move |serving| {
-            serving.entry(reply, |tree| tree.make(id(parent), &name, what, caller));
+        self.serve_named((req, Kind::Mkdir, parent), name, move |serving, name| {
+            serving.entry(reply, |tree| tree.make(id(parent), name, what, caller));
         });
     }
 
@@ -157,33 +145,36 @@ impl Filesystem for Adapter {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let (caller, name, target) = (caller(req), name.to_owned(), target.as_os_str().to_owned());
-        self.serve(move |serving| {
+        let (caller, target) = (caller(req), target.as_os_str().to_owned());
+        self.serve_named((req, Kind::Symlink, parent), name, move |serving, name| {
             let what = NewEntry::Symlink { target: &target };
-            serving.entry(reply, |tree| tree.make(id(parent), &name, what, caller));
+            serving.entry(reply, |tree| tree.make(id(parent), name, what, caller));
         });
     }
 
-    fn link(&self, _req: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let name = name.to_owned();
-        self.serve(move |serving| {
-            serving.entry(reply, |tree| tree.link(id(ino), id(parent), &name));
+    fn link(&self, req: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.serve_named((req, Kind::Link, parent), name, move |serving, name| {
+            serving.entry(reply, |tree| tree.link(id(ino), id(parent), name));
         });
     }
 
-    fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.serve_done(reply, move |tree| tree.unlink(id(parent), &name));
+        self.serve_done((req, Kind::Unlink, parent), reply, move |tree| {
+            tree.unlink(id(parent), &name)
+        });
     }
 
-    fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.serve_done(reply, move |tree| tree.remove_directory(id(parent), &name));
+        self.serve_done((req, Kind::Rmdir, parent), reply, move |tree| {
+            tree.remove_directory(id(parent), &name)
+        });
     }
 
     fn rename(
         &self,
-        _req: &Request,
+        req: &Request,
         parent: INodeNo,
         name: &OsStr,
         newparent: INodeNo,
@@ -192,17 +183,22 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let (name, newname) = (name.to_owned(), newname.to_owned());
-        self.serve_about([parent, newparent], reply, move |tree| {
-            let how = renaming(flags).ok_or(Error::Unsuitable)?;
-            tree.rename((id(parent), &name), (id(newparent), &newname), how)
-        });
+        self.serve_about(
+            (req, Kind::Rename, parent),
+            [parent, newparent],
+            reply,
+            move |tree| {
+                let how = renaming(flags).ok_or(Error::Unsuitable)?;
+                tree.rename((id(parent), &name), (id(newparent), &newname), how)
+            },
+        );
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         // Emptying it is a request of its own, which comes when the kernel has agreed to the
         // opening: a program that runs is not to be emptied.
         let write = writes(flags);
-        self.serve(move |serving| {
+        self.serve((req, Kind::Open, ino), move |serving| {
             serving.open(ino, flags, reply, |tree| match write {
                 true => tree.open_for_writing(id(ino)),
                 false => tree.open(id(ino)),
@@ -220,18 +216,18 @@ impl Filesystem for Adapter {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (caller, name) = (maker(req, umask), name.to_owned());
+        let caller = maker(req, umask);
         let exclusive = flags & libc::O_EXCL != 0;
-        self.serve(move |serving| {
+        self.serve_named((req, Kind::Create, parent), name, move |serving, name| {
             serving.created(reply, flags, |tree| {
-                tree.create(id(parent), &name, mode, exclusive, caller)
+                tree.create(id(parent), name, mode, exclusive, caller)
             });
         });
     }
 
     fn read(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -254,7 +250,7 @@ impl Filesystem for Adapter {
                 PageCache::Used
             },
         };
-        self.serve_read(request, reply);
+        self.serve_read((req, Kind::Read, ino), request, reply);
     }
 
     fn write(
@@ -271,27 +267,16 @@ impl Filesystem for Adapter {
     ) {
         let (caller, how) = (caller(req), putting(flags, write_flags));
         let past_cache = self.past_cache(ino, (offset, data.len()), (flags, write_flags));
+        let about = (req, Kind::Write, ino);
         let (file, ino, open) = ((ino, fh), id(ino), handle(fh));
-        let at_work = self.stand_ins.begin();
-        if at_work.is_last() {
-            let Some(data) = owned(data) else {
-                return reply.error(Errno::ENOMEM);
-            };
-            self.hand_over(Errand::Look, move |serving| {
-                serving.written(file, past_cache, reply, |tree| {
-                    tree.write(ino, open, offset, &data, how, caller)
-                });
-            });
-        } else {
-            self.serving.written(file, past_cache, reply, |tree| {
-                tree.write(ino, open, offset, data, how, caller)
-            });
-        }
+        self.serve_write(about, (file, past_cache), data, reply, move |tree, data| {
+            tree.write(ino, open, offset, data, how, caller)
+        });
     }
 
     fn flush(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         _lock_owner: LockOwner,
@@ -299,31 +284,33 @@ impl Filesystem for Adapter {
     ) {
         // Of ordinary files everything has been written through. Not "unknown": then the kernel
         // would never again write out what mappings have changed before a close returns.
-        self.serve_once([ino; 2], reply, move |tree| tree.close(handle(fh)));
+        self.serve_once((req, Kind::Flush, ino), [ino; 2], reply, move |tree| {
+            tree.close(handle(fh))
+        });
     }
 
     fn fsync(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_about([ino; 2], reply, move |tree| {
+        self.serve_about((req, Kind::Fsync, ino), [ino; 2], reply, move |tree| {
             tree.sync(id(ino), handle(fh), datasync)
         });
     }
 
     fn fsyncdir(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_about([ino; 2], reply, move |tree| {
+        self.serve_about((req, Kind::Fsyncdir, ino), [ino; 2], reply, move |tree| {
             tree.sync_directory(id(ino), datasync)
         });
     }
@@ -339,7 +326,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let (caller, mode) = (caller(req), mode.cast_unsigned());
-        self.serve(move |serving| {
+        self.serve((req, Kind::Fallocate, ino), move |serving| {
             let what = Allocation { mode, offset, len };
             serving.allocated((ino, fh), reply, |tree| {
                 tree.allocate(id(ino), handle(fh), what, caller)
@@ -362,7 +349,7 @@ impl Filesystem for Adapter {
     ) {
         let (caller, from) = (caller(req), (handle(fh_in), offset_in));
         let to = (id(ino_out), handle(fh_out), offset_out);
-        self.serve(move |serving| {
+        self.serve((req, Kind::CopyFileRange, ino_out), move |serving| {
             serving.written((ino_out, fh_out), None, reply, |tree| {
                 tree.copy_range(from, to, len, caller)
             });
@@ -386,7 +373,7 @@ impl Filesystem for Adapter {
 
     fn lseek(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: i64,
@@ -398,7 +385,7 @@ impl Filesystem for Adapter {
             libc::SEEK_DATA => Hole::Data,
             _ => return reply.error(Errno::EINVAL),
         };
-        self.serve(move |serving| {
+        self.serve((req, Kind::Lseek, ino), move |serving| {
             serving.found(reply, offset, |tree, at| {
                 tree.seek(id(ino), handle(fh), at, hole)
             })
@@ -407,7 +394,7 @@ impl Filesystem for Adapter {
 
     fn release(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         _flags: OpenFlags,
@@ -419,7 +406,7 @@ impl Filesystem for Adapter {
             passthrough.release(ino, handle(fh));
         }
         self.serving.direct_writes.closed(ino, handle(fh));
-        self.serve_done(reply, move |tree| {
+        self.serve_done((req, Kind::Release, ino), reply, move |tree| {
             tree.release(handle(fh));
             Ok(())
         });
@@ -436,28 +423,34 @@ impl Filesystem for Adapter {
 
     fn readdir(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
         reply: ReplyDirectory,
     ) {
-        self.serve(move |serving| serving.list(ino, offset, reply));
+        self.serve((req, Kind::Readdir, ino), move |serving| {
+            serving.list(ino, offset, reply)
+        });
     }
 
     fn readdirplus(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
         reply: ReplyDirectoryPlus,
     ) {
-        self.serve(move |serving| serving.list_attributes(ino, offset, reply));
+        self.serve((req, Kind::Readdirplus, ino), move |serving| {
+            serving.list_attributes(ino, offset, reply)
+        });
     }
 
-    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        self.serve(move |serving| serving.space(reply));
+    fn statfs(&self, req: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        self.serve((req, Kind::Statfs, ino), move |serving| {
+            serving.space(reply)
+        });
     }
 
     fn setxattr(
@@ -474,26 +467,31 @@ impl Filesystem for Adapter {
             return reply.error(Errno::ENOMEM);
         };
         let (caller, pid) = (caller(req), req.pid());
-        self.serve_about([ino; 2], reply, move |tree| {
+        self.serve_about((req, Kind::Setxattr, ino), [ino; 2], reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
             let keeps = |gid| keeps_group_bit(caller, pid, gid);
             tree.set_xattr(id(ino), &name, (&value, how), &keeps)
         });
     }
 
-    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(&self, req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.to_owned();
-        self.serve(move |serving| serving.xattr(reply, size, |tree| tree.xattr(id(ino), &name)));
+        let kind = self.kind_of_getxattr(req, ino, &name);
+        self.serve((req, kind, ino), move |serving| {
+            serving.xattr(reply, size, |tree| tree.xattr(id(ino), &name))
+        });
     }
 
-    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.serve(move |serving| {
+    fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        self.serve((req, Kind::Listxattr, ino), move |serving| {
             serving.xattr(reply, size, |tree| tree.xattr_names(id(ino)).map(ended));
         });
     }
 
-    fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn removexattr(&self, req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.serve_done(reply, move |tree| tree.remove_xattr(id(ino), &name));
+        self.serve_done((req, Kind::Removexattr, ino), reply, move |tree| {
+            tree.remove_xattr(id(ino), &name)
+        });
     }
 }

@@ -3,20 +3,30 @@
 //!
 //! Used by `adapter`, which says what is to be done.
 
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use fuser::{INodeNo, KernelConfig, OpenFlags, ReplyData, ReplyEmpty, WriteFlags};
+use fuser::{
+    Errno, FileHandle, INodeNo, KernelConfig, OpenFlags, ReplyData, ReplyEmpty, ReplyWrite,
+    Request, WriteFlags,
+};
 
 use super::direct_writes::{DirectWrites, writes_directly};
 use super::lost_names::NameDropping;
 use super::read::ReadRequest;
+use super::request::{id, owned};
+use super::request_counters::{RequestCounters, RequestKind, TimedRequest};
 use super::serving::Serving;
 use super::stale_pages::{PageRange, StaleFiles};
 use super::stand_in::{Errand, StandIns};
 use super::{config, passthrough::Passthrough, session::Options};
 use crate::error::Result;
-use crate::tree::Tree;
+use crate::tree::xattr::STATUS;
+use crate::tree::{InodeId, Tree};
+
+/// What a request is: who asks, for what, and of which inode.
+pub(super) type About<'a> = (&'a Request, RequestKind, INodeNo);
 
 /// The file system that fuser serves.
 pub(super) struct Adapter {
@@ -34,9 +44,13 @@ impl Adapter {
         (stale_files, lost_names): (StaleFiles, NameDropping),
     ) -> Adapter {
         let stand_ins = StandIns::new(options.threads);
+        let counters = Arc::new(RequestCounters::default());
+        let told = Arc::clone(&counters);
+        tree.tell_requests(move || told.told());
         let serving = Arc::new(Serving {
             tree,
             options,
+            counters,
             passthrough: None,
             handle_free: false,
             stale_files,
@@ -65,32 +79,107 @@ impl Adapter {
     }
 
     /// Serves a request that may have to wait: for a container to be opened, for the disk.
-    pub(super) fn serve(&self, work: impl FnOnce(&Arc<Serving>) + Send + 'static) {
+    pub(super) fn serve(
+        &self,
+        about: About<'_>,
+        work: impl FnOnce(&Arc<Serving>) + Send + 'static,
+    ) {
+        let timed = self.begin(about);
+        self.hand_over_if_last(Errand::Look, move |serving| {
+            work(serving);
+            serving.end(timed, None);
+        });
+    }
+
+    /// The same of a name in a directory.
+    pub(super) fn serve_named(
+        &self,
+        about: About<'_>,
+        name: &OsStr,
+        work: impl FnOnce(&Arc<Serving>, &OsStr) + Send + 'static,
+    ) {
+        let (timed, name) = (self.begin(about), name.to_owned());
+        self.hand_over_if_last(Errand::Look, move |serving| {
+            work(serving, &name);
+            serving.end(timed, Some(&name));
+        });
+    }
+
+    fn begin(&self, (request, kind, inode): About<'_>) -> TimedRequest {
+        self.serving.counters.begin(request, kind, inode)
+    }
+
+    /// Who asks for the status watches the mount.
+    pub(super) fn kind_of_getxattr(
+        &self,
+        request: &Request,
+        inode: INodeNo,
+        name: &OsStr,
+    ) -> RequestKind {
+        if id(inode) != InodeId::ROOT || name != STATUS {
+            return RequestKind::Getxattr;
+        }
+        self.serving.counters.watched_by(request);
+        RequestKind::Status
+    }
+
+    fn hand_over_if_last(&self, errand: Errand, work: impl FnOnce(&Arc<Serving>) + Send + 'static) {
         let at_work = self.stand_ins.begin();
         if at_work.is_last() {
-            self.hand_over(Errand::Look, work);
+            self.hand_over(errand, work);
         } else {
             work(&self.serving);
         }
     }
 
-    pub(super) fn hand_over(
-        &self,
-        errand: Errand,
-        work: impl FnOnce(&Arc<Serving>) + Send + 'static,
-    ) {
+    fn hand_over(&self, errand: Errand, work: impl FnOnce(&Arc<Serving>) + Send + 'static) {
         let serving = Arc::clone(&self.serving);
         self.stand_ins.hand_over(errand, move || work(&serving));
     }
 
     /// Serves a read. They come in great numbers, and many find their bytes decoded: those are not
     /// handed over.
-    pub(super) fn serve_read(&self, request: ReadRequest, reply: ReplyData) {
+    pub(super) fn serve_read(&self, about: About<'_>, request: ReadRequest, reply: ReplyData) {
+        let timed = self.begin(about);
         let at_work = self.stand_ins.begin();
-        if !at_work.is_last() {
+        let mut reply = Some(reply);
+        if at_work.is_last() {
+            reply = reply.and_then(|reply| self.serving.read_in_memory(request, reply));
+            if let Some(reply) = reply {
+                return self.hand_over(Errand::Read, move |serving| {
+                    serving.read(request, reply);
+                    serving.end(timed, None);
+                });
+            }
+        } else if let Some(reply) = reply {
             self.serving.read(request, reply);
-        } else if let Some(reply) = self.serving.read_in_memory(request, reply) {
-            self.hand_over(Errand::Read, move |serving| serving.read(request, reply));
+        }
+        self.serving.end(timed, None);
+    }
+
+    /// Serves a write, whose bytes are copied only if it is handed over.
+    pub(super) fn serve_write(
+        &self,
+        about: About<'_>,
+        (file, past_cache): ((INodeNo, FileHandle), Option<PageRange>),
+        data: &[u8],
+        reply: ReplyWrite,
+        work: impl FnOnce(&Tree, &[u8]) -> Result<usize> + Send + 'static,
+    ) {
+        let timed = self.begin(about);
+        let at_work = self.stand_ins.begin();
+        if at_work.is_last() {
+            let Some(data) = owned(data) else {
+                return reply.error(Errno::ENOMEM);
+            };
+            self.hand_over(Errand::Look, move |serving| {
+                serving.written(file, past_cache, reply, |tree| work(tree, &data));
+                serving.end(timed, None);
+            });
+        } else {
+            self.serving
+                .written(file, past_cache, reply, |tree| work(tree, data));
+            self.serving.end(timed, None);
         }
     }
 
@@ -116,29 +205,36 @@ impl Adapter {
     /// failure might find nothing left to do.
     pub(super) fn serve_once(
         &self,
+        request: About<'_>,
         about: [INodeNo; 2],
         reply: ReplyEmpty,
         work: impl FnOnce(&Tree) -> Result<()> + Send + 'static,
     ) {
-        self.serve(move |serving| serving.done_about(about, reply, work));
+        self.serve(request, move |serving| {
+            serving.done_about(about, reply, work)
+        });
     }
 
     /// The same, again if something has been moved meanwhile.
     pub(super) fn serve_about(
         &self,
+        request: About<'_>,
         about: [INodeNo; 2],
         reply: ReplyEmpty,
         work: impl Fn(&Tree) -> Result<()> + Send + 'static,
     ) {
         let work = move |tree: &Tree| tree.retry(|| work(tree));
-        self.serve(move |serving| serving.done_about(about, reply, work));
+        self.serve(request, move |serving| {
+            serving.done_about(about, reply, work)
+        });
     }
 
     pub(super) fn serve_done(
         &self,
+        request: About<'_>,
         reply: ReplyEmpty,
         work: impl Fn(&Tree) -> Result<()> + Send + 'static,
     ) {
-        self.serve(move |serving| serving.done(reply, work));
+        self.serve(request, move |serving| serving.done(reply, work));
     }
 }

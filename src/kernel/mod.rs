@@ -15,9 +15,11 @@ mod passthrough;
 mod read;
 mod reply;
 mod request;
+mod request_counters;
 mod root_mount;
 mod serving;
 pub mod session;
+mod slow_requests;
 mod stale_pages;
 mod stand_in;
 #[cfg(test)]

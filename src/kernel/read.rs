@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fuser::ReplyData;
 
-use super::serving::{Serving, panicked};
+use super::serving::Serving;
 use crate::tree::{HandleId, PageCache};
 
 #[derive(Clone, Copy)]
@@ -21,10 +21,10 @@ pub(super) struct ReadRequest {
 impl Serving {
     pub(super) fn read(&self, request: ReadRequest, reply: ReplyData) {
         let (at, len, pages) = (request.offset, request.len, request.pages);
-        answer(reply, |reply| {
+        self.answer_read(reply, |reply| {
             self.tree
                 .read(request.handle, at, len, pages, |bytes| match bytes {
-                    Ok(bytes) => reply.take().into_iter().for_each(|r| r.data(bytes)),
+                    Ok(bytes) => self.give(reply, bytes),
                     Err(e) => {
                         let errno = self.failed(&e);
                         reply.take().into_iter().for_each(|r| r.error(errno));
@@ -41,22 +41,31 @@ impl Serving {
         reply: ReplyData,
     ) -> Option<ReplyData> {
         let (at, len, pages) = (request.offset, request.len, request.pages);
-        answer(reply, |reply| {
+        self.answer_read(reply, |reply| {
             self.tree
                 .read_in_memory(request.handle, at, len, pages, |bytes| {
-                    reply.take().into_iter().for_each(|r| r.data(bytes));
+                    self.give(reply, bytes);
                 });
         })
     }
-}
 
-/// Runs `read`, which takes the reply if it answers, and returns it if it does not. A panic is an
-/// answer.
-fn answer(reply: ReplyData, read: impl FnOnce(&Cell<Option<ReplyData>>)) -> Option<ReplyData> {
-    let reply = Cell::new(Some(reply));
-    if catch_unwind(AssertUnwindSafe(|| read(&reply))).is_err() {
-        let errno = panicked();
-        reply.take().into_iter().for_each(|r| r.error(errno));
+    fn give(&self, reply: &Cell<Option<ReplyData>>, bytes: &[u8]) {
+        self.counters.read(bytes.len());
+        reply.take().into_iter().for_each(|r| r.data(bytes));
     }
-    reply.take()
+
+    /// Runs `read`, which takes the reply if it answers, and returns it if it does not. A panic is
+    /// an answer.
+    fn answer_read(
+        &self,
+        reply: ReplyData,
+        read: impl FnOnce(&Cell<Option<ReplyData>>),
+    ) -> Option<ReplyData> {
+        let reply = Cell::new(Some(reply));
+        if catch_unwind(AssertUnwindSafe(|| read(&reply))).is_err() {
+            let errno = self.panicked();
+            reply.take().into_iter().for_each(|r| r.error(errno));
+        }
+        reply.take()
+    }
 }

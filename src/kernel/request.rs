@@ -4,10 +4,27 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fuser::{OpenFlags, RenameFlags, Request, TimeOrNow, WriteFlags};
+use fuser::{FileHandle, INodeNo, OpenFlags, RenameFlags, Request, TimeOrNow, WriteFlags};
 
 use crate::disk::{Caller, Durability, NewEntry, NewTime, Putting, Renaming, XattrSetting};
 use crate::source::{SpecialKind, Timestamp};
+use crate::tree::{HandleId, InodeId};
+
+pub(super) fn id(ino: INodeNo) -> InodeId {
+    InodeId(ino.0)
+}
+
+pub(super) fn handle(fh: FileHandle) -> HandleId {
+    HandleId(fh.0)
+}
+
+/// What outlives the request's buffer; none if there is no memory for it.
+pub(super) fn owned(data: &[u8]) -> Option<Vec<u8>> {
+    let mut owned = Vec::new();
+    owned.try_reserve_exact(data.len()).ok()?;
+    owned.extend_from_slice(data);
+    Some(owned)
+}
 
 pub(super) fn caller(request: &Request) -> Caller {
     Caller {

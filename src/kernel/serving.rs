@@ -2,7 +2,7 @@
 //!
 //! Used by `adapter` and `read`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use super::lost_names::NameDropping;
 use super::passthrough::Passthrough;
 use super::reply::{TTL, attr_ttl, dot_attr, file_attr, file_type, ttl};
 use super::request::writes;
+use super::request_counters::{RequestCounters, TimedRequest};
 use super::session::Options;
 use super::stale_pages::{PageRange, StaleFile, StaleFiles};
 use crate::error::{Error, Result};
@@ -28,6 +29,7 @@ use crate::tree::{Attr, HandleId, InodeId, Open, Tree};
 pub(super) struct Serving {
     pub(super) tree: Arc<Tree>,
     pub(super) options: Options,
+    pub(super) counters: Arc<RequestCounters>,
     /// Files that are read by the kernel itself, if it agreed to do so.
     pub(super) passthrough: Option<Passthrough>,
     /// The kernel lists directories without opening them.
@@ -57,8 +59,23 @@ impl Serving {
     fn outcome<T>(&self, work: impl FnOnce() -> Result<T>) -> std::result::Result<T, Errno> {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(done) => done.map_err(|e| self.failed(&e)),
-            Err(_) => Err(panicked()),
+            Err(_) => Err(self.panicked()),
         }
+    }
+
+    /// A request has been served; `name`: what it asked for in a directory.
+    pub(super) fn end(&self, request: TimedRequest, name: Option<&OsStr>) {
+        if let Some(took) = self.counters.end(request) {
+            let path = self.tree.path_in_mount(request.inode, name);
+            self.counters.note_slow(request.kind, path, took);
+        }
+    }
+
+    /// The log has where it was, by the hook of `daemon::log`.
+    pub(super) fn panicked(&self) -> Errno {
+        log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
+        self.counters.io_error();
+        Errno::EIO
     }
 
     fn steadily<T>(&self, work: impl Fn(&Tree) -> Result<T>) -> Result<T> {
@@ -67,6 +84,9 @@ impl Serving {
 
     pub(super) fn failed(&self, e: &Error) -> Errno {
         let (errno, level) = errno(e);
+        if errno.code() == libc::EIO {
+            self.counters.io_error();
+        }
         if let Some(level) = level {
             self.options.faults.log(level, e);
         }
@@ -169,6 +189,7 @@ impl Serving {
     ) {
         let ok = |reply: ReplyWrite, n: usize| {
             self.note_lost_bits(ino, fh);
+            self.counters.written(n);
             let answer = move || reply.written(u32::try_from(n).unwrap_or(u32::MAX));
             match past_cache.filter(|range| self.direct_writes.leaves_pages(range.inode)) {
                 Some(range) => self.stale_files.answer_after_range(range, answer),
@@ -360,12 +381,6 @@ impl Serving {
 pub(super) fn ended(names: Vec<OsString>) -> Vec<u8> {
     let ended = |name: &OsString| [name.as_encoded_bytes(), b"\0"].concat();
     names.iter().flat_map(ended).collect()
-}
-
-/// The log has where it was, by the hook of `daemon::log`.
-pub(super) fn panicked() -> Errno {
-    log::error!("a request failed by a bug of arrayfs; it is answered with an I/O error");
-    Errno::EIO
 }
 
 fn say(reply: ReplyEmpty, outcome: std::result::Result<(), Errno>) {

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
@@ -72,6 +73,14 @@ impl Options {
     }
 }
 
+/// Where a tree is served.
+pub enum ServeAt<'a> {
+    /// It is mounted there.
+    Mountpoint(&'a Path),
+    /// Somebody has mounted it, and hands over the connection to the kernel.
+    Connection(OwnedFd),
+}
+
 /// A mounted tree that is being served.
 pub struct Mount {
     /// Dropping it would unmount by path.
@@ -85,7 +94,7 @@ impl Mount {
     pub fn start(
         tree: Arc<Tree>,
         invalidations: Receiver<Invalidation>,
-        mountpoint: &Path,
+        at: ServeAt<'_>,
         options: &Options,
     ) -> io::Result<Mount> {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
@@ -96,11 +105,16 @@ impl Mount {
             (Arc::clone(&tree), Arc::clone(&tree), Arc::clone(&tree));
         let adapter = Adapter::new(tree, options.clone(), ended, (stale_files, lost_names));
         let config = fuser_config(options);
-        let session = if rustix::process::geteuid().is_root() {
-            let device = mount_as_root(mountpoint, options)?;
-            Session::from_fd(adapter, device, config.acl, config)?
-        } else {
-            Session::new(adapter, mountpoint, &config)?
+        let session = match at {
+            // The kernel lets in whom the mount does.
+            ServeAt::Connection(device) => {
+                Session::from_fd(adapter, device, SessionACL::All, config)?
+            }
+            ServeAt::Mountpoint(mountpoint) if rustix::process::geteuid().is_root() => {
+                let device = mount_as_root(mountpoint, options)?;
+                Session::from_fd(adapter, device, config.acl, config)?
+            }
+            ServeAt::Mountpoint(mountpoint) => Session::new(adapter, mountpoint, &config)?,
         };
         let notifier = session.notifier();
         let _ = wanted.set(notifier.clone());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::session::{Mount, Options, unmount};
+use super::session::{Mount, Options, ServeAt, unmount};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
@@ -176,7 +176,12 @@ impl Mounted {
         let (tree, invalidations) = Tree::new(store, None, root, cache, workers, settings).unwrap();
         let mut options = Options::new("test".into(), threads);
         options.passthrough = false;
-        let mount = Mount::start(Arc::new(tree), invalidations, mountpoint.path(), &options);
+        let mount = Mount::start(
+            Arc::new(tree),
+            invalidations,
+            ServeAt::Mountpoint(mountpoint.path()),
+            &options,
+        );
         Mounted {
             _mount: mount.unwrap(),
             mountpoint,

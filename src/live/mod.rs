@@ -44,6 +44,7 @@ pub use creation::pack::InUse;
 pub use places::{ContainerId, Places};
 pub use recovery::StaleLogs;
 
+use committing::counters::CommitCounters;
 use committing::due::DueCommits;
 use creation::state::NewContainers;
 use shown::stored_readers::StoredReaders;
@@ -80,6 +81,7 @@ pub struct Containers {
     staged: StagedVersions,
     due: DueCommits,
     pub(crate) new: NewContainers,
+    pub(crate) commits: CommitCounters,
     stored_readers: Arc<StoredReaders>,
 }
 
@@ -116,6 +118,7 @@ impl Containers {
             staged: StagedVersions::default(),
             due: DueCommits::default(),
             new: NewContainers::default(),
+            commits: CommitCounters::default(),
             stored_readers: Arc::default(),
         }
     }

@@ -77,6 +77,7 @@ use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
 use ordinary::{OrdinaryFile, StillKnown};
 use outdated::Outdated;
 use places::TreePlaces;
+use status::Watched;
 use written_here::WrittenHere;
 
 /// What the kernel should forget, because the source changed or may change underneath.
@@ -142,6 +143,7 @@ pub struct Tree {
     cache: Arc<BlockCache>,
     workers: ReadAheadWorkers,
     settings: Settings,
+    watched: Watched,
 }
 
 /// An opened file.
@@ -217,6 +219,7 @@ impl Tree {
             cache,
             workers,
             settings,
+            watched: Watched::new(),
         };
         Ok((tree, receiver))
     }

@@ -1,6 +1,9 @@
 //! What `arrayfs status` shows of a mount: process, source, cache.
 
+use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -9,7 +12,7 @@ use crate::container::names::path_text;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
 /// KiB.
-const LISTED: usize = 40 << 10;
+const LISTED: usize = 32 << 10;
 
 /// Most paths of a list beside that one.
 const MOST_PATHS: usize = 64;
@@ -19,6 +22,22 @@ const MOST_FAILED: usize = 8;
 
 /// Most letters of the reason that one of them has.
 const REASON: usize = 1000;
+
+/// What a tree is watched by, beside what its parts count.
+pub(super) struct Watched {
+    /// What whoever serves it has counted of its requests.
+    requests: OnceLock<Box<dyn Fn() -> Value + Send + Sync>>,
+    since: Instant,
+}
+
+impl Watched {
+    pub(super) fn new() -> Watched {
+        Watched {
+            requests: OnceLock::new(),
+            since: Instant::now(),
+        }
+    }
+}
 
 /// As many as fit, and how many do not.
 fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
@@ -32,6 +51,12 @@ fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
     }
     let unlisted = count - listed.len();
     (listed, unlisted)
+}
+
+/// Of one container, in memory and in its log.
+fn staged_bytes(container: &Value) -> u64 {
+    let bytes = ["bytes", "log_bytes"].map(|of| container[of].as_u64().unwrap_or(0));
+    bytes[0].saturating_add(bytes[1])
 }
 
 /// A name in a file may be very long, and so may the reason that names it.
@@ -131,9 +156,40 @@ impl Tree {
         names.collect()
     }
 
+    /// What is told of requests, by whoever serves them.
+    pub fn tell_requests(&self, told: impl Fn() -> Value + Send + Sync + 'static) {
+        // A tree is served once.
+        let _ = self.watched.requests.set(Box::new(told));
+    }
+
+    /// Where an inode, or a name in it, lies in the mount, for messages.
+    pub fn path_in_mount(&self, inode: InodeId, name: Option<&OsStr>) -> String {
+        match self.inodes.path(inode) {
+            Ok(path) => {
+                let path = name.map_or_else(|| path.clone(), |name| path.join(name));
+                format!("/{}", self.text_of_place(&path))
+            }
+            Err(_) => "(removed)".into(),
+        }
+    }
+
+    /// What was counted of commits, and of the processes that run libhdf5.
+    fn counted(&self) -> Value {
+        let commits = self.live.commits.snapshot();
+        json!({
+            "commits": commits.done,
+            "failed_commits": commits.failed,
+            "commit_seconds": commits.time.as_secs_f64(),
+            "commit_bytes": commits.bytes,
+            "worker_deaths": crate::container::hdf5::worker_deaths(),
+        })
+    }
+
     pub fn status(&self) -> Value {
         let stats = self.cache.stats.snapshot();
-        let (staged, unlisted) = that_fit(self.staged_containers());
+        let staged = self.staged_containers();
+        let staged_bytes = staged.iter().map(staged_bytes).sum::<u64>();
+        let (staged, unlisted) = that_fit(staged);
         let not_kept = self.live.new.not_kept.lines();
         json!({
             "pid": std::process::id(),
@@ -142,12 +198,16 @@ impl Tree {
             "version": env!("CARGO_PKG_VERSION"),
             "open_files": self.open_files.len(),
             "open_containers": self.live.open_count(),
+            "seconds": self.watched.since.elapsed().as_secs(),
+            "staged_bytes": staged_bytes,
             "staged": staged,
             "staged_unlisted": unlisted,
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
             "half_removed": self.half_removed_names(),
             "held_back": self.held_back(),
+            "counted": self.counted(),
+            "requests": self.watched.requests.get().map(|told| told()),
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),

@@ -5,6 +5,7 @@
 //! changed. Used by all of `live`, and by `tree::writing`.
 
 pub mod changes;
+pub mod counters;
 pub mod due;
 pub mod later;
 pub mod publish;
@@ -210,11 +211,19 @@ impl Containers {
                 Effort::All => CommitLimits::NONE,
             },
             is_too_much: Cell::new(false),
+            told: Cell::new(0),
             is_read: &is_read,
         };
         let time = container.stage.time_set();
         let mut publisher = CommitPublisher::new(self, version, container);
-        let outcome = with_own_lengths(version, &commit, || commit.carry_out(&mut publisher))?;
+        let begun = Instant::now();
+        let outcome = with_own_lengths(version, &commit, || commit.carry_out(&mut publisher));
+        match &outcome {
+            Ok(CommitOutcome::Published) => self.commits.done(begun, commit.told.get()),
+            Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_)) => {}
+            Err(_) => self.commits.failed(begun),
+        }
+        let outcome = outcome?;
         if let (CommitOutcome::Published, Some(found)) = (&outcome, &publisher.found) {
             self.end_commit(version, container, found)?;
             // As long as there is a log it knows the files by their times.

@@ -169,10 +169,16 @@ impl Containers {
         let times = used.map_or(0, |used| used.times);
         let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
         let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
+        let begun = Instant::now();
         let packed = self.retry(|| match container.new.is_new() {
             true => self.pack(id, container, &may),
             false => self.take_added(id, container, &may),
         });
+        match &packed {
+            Ok(PackOutcome::Packed) => self.commits.done(begun, 0),
+            Err(e) if !is_busy(e) => self.commits.failed(begun),
+            _ => {}
+        }
         match &packed {
             Ok(PackOutcome::Packed) => self.watch_no_more(id),
             Ok(PackOutcome::Empty) => {

@@ -32,6 +32,7 @@ use pool::POOL;
 use process::EncodedAnswer;
 use wire::{Answer, RawBytes, Wanted};
 
+pub use process::deaths as worker_deaths;
 pub use serve::run as serve;
 pub(super) use session::{EditSession, wrong_reply};
 pub(super) use superblock::{end, end_places};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::limits::{Allowance, Limits};
-use super::process::{EncodedAnswer, Failed, Program, Worker};
+use super::process::{EncodedAnswer, Failed, Program, Worker, note_death};
 use super::session::SessionSeats;
 use super::wire::{Answer, Request, Wanted};
 use crate::error::{Error, Fault, Result};
@@ -165,6 +165,9 @@ impl WorkerPool {
             Failed::Silent => allowance.waiting_time(),
             _ => Duration::from_secs(10),
         };
+        if matches!(failed, Failed::Late | Failed::Silent | Failed::TooLong(_)) {
+            note_death();
+        }
         let what = match failed {
             Failed::Late => format!(
                 "the HDF5 library took longer than {seconds} s of processor time on this file"

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -78,6 +79,18 @@ pub(super) struct WorkerEnd {
     /// Processor time of the worker since its start.
     pub(super) busy: Duration,
     pub(super) waited: Instant,
+}
+
+/// Workers that ended in the middle of something, or had to be ended.
+static DEATHS: AtomicU64 = AtomicU64::new(0);
+
+pub(super) fn note_death() {
+    DEATHS.fetch_add(1, Relaxed);
+}
+
+/// How many workers of this process have died so.
+pub fn deaths() -> u64 {
+    DEATHS.load(Relaxed)
 }
 
 /// Why there is no answer.
@@ -307,6 +320,7 @@ impl Worker {
 
     /// How it ended, now that the socket is closed; a worker that lives on without it is killed.
     fn ended(&mut self) -> Failed {
+        note_death();
         let gone = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())
             .is_ok_and(|pid| readable(pid.as_fd(), Instant::now() + PARTING));
         match self.child.try_wait() {
@@ -341,8 +355,12 @@ impl Drop for Worker {
     }
 }
 
+/// Names the socket of who has started the daemon (systemd), which is the daemon's alone.
+const SUPERVISOR: &str = "NOTIFY_SOCKET";
+
 /// The library takes plugins, drivers, prefixes of file names and locking from its environment.
 fn quieten(command: &mut Command) {
+    command.env_remove(SUPERVISOR);
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"HDF5_") {
             command.env_remove(name);

@@ -1,0 +1,359 @@
+//! `arrayfs status --prometheus`: the counters of mounts in the text format of Prometheus, for the
+//! textfile collector of node_exporter, or for whatever scrapes it.
+//!
+//! All that a daemon counts is since the mount began. A mount whose daemon does not answer has
+//! `arrayfs_up 0` and nothing else. Used by [`super::status`].
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use super::output::path_text;
+use crate::daemon::mount_table::Mounted;
+
+/// What is known of a mount.
+type State = (Mounted, io::Result<Value>);
+
+/// A metric with one value for each mount.
+struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    /// Where the status of a daemon has it.
+    at: &'static str,
+}
+
+const fn gauge(name: &'static str, at: &'static str, help: &'static str) -> Metric {
+    Metric {
+        name,
+        kind: "gauge",
+        help,
+        at,
+    }
+}
+
+const fn counter(name: &'static str, at: &'static str, help: &'static str) -> Metric {
+    Metric {
+        kind: "counter",
+        ..gauge(name, at, help)
+    }
+}
+
+const METRICS: &[Metric] = &[
+    gauge(
+        "arrayfs_uptime_seconds",
+        "/seconds",
+        "Time since the mount began.",
+    ),
+    gauge(
+        "arrayfs_cache_limit_bytes",
+        "/cache/limit",
+        "Memory for decoded blocks (cache=).",
+    ),
+    gauge(
+        "arrayfs_cache_used_bytes",
+        "/cache/used",
+        "How much of that is in use.",
+    ),
+    gauge(
+        "arrayfs_cache_blocks",
+        "/cache/blocks",
+        "Blocks that are cached.",
+    ),
+    counter(
+        "arrayfs_cache_hits_total",
+        "/cache/hits",
+        "Blocks that a reader found decoded.",
+    ),
+    counter(
+        "arrayfs_cache_waits_total",
+        "/cache/waits",
+        "Blocks that a reader found being decoded for another one.",
+    ),
+    counter(
+        "arrayfs_cache_misses_total",
+        "/cache/misses",
+        "Blocks that a reader had to decode.",
+    ),
+    counter(
+        "arrayfs_cache_prefetched_total",
+        "/cache/prefetched",
+        "Blocks decoded ahead of sequential readers.",
+    ),
+    counter(
+        "arrayfs_cache_evicted_total",
+        "/cache/evicted",
+        "Blocks given up for others.",
+    ),
+    counter(
+        "arrayfs_decoded_bytes_total",
+        "/cache/decoded_bytes",
+        "Bytes that were decoded.",
+    ),
+    counter(
+        "arrayfs_read_bytes_total",
+        "/requests/read_bytes",
+        "Bytes that reads were answered with.",
+    ),
+    counter(
+        "arrayfs_written_bytes_total",
+        "/requests/written_bytes",
+        "Bytes that programs have written.",
+    ),
+    counter(
+        "arrayfs_io_errors_total",
+        "/requests/io_errors",
+        "Requests that were answered with an I/O error (EIO).",
+    ),
+    gauge(
+        "arrayfs_open_files",
+        "/open_files",
+        "Files that programs have open.",
+    ),
+    gauge(
+        "arrayfs_open_containers",
+        "/open_containers",
+        "Containers that are kept open.",
+    ),
+    gauge(
+        "arrayfs_staged_bytes",
+        "/staged_bytes",
+        "Changes of arrays that are not committed, in memory and in logs.",
+    ),
+    gauge(
+        "arrayfs_held_back_bytes",
+        "/held_back/bytes",
+        "Changes of files in a scratch mount that are not stored yet.",
+    ),
+    counter(
+        "arrayfs_commits_total",
+        "/counted/commits",
+        "Commits of containers.",
+    ),
+    counter(
+        "arrayfs_commits_failed_total",
+        "/counted/failed_commits",
+        "Commits that failed; what was to be committed stays staged.",
+    ),
+    counter(
+        "arrayfs_commit_seconds_total",
+        "/counted/commit_seconds",
+        "Time that commits took, those that failed included.",
+    ),
+    counter(
+        "arrayfs_commit_bytes_total",
+        "/counted/commit_bytes",
+        "Bytes that commits put into stored files, or moved in them.",
+    ),
+    counter(
+        "arrayfs_hdf5_worker_deaths_total",
+        "/counted/worker_deaths",
+        "HDF5 workers that crashed, or had to be ended.",
+    ),
+];
+
+const DURATIONS: &str = "arrayfs_request_duration_seconds";
+
+/// Writes all metrics of all mounts.
+pub(super) fn print(out: &mut impl Write, states: &[State]) -> io::Result<()> {
+    let visible: Vec<&State> = visible(states);
+    header(
+        out,
+        "arrayfs_up",
+        "gauge",
+        "Whether the daemon of the mount answers.",
+    )?;
+    for (mounted, state) in &visible {
+        let up = u8::from(state.is_ok());
+        writeln!(out, "arrayfs_up{{{}}} {up}", mountpoint(mounted))?;
+    }
+    header(
+        out,
+        "arrayfs_info",
+        "gauge",
+        "What is mounted, by which version.",
+    )?;
+    for (mounted, status) in serving(&visible) {
+        let (at, source) = (mountpoint(mounted), escaped(&mounted.source));
+        let version = escaped(status["version"].as_str().unwrap_or("?"));
+        writeln!(
+            out,
+            r#"arrayfs_info{{{at},source="{source}",version="{version}",writable="{}"}} 1"#,
+            mounted.writable
+        )?;
+    }
+    METRICS
+        .iter()
+        .try_for_each(|metric| values(out, metric, &visible))?;
+    durations(out, &visible)
+}
+
+/// Those that are not hidden by another one at the same place: a series is given once.
+fn visible(states: &[State]) -> Vec<&State> {
+    let at = |state: &State| state.0.mountpoint.clone();
+    let is_last =
+        |(n, state): &(usize, &State)| !states[n + 1..].iter().any(|later| at(later) == at(state));
+    let last = states.iter().enumerate().filter(is_last);
+    last.map(|(_, state)| state).collect()
+}
+
+fn serving<'a>(states: &[&'a State]) -> Vec<(&'a Mounted, &'a Value)> {
+    let answered = |(mounted, state): &&'a State| Some((mounted, state.as_ref().ok()?));
+    states.iter().filter_map(answered).collect()
+}
+
+/// A metric that no mount has is left out with its header.
+fn values(out: &mut impl Write, metric: &Metric, states: &[&State]) -> io::Result<()> {
+    let has = |(mounted, status): (_, &Value)| {
+        let value = status.pointer(metric.at)?.as_number()?.clone();
+        Some((mounted, value))
+    };
+    let values: Vec<_> = serving(states).into_iter().filter_map(has).collect();
+    if values.is_empty() {
+        return Ok(());
+    }
+    header(out, metric.name, metric.kind, metric.help)?;
+    for (mounted, value) in values {
+        writeln!(out, "{}{{{}}} {value}", metric.name, mountpoint(mounted))?;
+    }
+    Ok(())
+}
+
+/// The times of requests, a histogram for each kind.
+fn durations(out: &mut impl Write, states: &[&State]) -> io::Result<()> {
+    header(
+        out,
+        DURATIONS,
+        "histogram",
+        "Time that requests of the kernel took, by kind.",
+    )?;
+    for (mounted, status) in serving(states) {
+        let requests = &status["requests"];
+        let bounds: Vec<f64> = numbers(&requests["bounds_us"])
+            .map(|us| us as f64 / 1e6)
+            .collect();
+        for (kind, counted) in requests["kinds"].as_object().into_iter().flatten() {
+            let labels = format!(r#"{},operation="{}""#, mountpoint(mounted), escaped(kind));
+            histogram(out, &labels, &bounds, counted)?;
+        }
+    }
+    Ok(())
+}
+
+fn histogram(
+    out: &mut impl Write,
+    labels: &str,
+    bounds: &[f64],
+    counted: &Value,
+) -> io::Result<()> {
+    let mut below: u64 = 0;
+    let ends = bounds.iter().map(f64::to_string);
+    for (end, count) in ends
+        .chain(["+Inf".to_owned()])
+        .zip(numbers(&counted["by_time"]))
+    {
+        below = below.saturating_add(count);
+        writeln!(out, r#"{DURATIONS}_bucket{{{labels},le="{end}"}} {below}"#)?;
+    }
+    let seconds = counted["seconds"].as_f64().unwrap_or(0.0);
+    writeln!(out, "{DURATIONS}_sum{{{labels}}} {seconds}")?;
+    writeln!(out, "{DURATIONS}_count{{{labels}}} {below}")
+}
+
+fn numbers(list: &Value) -> impl Iterator<Item = u64> {
+    let list = list.as_array().into_iter().flatten();
+    list.map(|number| number.as_u64().unwrap_or(0))
+}
+
+fn header(out: &mut impl Write, name: &str, kind: &str, help: &str) -> io::Result<()> {
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}
+
+fn mountpoint(mounted: &Mounted) -> String {
+    format!(
+        r#"mountpoint="{}""#,
+        escaped(&path_text(&mounted.mountpoint))
+    )
+}
+
+/// As the format wants it between quotes.
+fn escaped(text: &str) -> String {
+    let backslashes = text.replace('\\', r"\\");
+    backslashes.replace('"', r#"\""#).replace('\n', r"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::mount_table::device_at;
+    use serde_json::json;
+    use std::path::Path;
+
+    fn mounted(mountpoint: &str) -> Mounted {
+        Mounted {
+            mountpoint: mountpoint.into(),
+            root: "/".into(),
+            source: r#"/data "x"\y"#.into(),
+            device: device_at(Path::new("/proc")).unwrap(),
+            writable: false,
+        }
+    }
+
+    fn printed(states: &[State]) -> String {
+        let mut out = Vec::new();
+        print(&mut out, states).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_dead_mount_is_down_and_has_nothing_else() {
+        let dead = io::Error::from_raw_os_error(libc::ENOTCONN);
+        let text = printed(&[(mounted(r#"/m "a"\b"#), Err(dead))]);
+        let values: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(values, [r#"arrayfs_up{mountpoint="/m \"a\"\\b"} 0"#]);
+    }
+
+    #[test]
+    fn times_are_cumulative_in_seconds() {
+        let status = json!({
+            "version": "1",
+            "cache": { "hits": 7 },
+            "requests": {
+                "bounds_us": [16, 64, 1_048_576],
+                "kinds": { "read": { "seconds": 1.5, "by_time": [1, 2, 0, 4] } },
+            },
+        });
+        let text = printed(&[
+            (mounted("/hidden"), Ok(status.clone())),
+            (mounted("/m"), Ok(status)),
+        ]);
+        for line in [
+            r#"arrayfs_cache_hits_total{mountpoint="/m"} 7"#,
+            r#"arrayfs_request_duration_seconds_bucket{mountpoint="/m",operation="read",le="0.000016"} 1"#,
+            r#"arrayfs_request_duration_seconds_bucket{mountpoint="/m",operation="read",le="1.048576"} 3"#,
+            r#"arrayfs_request_duration_seconds_bucket{mountpoint="/m",operation="read",le="+Inf"} 7"#,
+            r#"arrayfs_request_duration_seconds_sum{mountpoint="/m",operation="read"} 1.5"#,
+            r#"arrayfs_request_duration_seconds_count{mountpoint="/m",operation="read"} 7"#,
+        ] {
+            assert!(
+                text.lines().any(|found| found == line),
+                "{line}\nin\n{text}"
+            );
+        }
+        assert!(
+            !text.contains("arrayfs_open_files"),
+            "what is not told is left out"
+        );
+    }
+
+    #[test]
+    fn of_two_mounts_at_one_place_the_upper_one_is_told() {
+        let text = printed(&[
+            (mounted("/m"), Ok(json!({ "open_files": 1 }))),
+            (mounted("/m"), Ok(json!({ "open_files": 2 }))),
+        ]);
+        let of = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+        assert_eq!((of("arrayfs_up{"), of("arrayfs_open_files{")), (1, 1));
+        assert!(text.contains(r#"arrayfs_open_files{mountpoint="/m"} 2"#));
+    }
+}

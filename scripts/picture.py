@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes docs/picture.png: a session in a mount, as it was printed, and the map that its last command has drawn.
+"""Makes docs/picture.png: a session in a mount as it was printed, and the map that it draws.
 
     picture.py [OUT.png]
 
-The commands below are run in a directory of their own; what stands in the picture is what they printed.
+The commands below are run in a directory of their own; the picture shows what they printed.
 scripts/picture.sh installs what this needs (gnuplot, Pillow, DejaVu fonts) and runs it.
 """
 import pathlib
@@ -79,7 +79,8 @@ def terminal(lines):
     draw.rectangle((0, 0, TERMINAL, BAR), TITLE)
     for number, colour in enumerate(["#ff5f57", "#febc2e", "#28c840"]):
         draw.ellipse((20 + 26 * number, 15, 34 + 26 * number, 29), colour)
-    plain, bold = (ImageFont.truetype(FONTS / f"DejaVuSansMono{kind}.ttf", SIZE) for kind in ("", "-Bold"))
+    kinds = ("", "-Bold")
+    plain, bold = (ImageFont.truetype(FONTS / f"DejaVuSansMono{kind}.ttf", SIZE) for kind in kinds)
     y = BAR + 18
     for command, text in lines:
         if command:
@@ -96,7 +97,7 @@ def terminal(lines):
 
 
 def rounded(image, radius=14):
-    """With a border that tells it from a page of its own colour, and round corners, at which the page shows."""
+    """With a border, for pages of its own colour, and round corners, at which the page shows."""
     box = (0, 0, image.width - 1, image.height - 1)
     ImageDraw.Draw(image).rounded_rectangle(box, radius, outline="#8b949e", width=2)
     outside = Image.new("L", image.size, 255)
@@ -113,7 +114,8 @@ def main():
     try:
         for name in ("data", "mnt"):
             (directory / name).mkdir()
-        subprocess.run([PYTHON, ROOT / "scripts/picture_data.py", directory / "data/tas.nc"], check=True)
+        make = [PYTHON, ROOT / "scripts/picture_data.py", directory / "data/tas.nc"]
+        subprocess.run(make, check=True)
         (directory / "style.gp").write_text(STYLE)
         (directory / "map.gp").write_text(PLOT)
         lines = printed(directory)

@@ -3,8 +3,8 @@
 
     picture_data.py FILE
 
-Twelve months on a grid of half a degree, in kelvin, with continents, mountains and seasons, and the coastline
-as line segments. All of it follows from formulas and from random numbers with a fixed seed.
+Twelve months on a grid of half a degree, in kelvin, with continents, mountains and seasons, and the
+coastline as line segments. All of it follows from formulas and random numbers with a fixed seed.
 """
 import sys
 
@@ -23,13 +23,15 @@ def noise(points, roughness, rng):
     for octave in range(8):
         frequency = 1.3 * 2**octave
         lattice = rng.uniform(-1, 1, [int(2 * frequency) + 6] * 3)
-        total = total + roughness**octave * scipy.ndimage.map_coordinates(lattice, (points + 1) * frequency + 2, order=3)
+        values = scipy.ndimage.map_coordinates(lattice, (points + 1) * frequency + 2, order=3)
+        total = total + roughness**octave * values
     return total
 
 
 def sphere(latitude, longitude):
-    return np.stack(np.broadcast_arrays(np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude),
-                                        np.sin(latitude)))
+    ring = np.cos(latitude)
+    x, y = ring * np.cos(longitude), ring * np.sin(longitude)
+    return np.stack(np.broadcast_arrays(x, y, np.sin(latitude)))
 
 
 def heights(points, latitude, rng):
@@ -43,7 +45,7 @@ def heights(points, latitude, rng):
 
 
 def temperatures(month, latitude, height, weather):
-    """Kelvin. Land is hotter in summer and colder in winter than the sea, and mountains are cold."""
+    """Kelvin. Land is hotter in summer and colder in winter than the sea; mountains are cold."""
     season = np.cos(2 * np.pi * (month - 6.3) / 12)
     tilt = np.sin(latitude - np.radians(6) * season) ** 2
     sea = np.maximum(301.5 - 33 * tilt**0.85 + 1.2 * weather, 271.3 + 0.2 * weather)
@@ -56,7 +58,7 @@ def temperatures(month, latitude, height, weather):
 
 
 def crossings(height, latitude, longitude):
-    """The coast: a segment (x, y, dx, dy) for each cell of the grid that it crosses, where height is zero."""
+    """The coast, where height is zero: a segment (x, y, dx, dy) for each cell that it crosses."""
     corners = [height[:-1, :-1], height[:-1, 1:], height[1:, 1:], height[1:, :-1]]
     x, y = longitude[:-1][None], latitude[:-1][:, None]
     places = [(0, 0), (1, 0), (1, 1), (0, 1)]
@@ -66,12 +68,13 @@ def crossings(height, latitude, longitude):
         crossed = (a > 0) != (b > 0)
         share = np.where(crossed, a / np.where(crossed, a - b, 1), 0)
         (x0, y0), (x1, y1) = places[side], places[(side + 1) % 4]
-        edges.append((crossed, x + STEP * (x0 + share * (x1 - x0)), y + STEP * (y0 + share * (y1 - y0))))
+        along_x, along_y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+        edges.append((crossed, x + STEP * along_x, y + STEP * along_y))
     segments = []
     for first in range(4):
         for second in range(first + 1, 4):
             both = edges[first][0] & edges[second][0] & (sum(edge[0] for edge in edges) == 2)
-            start, end = [np.stack([edges[side][1][both], edges[side][2][both]]) for side in (first, second)]
+            start, end = (np.stack([x[both], y[both]]) for _, x, y in (edges[first], edges[second]))
             segments.append(np.concatenate([start, end - start]).T)
     return np.concatenate(segments)
 
@@ -87,15 +90,18 @@ def main():
     coast = crossings(height, latitude, longitude)
     with netCDF4.Dataset(sys.argv[1], "w") as file:
         file.title = "Surface temperature of a planet made by formulas"
-        sizes = {"month": 12, "lat": latitude.size, "lon": longitude.size, "segment": len(coast), "xydxdy": 4}
+        sizes = {"month": 12, "lat": latitude.size, "lon": longitude.size,
+                 "segment": len(coast), "xydxdy": 4}
         for name, size in sizes.items():
             file.createDimension(name, size)
-        for name, values, units in [("lat", latitude, "degrees_north"), ("lon", longitude, "degrees_east")]:
+        for name, values, towards in [("lat", latitude, "north"), ("lon", longitude, "east")]:
             variable = file.createVariable(name, "f4", (name,))
-            variable.units, variable[:] = units, values
+            variable.units, variable[:] = f"degrees_{towards}", values
         file.createVariable("coast", "f4", ("segment", "xydxdy"), zlib=True)[:] = coast
-        variable = file.createVariable("tas", "f4", ("month", "lat", "lon"), zlib=True, shuffle=True,
-                                       chunksizes=(1, latitude.size, longitude.size), least_significant_digit=1)
+        chunks = (1, latitude.size, longitude.size)
+        dimensions = ("month", "lat", "lon")
+        variable = file.createVariable("tas", "f4", dimensions, zlib=True, shuffle=True,
+                                       chunksizes=chunks, least_significant_digit=1)
         variable.units, variable.long_name = "K", "surface temperature"
         for month in range(12):
             variable[month] = temperatures(month, north, height, weather)

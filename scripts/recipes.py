@@ -4,10 +4,12 @@
     recipes.py           compare; the last line says how many passed, failed and were not run
     recipes.py --show    print each recipe and its output, without comparing
 
-A recipe is a code block; the `text` block behind it, if there is one, is all that it prints. A `console` block
-has commands and what they print, as in the README, and "..." stands for any text there, too. All of them run in
-one directory of their own, in which the containers of recipes_data.py lie in data/. What no program here can
-run, because an interpreter or a package of it is missing, is named and counted as not run.
+A recipe is a code block; the `text` block behind it, if there is one, is all that it prints. A
+`console` block has commands and what they print, as in the README, and "..." stands for any text
+there, too. All of them run in one directory of their own, in which the containers of
+recipes_data.py lie in data/. What no program here can run, because an interpreter or a package of
+it is missing, is named and counted as not run, and so are those behind it in its section, which may
+need what it does.
 """
 import pathlib
 import re
@@ -36,7 +38,7 @@ OPTIONAL = ("cc", "gfortran", "Rscript", "octave-cli", "gnuplot", "jq", "getfatt
 
 
 def blocks(text):
-    """Heading, language, code and the lines that it prints (none if no output is shown) of each recipe."""
+    """Of each recipe its heading, language, code, and the lines that it prints."""
     heading, found = "", []
     for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", text, re.M | re.S):
         title, language, content = match.groups()
@@ -55,13 +57,15 @@ def missing(language, content):
     programs = [name for name in OPTIONAL if re.search(rf"(?<![\w./-]){name} ", commands)]
     lacking = [name for name in programs if shutil.which(name, path=environment()["PATH"]) is None]
     if language == "r" and not lacking:
-        lacking += [f"R's {name}" for name in re.findall(r"library\((\w+)\)", content) if not has_library(name)]
+        libraries = re.findall(r"library\((\w+)\)", content)
+        lacking = [f"R's {name}" for name in libraries if not has_library(name)]
     return lacking
 
 
 def has_library(name):
-    check = ["Rscript", "--vanilla", "-e", f"quit(status = !requireNamespace('{name}', quietly = TRUE))"]
-    return subprocess.run(check, capture_output=True).returncode == 0
+    check = f"quit(status = !requireNamespace('{name}', quietly = TRUE))"
+    ran = subprocess.run(["Rscript", "--vanilla", "-e", check], capture_output=True)
+    return ran.returncode == 0
 
 
 def steps(language, content, expected, directory):
@@ -79,7 +83,8 @@ def passes(recipe, directory, show):
     for command, lines in steps(language, content, expected, directory):
         result = run(command, directory)
         if show:
-            print(content if language != "console" else f"$ {command}", result.stdout, sep="\n", flush=True)
+            code = content if language != "console" else f"$ {command}"
+            print(code, result.stdout, sep="\n", flush=True)
             good &= result.returncode == 0
         elif result.returncode != 0 or not matches(lines, result.stdout.splitlines()):
             print(content if language != "console" else "", end="")
@@ -94,10 +99,14 @@ def main():
     directory = pathlib.Path(tempfile.mkdtemp(prefix="arrayfs-recipes."))
     directory.chmod(0o755)
     try:
-        subprocess.run([PYTHON, ROOT / "scripts/recipes_data.py", "data"], cwd=directory, check=True)
+        make = [PYTHON, ROOT / "scripts/recipes_data.py", "data"]
+        subprocess.run(make, cwd=directory, check=True)
+        incomplete = {}  # sections, and what they lack
         for recipe in blocks(DOCUMENT.read_text()):
-            lacking = missing(*recipe[1:3])
-            outcome = "not run" if lacking else "passed" if passes(recipe, directory, show) else "failed"
+            lacking = missing(*recipe[1:3]) or incomplete.get(recipe[0], [])
+            incomplete[recipe[0]] = lacking
+            good = not lacking and passes(recipe, directory, show)
+            outcome = "not run" if lacking else "passed" if good else "failed"
             counts[outcome] += 1
             if outcome != "passed":
                 print(f"{recipe[0]} ({recipe[1]}): {outcome}", *lacking, flush=True)

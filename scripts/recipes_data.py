@@ -18,7 +18,7 @@ import collections.abc
 import os
 import sys
 
-collections.MutableMapping = collections.abc.MutableMapping  # bloscpack 0.16 wants it where it was in Python 3.9
+collections.MutableMapping = collections.abc.MutableMapping  # where bloscpack 0.16 wants it
 
 import anndata
 import binsparse
@@ -67,11 +67,12 @@ def air_netcdf(path, kind):
 
 def air_hdf5(path):
     with h5py.File(path, "w") as file:
-        file.create_dataset("air", data=air(), chunks=(1, 3, 5), maxshape=(None, 3, 5), compression="gzip", shuffle=True)
+        file.create_dataset("air", data=air(), chunks=(1, 3, 5), maxshape=(None, 3, 5),
+                            compression="gzip", shuffle=True)
 
 
 def sea(path):
-    """Hundredths of a degree; land is where two waves meet. Integers alone, so the same on every machine."""
+    """Hundredths of a degree, with land here and there. Integers: the same on every machine."""
     month, lat, lon = np.ogrid[:12, -88:89:4, 0:360:4]
     values = 2800 - abs(lat) * 30 + 200 - abs(month - 6) * 60 * np.sign(lat) + (lon % 60) * 2
     land = (lon * 7 + lat * lat) % 360 < 90
@@ -80,8 +81,8 @@ def sea(path):
             file.createDimension(name, size)
         coordinate(file, "lat", np.arange(-88, 89, 4), "degrees_north")
         coordinate(file, "lon", np.arange(0, 360, 4), "degrees_east")
-        sst = file.createVariable("sst", "i2", ("month", "lat", "lon"), zlib=True, complevel=4, fill_value=-32768,
-                                  chunksizes=(1, 45, 90))
+        sst = file.createVariable("sst", "i2", ("month", "lat", "lon"), zlib=True, complevel=4,
+                                  fill_value=-32768, chunksizes=(1, 45, 90))
         sst.units, sst.long_name = "degC", "sea surface temperature"
         sst.scale_factor = 0.01
         sst.set_auto_maskandscale(False)
@@ -91,14 +92,16 @@ def sea(path):
 def binsparse_file(path):
     by_columns, by_rows = counts().astype(np.float32), counts().T.tocsr().astype(np.float32)
     with h5py.File(path, "w") as file:
-        for kind, matrix, name in [(binsparse.CSCMatrix, by_columns, "csc"), (binsparse.CSRMatrix, by_rows, "csr")]:
-            tensor = kind(shape=matrix.shape, number_of_stored_values=matrix.nnz, pointers_to_1=matrix.indptr,
-                          indices_1=matrix.indices, values=matrix.data)
-            tensor.serialize(binsparse.HDF5BinsparseContainer(file.create_group(name)))
+        for kind, matrix in [(binsparse.CSCMatrix, by_columns), (binsparse.CSRMatrix, by_rows)]:
+            tensor = kind(shape=matrix.shape, number_of_stored_values=matrix.nnz,
+                          pointers_to_1=matrix.indptr, indices_1=matrix.indices, values=matrix.data)
+            group = file.create_group(matrix.format)
+            tensor.serialize(binsparse.HDF5BinsparseContainer(group))
 
 
 def cells(path):
-    observed = pandas.DataFrame({"kind": pandas.Categorical(["T", "B", "T", "NK"]), "age": [3, 1, 2, 5]}, index=CELLS)
+    kinds = pandas.Categorical(["T", "B", "T", "NK"])
+    observed = pandas.DataFrame({"kind": kinds, "age": [3, 1, 2, 5]}, index=CELLS)
     matrix = counts().T.tocsr().astype(np.float32)
     data = anndata.AnnData(matrix, obs=observed, var=pandas.DataFrame(index=GENES))
     data.obsm["X_umap"] = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -132,7 +135,8 @@ def main():
     binsparse_file(at("counts.h5"))
     cells(at("cells.h5ad"))
     odd(at("odd.h5"))
-    bloscpack.pack_ndarray_to_file(np.asfortranarray(np.arange(6, dtype=">f8").reshape(2, 3)), at("odd.blp"))
+    turned = np.asfortranarray(np.arange(6, dtype=">f8").reshape(2, 3))
+    bloscpack.pack_ndarray_to_file(turned, at("odd.blp"))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the recipe for xarray in docs/recipes.md on files of every kind and compares with xarray's own reading.
+"""Runs the recipe for xarray in docs/recipes.md on files of every kind.
 
     recipes_xarray.py [FILE...]
 
-Files: NetCDF-4, the three classic formats, and HDF5 with dimension scales, written here with what tends to go
-wrong (packed numbers, fill values that JSON cannot say, characters, text, groups, scalars, empty dimensions),
-the sound NetCDF files of mount-tests/golden, and the NetCDF and HDF5 files given. Each is mounted; the recipe sees nothing but the mount. What it makes is to
-be what xarray.open_dataset makes of the file itself: the same variables, coordinates, types, values, attributes.
+Files: NetCDF-4, the three classic formats, and HDF5 with dimension scales, written here with what
+tends to go wrong (packed numbers, fill values that JSON cannot say, characters, text, groups,
+scalars, empty dimensions), the sound NetCDF files of mount-tests/golden, and the NetCDF and HDF5
+files given. Each is mounted; the recipe sees nothing but the mount. What it makes is to be what
+xarray.open_dataset makes of the file itself: the same variables, coordinates, types, values and
+attributes.
 """
 import contextlib
 import os
@@ -24,13 +26,14 @@ import xarray as xr
 import recipes
 from readme_session import remove, run
 
-KINDS = ["NETCDF4", "NETCDF4_CLASSIC", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]
+KINDS = ["NETCDF4", "NETCDF4_CLASSIC",
+         "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]
 
 
 def recipe():
     """The code of the recipe, for another container than the one that it names."""
-    code = next(content for heading, language, content, _ in recipes.blocks(recipes.DOCUMENT.read_text())
-                if heading == "xarray" and language == "python")
+    blocks = recipes.blocks(recipes.DOCUMENT.read_text())
+    code = next(block[2] for block in blocks if block[:2] == ("xarray", "python"))
     return re.sub(r'^at = .*\n|^print\(.*\n', "", code, flags=re.M)
 
 
@@ -44,27 +47,32 @@ def put(file, name, dtype, dims, values, fill=None, **attributes):
 
 
 def coordinates(file):
-    records = None if file.data_model == "NETCDF4" else 2  # only there may a second dimension be unlimited
+    records = None if file.data_model == "NETCDF4" else 2  # one unlimited dimension elsewhere
     for name, size in [("time", None), ("lat", 3), ("lon", 4), ("letters", 6), ("never", records)]:
         file.createDimension(name, size)
-    put(file, "time", "f8", ("time",), [0, 1.5], units="hours since 2025-01-01", calendar="standard")
-    put(file, "lat", "f4", ("lat",), [-45, 0, 45], units="degrees_north", valid=np.array([-90, 90], "i2"))
+    since = "hours since 2025-01-01"
+    put(file, "time", "f8", ("time",), [0, 1.5], units=since, calendar="standard")
+    valid = np.array([-90, 90], "i2")
+    put(file, "lat", "f4", ("lat",), [-45, 0, 45], units="degrees_north", valid=valid)
     put(file, "lon", "f4", ("lon",), [0, 90, 180, 270], units="degrees_east")
 
 
 def variables(file):
     packed = np.arange(24).reshape(2, 3, 4)
     packed[0, 0, 0] = -999
-    put(file, "packed", "i2", ("time", "lat", "lon"), packed, -999, scale_factor=0.01, add_offset=273.15, units="K")
+    put(file, "packed", "i2", ("time", "lat", "lon"), packed, -999,
+        scale_factor=0.01, add_offset=273.15, units="K")
     put(file, "inexact", "f4", ("lon",), [1, 2, 3, 1e20], 1e20, missing_value=np.float32(1e20))
     put(file, "not_a_number", "f8", ("lon",), [1, 2, np.nan, 4], np.nan)
     put(file, "old", "f4", ("lon",), [1, 2, 3, -9.9], missing_value=np.float32(-9.9))
     put(file, "unsigned", "i1", ("lon",), [1, 2, -3, -1], -1, _Unsigned="true")
-    put(file, "plain", "i4", ("lat", "lon"), np.arange(12).reshape(3, 4), coordinates="height", flags=[1, 2], empty="")
+    put(file, "plain", "i4", ("lat", "lon"), np.arange(12).reshape(3, 4),
+        coordinates="height", flags=[1, 2], empty="")
     put(file, "height", "f8", ("lat",), [1, 2, 3])
     put(file, "scalar", "i4", (), 7, long_name="one")
     put(file, "none", "f4", ("never", "lon"), np.zeros((len(file.dimensions["never"]), 4)))
-    put(file, "station", "S1", ("lat", "letters"), netCDF4.stringtochar(np.array(["abc", "defghi", ""], "S6")))
+    letters = netCDF4.stringtochar(np.array(["abc", "defghi", ""], "S6"))
+    put(file, "station", "S1", ("lat", "letters"), letters)
 
 
 def netcdf(path, kind):
@@ -85,7 +93,8 @@ def netcdf(path, kind):
 def by_xarray(path):
     """What xarray itself writes: its encodings of times, text and booleans."""
     times = np.array(["2020-01-01", "2020-01-02"], "M8[ns]")
-    values = {"a": (("t", "y"), np.arange(6.0).reshape(2, 3)), "flag": ("y", np.array([True, False, True])),
+    values = {"a": (("t", "y"), np.arange(6.0).reshape(2, 3)),
+              "flag": ("y", np.array([True, False, True])),
               "text": ("y", np.array(["a", "bb", "ccc"]))}
     xr.Dataset(values, {"t": times, "y": ["p", "q", "r"]}, {"k": 1}).to_netcdf(path)
 
@@ -107,7 +116,8 @@ def scales(path):
 def golden():
     """Without the one in which a group is a container, with views of its own."""
     sources = recipes.ROOT / "mount-tests/golden/binsparse/sources"
-    return [path for path in sources.glob("*.nc") if not path.name.startswith("bad-") and path.name != "nc4-group.nc"]
+    paths = [path for path in sources.glob("*.nc") if not path.name.startswith("bad-")]
+    return [path for path in paths if path.name != "nc4-group.nc"]
 
 
 def expected(path):
@@ -117,22 +127,25 @@ def expected(path):
     whole = xr.open_dataset(path, engine="netcdf4").load()
     for group in groups:
         part = xr.open_dataset(path, group=group, engine="netcdf4").load()
-        names = {name: f"{group}/{name}" for name in [*part.variables, *part.dims] if name not in whole.dims}
-        whole = whole.merge(part.drop_attrs(deep=False).rename(names))
+        own = [name for name in [*part.variables, *part.dims] if name not in whole.dims]
+        part = part.drop_attrs(deep=False).rename({name: f"{group}/{name}" for name in own})
+        whole = whole.merge(part)
     return whole
 
 
 def differences(found, wanted):
     """Lines that say where two datasets are not the same."""
     lines = [f"{name}: only in one" for name in found.variables.keys() ^ wanted.variables.keys()]
-    lines += [f"{name}: a coordinate in one alone" for name in found.coords.keys() ^ wanted.coords.keys()]
+    coordinates_of_one = found.coords.keys() ^ wanted.coords.keys()
+    lines += [f"{name}: a coordinate in one alone" for name in coordinates_of_one]
     for name in found.variables.keys() & wanted.variables.keys():
         ours, theirs = found[name].variable, wanted[name].variable
         if not ours.identical(theirs) or not same_type(ours.dtype, theirs.dtype):
             lines.append(f"{name}: {ours!r}\n    but xarray has {theirs!r}")
     # A mount takes Binsparse's descriptor apart.
     theirs = {name: value for name, value in wanted.attrs.items() if name != "binsparse"}
-    ours = {name: value for name, value in found.attrs.items() if name in theirs or theirs == wanted.attrs}
+    whole = theirs == wanted.attrs
+    ours = {name: value for name, value in found.attrs.items() if whole or name in theirs}
     if not xr.Dataset(attrs=ours).identical(xr.Dataset(attrs=theirs)):
         lines.append(f"attributes: {ours}, xarray has {theirs}")
     return lines
@@ -140,7 +153,8 @@ def differences(found, wanted):
 
 def same_type(ours, theirs):
     """Text is fixed-width or objects, and byte orders are the machine's in a mount."""
-    return ours.newbyteorder("=") == theirs.newbyteorder("=") or {ours.kind, theirs.kind} <= {"U", "O"}
+    text = {ours.kind, theirs.kind} <= {"U", "O"}
+    return text or ours.newbyteorder("=") == theirs.newbyteorder("=")
 
 
 def compare(code, directory, name):

@@ -23,8 +23,12 @@ PYTHON = pathlib.Path(os.environ.get("ARRAYFS_PYTHON", ROOT / "target/venv/bin/p
 
 
 def session():
+    """The steps of the README's first console block."""
+    return steps_of(re.search(r"^```console\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S).group(1))
+
+
+def steps_of(block):
     """Pairs of a command and the lines that it prints."""
-    block = re.search(r"^```console\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S).group(1)
     steps = []
     for line in block.splitlines():
         if line.startswith("$ "):
@@ -65,15 +69,22 @@ def show(command, result):
     print(f"$ {command}\n{result.stdout}", end="", flush=True)
 
 
-def compare(command, expected, result):
+def compare(command, expected, result, document="README"):
     found = result.stdout.splitlines()
     if result.returncode == 0 and matches(expected, found):
         return True
-    print(f"$ {command}\nexit status {result.returncode}; the README says:")
+    print(f"$ {command}\nexit status {result.returncode}; the {document} says:")
     print("\n".join(expected))
     print("but it prints:")
     print("\n".join(found), flush=True)
     return False
+
+
+def remove(directory):
+    """With what is mounted on its mnt."""
+    if f" {directory}/mnt " in pathlib.Path("/proc/self/mountinfo").read_text():
+        run("arrayfs umount mnt || umount -l mnt || fusermount3 -uz mnt", directory)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def main():
@@ -97,9 +108,7 @@ def main():
             else:
                 good &= compare(command, expected, result)
     finally:
-        if f" {directory}/mnt " in pathlib.Path("/proc/self/mountinfo").read_text():
-            run("arrayfs umount mnt || umount -l mnt || fusermount3 -uz mnt", directory)
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
     if mode == "":
         print("the session is as printed in README.md" if good else "the session is not as printed in README.md")
     return 0 if good else 1

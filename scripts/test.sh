@@ -183,6 +183,13 @@ else
     ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- \
         "${writes[@]/#/--skip=}" "${any_mode[@]/#/--skip=}"
     check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
+    install_interpreters
+    for name in recipes recipes_xarray; do
+        say "$name"
+        status=0
+        logged "$scratch/$name.log" "$ARRAYFS_PYTHON" "scripts/$name.py" || status=$?
+        count "$name" $status "$scratch/$name.log" '^([0-9]+) passed, ([0-9]+) failed.*'
+    done
     if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
         say "golden corpus beside the checkout"
         status=0

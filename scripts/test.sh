@@ -169,6 +169,11 @@ any_mode=(blosc_chunks:: requests:: rights:: killed_daemon:: worker:: many:: umo
     what_is_staged_is_settled directory_of_many_names of_the_whole_corpus)
 
 [ "$quick" ] || dependencies
+# Of the program that is tested; scripts/nightly.sh builds those that are handed out.
+packages() {
+    scripts/package.sh --built deb wheel && scripts/test_packages.sh pages completions deb wheel
+}
+
 # All at once keeps every core busy.
 say "building what is tested"
 cargo test --release --locked --no-run --lib --bins --test mount-tests </dev/null
@@ -183,6 +188,7 @@ else
     ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- \
         "${writes[@]/#/--skip=}" "${any_mode[@]/#/--skip=}"
     check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
+    check packages packages
     if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
         say "golden corpus beside the checkout"
         status=0

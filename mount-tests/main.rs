@@ -38,6 +38,7 @@ mod outside;
 mod pack;
 mod pack_interrupted;
 mod pack_tree;
+mod packages;
 mod paths_in_mounts;
 mod permissions;
 mod posix;

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Tries what scripts/test.sh does not: all of what takes so long that only a sample of it is tried
 # there (every state of the crash simulation, every kill, every seed), then property tests with
-# random seeds and many cases, random containers, random operations in writable mounts; and large
-# programs at work in a mount (nightly_programs.sh), and in scratch mounts that are killed, lose
-# power and fill up (nightly_scratch.sh).
+# random seeds and many cases, random containers, random operations in writable mounts; packages as
+# they are handed out; and large programs at work in a mount (nightly_programs.sh), and in scratch
+# mounts that are killed, lose power and fill up (nightly_scratch.sh).
 #
 #     scripts/nightly.sh [ROUNDS]        default 10
 #
@@ -39,6 +39,8 @@ say "dependencies"
 cargo deny --log-level error check bans licenses sources || failed+=("cargo deny")
 timeout 60 cargo deny --log-level error check advisories </dev/null ||
     say "advisories: not good, or the database cannot be reached; not counted"
+say "packages, as they are handed out"
+{ scripts/package.sh && scripts/test_packages.sh; } || failed+=("packages")
 say "programs in a mount"
 scripts/nightly_programs.sh || failed+=("nightly_programs.sh")
 say "scratch mounts"

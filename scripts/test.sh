@@ -169,6 +169,11 @@ any_mode=(blosc_chunks:: requests:: rights:: killed_daemon:: worker:: many:: umo
     what_is_staged_is_settled directory_of_many_names of_the_whole_corpus)
 
 [ "$quick" ] || dependencies
+# Of the program that is tested; scripts/nightly.sh builds those that are handed out.
+packages() {
+    scripts/package.sh --built deb wheel && scripts/test_packages.sh pages completions deb wheel
+}
+
 # All at once keeps every core busy.
 say "building what is tested"
 cargo test --release --locked --no-run --lib --bins --test mount-tests </dev/null
@@ -190,6 +195,7 @@ else
         logged "$scratch/$name.log" "$ARRAYFS_PYTHON" "scripts/$name.py" || status=$?
         count "$name" $status "$scratch/$name.log" '^([0-9]+) passed, ([0-9]+) failed.*'
     done
+    check packages packages
     if [ -f ../shared/tools/check_golden.py ] && [ -d ../shared/golden ]; then
         say "golden corpus beside the checkout"
         status=0

@@ -1,12 +1,14 @@
 //! The command line's shape.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
 
 const EXIT_STATUS: &str =
     "Exit status: 0 done, 1 failed (standard error says what, where and what to do), 2 wrong usage";
+
+const MOUNT_HELPER: &str =
+    "Mounts compressed array containers for mount(8) and /etc/fstab, type fuse.arrayfs";
 
 const VERIFIED: &str = "Faults go to standard error, a line each; what is whole but cannot be shown, and the count, to \
      standard output.\n\n\
@@ -20,7 +22,8 @@ const KEYS: &str = "Keys: q, Esc or ^C quits; s and S, or the arrows right and l
 #[command(name = "arrayfs", version, about, max_term_width = 100, after_help = EXIT_STATUS)]
 pub(super) struct Main {
     /// How to read DAPHNE files: auto, spec or daphne
-    #[arg(long, global = true, value_name = "DIALECT")]
+    #[arg(long, global = true, value_name = "DIALECT", value_parser = ["auto", "spec", "daphne"],
+        hide_possible_values = true)]
     pub(super) dialect: Option<String>,
     #[command(subcommand)]
     pub(super) command: Command,
@@ -33,6 +36,7 @@ pub(super) enum Command {
     /// Unmount; returns when the daemon has ended. Exit status 1 if something stays staged
     Umount {
         /// Where it is mounted
+        #[arg(value_hint = ValueHint::DirPath)]
         mountpoint: PathBuf,
         /// Leave changes of scratch files in their logs where merging would move more than 256 MiB
         #[arg(long)]
@@ -103,6 +107,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "SECONDS")]
         interval: Option<f64>,
         /// Where it is mounted; all mounts if left out
+        #[arg(value_hint = ValueHint::DirPath)]
         mountpoint: Option<PathBuf>,
     },
     /// Look again into what was written through a mount: it may be a container by now
@@ -137,18 +142,6 @@ pub(super) enum Command {
         /// A file, whose bytes are appended
         #[arg(value_name = "MORE")]
         more: PathBuf,
-    },
-    /// Reads the structure of HDF5 files for another arrayfs, on its standard input
-    #[command(name = "hdf5-worker", hide = true)]
-    Hdf5Worker,
-    /// Ends the connection on its standard input when a thread of a daemon has ended
-    #[command(name = "guardian", hide = true)]
-    Guardian {
-        daemon: u32,
-        thread: u32,
-        /// The number of the mounted file system, and where it is mounted, if it is to be unmounted
-        #[arg(num_args = 2, value_names = ["DEVICE", "MOUNTPOINT"])]
-        left_behind: Vec<OsString>,
     },
 }
 
@@ -241,7 +234,8 @@ pub(super) struct MountArgs {
     #[arg(long, value_name = "N")]
     threads: Option<String>,
     /// How changes of arrays are committed: auto, replace or inplace (default: auto)
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", value_parser = ["auto", "replace", "inplace"],
+        hide_possible_values = true)]
     commit: Option<String>,
     /// Let other users in; permissions are checked
     #[arg(long, alias = "allow_other")]
@@ -268,10 +262,12 @@ pub(super) struct MountArgs {
     #[arg(long, value_name = "OCTAL")]
     umask: Option<String>,
     /// Log to this file, or to syslog (default in the background: syslog)
-    #[arg(long, value_name = "FILE|syslog")]
+    #[arg(long, value_name = "FILE|syslog", value_hint = ValueHint::FilePath)]
     log: Option<String>,
     /// How much is logged: off, error, warn, info, debug or trace (default: info)
-    #[arg(long, alias = "log_level", value_name = "LEVEL")]
+    #[arg(long, alias = "log_level", value_name = "LEVEL", ignore_case = true,
+        value_parser = ["off", "error", "warn", "info", "debug", "trace"],
+        hide_possible_values = true)]
     log_level: Option<String>,
     #[command(flatten)]
     generic: GenericFlags,
@@ -280,6 +276,7 @@ pub(super) struct MountArgs {
     /// Directory or container file
     pub(super) source: PathBuf,
     /// An existing directory
+    #[arg(value_hint = ValueHint::DirPath)]
     pub(super) mountpoint: PathBuf,
 }
 
@@ -406,10 +403,14 @@ fn split(options: &str) -> Vec<String> {
 
 /// How mount(8) calls `mount.fuse.arrayfs`, a link to this program.
 #[derive(Parser)]
-#[command(name = "mount.fuse.arrayfs", version)]
+#[command(name = "mount.fuse.arrayfs", version, about = MOUNT_HELPER, long_about = None,
+    after_help = EXIT_STATUS)]
 pub(super) struct MountHelper {
+    /// Directory or container file
     source: PathBuf,
+    /// An existing directory
     mountpoint: PathBuf,
+    /// Mount options, separated by commas: those of 'arrayfs mount'
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<String>,
     /// Ignored: options that are not known are refused all the same

@@ -7,9 +7,15 @@ mod args;
 mod cat;
 mod container;
 mod convert;
+mod definition;
+mod examples;
+mod flagless_options;
+mod generate;
 mod in_mount;
 mod info;
+mod internal;
 mod ls;
+mod manual;
 mod mount;
 mod new_output;
 mod options;
@@ -33,6 +39,7 @@ mod top;
 mod umount;
 mod unpack;
 mod verify;
+mod version;
 mod which_mount;
 mod writing;
 
@@ -46,7 +53,8 @@ use crate::container::{LogsInFiles, Preferences};
 use crate::daemon::background::Inherited;
 use crate::daemon::guardian;
 use crate::scratch;
-use args::{Command, Main, MountHelper};
+use args::{Command, MountHelper};
+use internal::InternalCommand;
 
 /// Why a command failed, in words for its user: what, where, and what to do.
 #[derive(Debug)]
@@ -88,10 +96,10 @@ impl From<crate::error::Error> for Failure {
 }
 
 /// Runs the command line, `mount.fuse.arrayfs` included. The process must not have opened anything
-/// yet.
-pub fn run(argv: Vec<OsString>) -> ExitCode {
+/// yet. `commit` is that of the source it was built from, empty if it is not known.
+pub fn run(argv: Vec<OsString>, commit: &str) -> ExitCode {
     let inherited = Inherited::find();
-    match dispatch(argv, inherited) {
+    match dispatch(argv, commit, inherited) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
@@ -102,30 +110,24 @@ pub fn run(argv: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
+fn dispatch(argv: Vec<OsString>, commit: &str, inherited: Inherited) -> CommandResult {
     let program = argv
         .first()
         .and_then(|arg| std::path::Path::new(arg).file_name());
     if program.is_some_and(|name| name.as_encoded_bytes().starts_with(b"mount.")) {
         return mount::run(MountHelper::parse_from(argv).into(), inherited);
     }
-    let main = match Main::try_parse_from(&argv) {
-        Ok(main) => main,
-        Err(e) => match path_alone::advice(&argv, &e) {
-            Some(advice) => return Err(Failure::usage(advice)),
-            None => e.exit(),
-        },
-    };
+    if let Some(command) = internal::parse(&argv) {
+        return run_internal(command, inherited);
+    }
+    let main = definition::parse(argv, commit)?;
     let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),
         logs_in_files: LogsInFiles(scratch::read_through_log),
         ..Preferences::default()
     };
-    // The worker's memory is bounded, and it may die; the guardian needs none.
-    if !matches!(main.command, Command::Hdf5Worker | Command::Guardian { .. }) {
-        crate::memory::keep_reserve();
-    }
+    crate::memory::keep_reserve();
     match main.command {
         Command::Mount(mut args) => {
             args.options
@@ -164,8 +166,17 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
         Command::Pack(args) => pack::run(&args),
         Command::Unpack { force, file, out } => unpack::run(&file, out, force, preferences),
         Command::Append { file, more } => append::run(&file, &more, preferences),
-        Command::Hdf5Worker => hdf5_worker(),
-        Command::Guardian {
+    }
+}
+
+/// None has a reserve of memory: the worker's is bounded, and it may die; the others need none.
+fn run_internal(command: InternalCommand, inherited: Inherited) -> CommandResult {
+    match command {
+        InternalCommand::Hdf5Worker => {
+            crate::container::hdf5::serve();
+            Ok(())
+        }
+        InternalCommand::Guardian {
             daemon,
             thread,
             left_behind,
@@ -174,10 +185,6 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
             guardian::guard(daemon, thread).map_err(Failure::new)?;
             umount::left_behind(&left_behind)
         }
+        InternalCommand::Generate(generated) => generate::run(&generated),
     }
-}
-
-fn hdf5_worker() -> CommandResult {
-    crate::container::hdf5::serve();
-    Ok(())
 }

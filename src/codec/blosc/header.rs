@@ -62,6 +62,15 @@ impl Codec {
         }
     }
 
+    /// Every one.
+    pub const ALL: [Self; 5] = [
+        Self::BloscLz,
+        Self::Lz4,
+        Self::Snappy,
+        Self::Zlib,
+        Self::Zstd,
+    ];
+
     /// As Blosc spells it.
     pub fn name(self) -> &'static str {
         match self {

@@ -39,6 +39,23 @@ pub use error::{FilterError, Unsupported};
 
 use checked::CheckedFilter;
 
+/// Those that have a decoder.
+pub const NAMES: [&str; 13] = [
+    "gzip",
+    "shuffle",
+    "fletcher32",
+    "szip",
+    "nbit",
+    "scaleoffset",
+    "bzip2",
+    "lzf",
+    "blosc",
+    "lz4",
+    "bitshuffle",
+    "zstd",
+    "blosc2",
+];
+
 /// Filters that HDF5 allows in a pipeline, one per bit of a chunk's mask.
 const MAX_FILTERS: usize = 32;
 

@@ -49,6 +49,7 @@ use index::FileIndex;
 use worker::IndexAnswer;
 
 pub(super) use create::NETCDF4;
+pub use library::library_version;
 pub use worker::{serve, worker_deaths};
 
 const NAME: &str = "hdf5";

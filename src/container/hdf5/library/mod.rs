@@ -37,7 +37,7 @@ mod written;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use hdf5_sys::h5::H5garbage_collect;
+use hdf5_sys::h5::{H5garbage_collect, H5get_libversion};
 use hdf5_sys::h5f::{
     H5F_ACC_RDONLY, H5F_ACC_RDWR, H5F_ACC_TRUNC, H5F_LIBVER_LATEST, H5F_close_degree_t,
     H5F_fspace_strategy_t, H5F_libver_t, H5Fcreate, H5Fget_create_plist, H5Fopen,
@@ -183,6 +183,16 @@ impl LibraryFile {
         check(unsafe { H5Oget_info3(self.file.id(), info.as_mut_ptr(), H5O_INFO_BASIC) })?;
         // SAFETY: filled in by the call, with kinds of objects that the crate knows.
         Ok(links::address(unsafe { info.assume_init() }.token))
+    }
+}
+
+/// The library's own version, as it says at run time. Opens nothing, so it needs no worker.
+pub fn library_version() -> String {
+    let (mut major, mut minor, mut release) = (0, 0, 0);
+    // SAFETY: the three are written to and not kept.
+    match unsafe { H5get_libversion(&mut major, &mut minor, &mut release) } {
+        0.. => format!("{major}.{minor}.{release}"),
+        _ => "of an unknown version".to_owned(),
     }
 }
 

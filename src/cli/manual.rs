@@ -1,0 +1,267 @@
+//! Manual pages, one for each command and one for `mount.fuse.arrayfs`, made of the definition:
+//! names, options and descriptions by `clap_mangen`, then sections that it does not know.
+//!
+//! Used by [`super::generate`].
+
+use std::io;
+
+use clap::{Arg, Command};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use super::definition;
+use super::examples;
+use super::flagless_options::FLAGLESS;
+
+const MANUAL: &str = "arrayfs";
+
+/// The one page of a system command.
+const MOUNT_HELPER: &str = "mount.fuse.arrayfs";
+
+/// How help texts begin what becomes a section.
+const EXIT_STATUS: &str = "Exit status: ";
+
+/// A page, and the name of its file.
+pub(super) struct Page {
+    pub(super) file: String,
+    pub(super) text: Vec<u8>,
+}
+
+/// All of them.
+pub(super) fn pages() -> io::Result<Vec<Page>> {
+    let whole = definition::arrayfs().disable_help_subcommand(true);
+    let mut whole = with_values_in_lines(whole);
+    whole.build();
+    let everywhere = exit_status(&whole).unwrap_or_default();
+    let mut pages = Vec::new();
+    add(&mut pages, &whole, "", &everywhere)?;
+    let mount_helper = definition::mount_helper();
+    let others = ["arrayfs-mount.1", "arrayfs-umount.1", "mount.8", "fstab.5"];
+    pages.push(Page {
+        file: format!("{MOUNT_HELPER}.8"),
+        text: page(
+            &mount_helper,
+            MOUNT_HELPER,
+            "8",
+            &everywhere,
+            &others.map(str::to_owned),
+        )?,
+    });
+    Ok(pages)
+}
+
+/// Values of options as a list within their help: `clap_mangen` gives each a paragraph.
+fn with_values_in_lines(command: Command) -> Command {
+    let names: Vec<_> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
+    let command = command.mut_args(values_in_line);
+    let below = |command: Command, name| command.mut_subcommand(name, with_values_in_lines);
+    names.into_iter().fold(command, below)
+}
+
+fn values_in_line(arg: Arg) -> Arg {
+    let values = arg.get_possible_values();
+    if values.is_empty() || arg.is_hide_possible_values_set() || !arg.get_action().takes_values() {
+        return arg;
+    }
+    let values: Vec<_> = values.iter().map(|value| value.get_name()).collect();
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = format!("{help}: {}", values.join(", "));
+    arg.help(help).hide_possible_values(true)
+}
+
+/// The day of the pages, as `2026-01-31`: what builds of packages say, else today.
+fn day() -> String {
+    let said = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let said = said.and_then(|seconds| jiff::Timestamp::from_second(seconds.parse().ok()?).ok());
+    let at = said.unwrap_or_else(jiff::Timestamp::now);
+    at.strftime("%Y-%m-%d").to_string()
+}
+
+/// Adds the pages of a command and of those below it; `path` is its name without `arrayfs`.
+fn add(pages: &mut Vec<Page>, command: &Command, path: &str, everywhere: &str) -> io::Result<()> {
+    let page_of = |path: &str| match path {
+        "" => "arrayfs.1".to_owned(),
+        path => format!("arrayfs-{}.1", path.replace(' ', "-")),
+    };
+    let below = |name: &str| match path {
+        "" => name.to_owned(),
+        path => format!("{path} {name}"),
+    };
+    let shown = || {
+        command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set())
+    };
+    let mut others: Vec<_> = shown()
+        .map(|child| page_of(&below(child.get_name())))
+        .collect();
+    if let Some((above, _)) = path.rsplit_once(' ') {
+        others.push(page_of(above));
+    }
+    if path.is_empty() || path == "mount" {
+        others.push(format!("{MOUNT_HELPER}.8"));
+    }
+    if path == "mount" {
+        others.extend(["arrayfs-umount.1", "fusermount3.1"].map(str::to_owned));
+    }
+    if !path.is_empty() {
+        others.push(page_of(""));
+    }
+    pages.push(Page {
+        file: page_of(path),
+        text: page(command, path, "1", everywhere, &others)?,
+    });
+    for child in shown() {
+        add(pages, child, &below(child.get_name()), everywhere)?;
+    }
+    Ok(())
+}
+
+/// One page. `path` says whose examples and options it has, `others` the pages to see.
+fn page(
+    command: &Command,
+    path: &str,
+    section: &str,
+    everywhere: &str,
+    others: &[String],
+) -> io::Result<Vec<u8>> {
+    let man = Man::new(command.clone())
+        .section(section)
+        .date(day())
+        .manual(MANUAL);
+    let man = man.source(format!("arrayfs {}", env!("CARGO_PKG_VERSION")));
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    let mut roff = Roff::default();
+    more_description(&mut roff, command);
+    roff.to_writer(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if command.get_subcommands().any(|below| !below.is_hide_set()) {
+        man.render_subcommands_section(&mut text)?;
+    }
+    let mut roff = Roff::default();
+    if path == "mount" || path == MOUNT_HELPER {
+        flagless(&mut roff);
+    }
+    let own = exit_status(command);
+    roff.control("SH", ["EXIT STATUS"]);
+    roff.text([roman(own.as_deref().unwrap_or(everywhere))]);
+    show_examples(&mut roff, path);
+    see_also(&mut roff, others);
+    roff.to_writer(&mut text)?;
+    Ok(text)
+}
+
+/// What a command's help says of its exit status.
+fn exit_status(command: &Command) -> Option<String> {
+    let help = command.get_after_help()?.to_string();
+    let (_, status) = help.split_once(EXIT_STATUS)?;
+    let status = status.lines().collect::<Vec<_>>().join(" ");
+    Some(format!("{}.", status.trim_end_matches('.')))
+}
+
+/// Paragraphs of the help text that are neither examples nor the exit status.
+fn more_description(roff: &mut Roff, command: &Command) {
+    let help = command.get_after_help().map(ToString::to_string);
+    for paragraph in help.unwrap_or_default().split("\n\n") {
+        let section = paragraph.starts_with("Examples:") || paragraph.starts_with(EXIT_STATUS);
+        if !section && !paragraph.is_empty() {
+            roff.control("PP", []);
+            roff.text([roman(paragraph)]);
+        }
+    }
+}
+
+/// Options of `-o` that are not long options, too.
+fn flagless(roff: &mut Roff) {
+    roff.control("SH", ["MOUNT OPTIONS"]);
+    roff.text([roman(
+        "Long options without their dashes, as in 'ro,cache=4G,allow_other', and these:",
+    )]);
+    for (option, meaning) in FLAGLESS {
+        roff.control("TP", []);
+        roff.text([bold(*option)]);
+        roff.text([roman(*meaning)]);
+    }
+}
+
+fn show_examples(roff: &mut Roff, path: &str) {
+    let examples = examples::of(path);
+    if examples.is_empty() {
+        return;
+    }
+    roff.control("SH", ["EXAMPLES"]);
+    for example in examples {
+        roff.control("TP", []);
+        roff.text([bold(example.typed)]);
+        roff.text([roman(example.does)]);
+    }
+}
+
+/// `others` are named like their files: `arrayfs-ls.1`.
+fn see_also(roff: &mut Roff, others: &[String]) {
+    roff.control("SH", ["SEE ALSO"]);
+    let mut line = Vec::new();
+    for (name, section) in others.iter().filter_map(|page| page.rsplit_once('.')) {
+        if !line.is_empty() {
+            line.push(roman(", "));
+        }
+        line.extend([bold(name), roman(format!("({section})"))]);
+    }
+    roff.text(line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_page_for_each_command_and_none_for_internal_ones() {
+        let pages = pages().unwrap();
+        let files: Vec<_> = pages.iter().map(|page| page.file.as_str()).collect();
+        let expected = ["arrayfs.1", "arrayfs-mount.1", "arrayfs-stage-discard.1"];
+        for file in expected.into_iter().chain(["mount.fuse.arrayfs.8"]) {
+            assert!(files.contains(&file), "{files:?}");
+        }
+        for page in &pages {
+            let text = String::from_utf8(page.text.clone()).unwrap();
+            for section in ["NAME", "SYNOPSIS", "OPTIONS", "\"EXIT STATUS\"", "EXAMPLES"] {
+                assert!(
+                    text.contains(&format!(".SH {section}")),
+                    "{}: {section}",
+                    page.file
+                );
+            }
+            for internal in ["hdf5-worker", "hdf5\\-worker", "guardian", "generate"] {
+                assert!(!text.contains(internal), "{}: {internal}", page.file);
+            }
+            let linked = text
+                .lines()
+                .skip_while(|line| *line != ".SH \"SEE ALSO\"")
+                .last();
+            assert!(
+                linked.is_some_and(|line| line.contains("arrayfs")),
+                "{}",
+                page.file
+            );
+        }
+    }
+
+    #[test]
+    fn exit_statuses_are_those_of_the_command() {
+        let pages = pages().unwrap();
+        let text = |file: &str| {
+            let page = pages.iter().find(|page| page.file == file).unwrap();
+            String::from_utf8(page.text.clone()).unwrap()
+        };
+        assert!(text("arrayfs-verify.1").contains("0 sound, 1 faults found"));
+        assert!(text("arrayfs-ls.1").contains("0 done, 1 failed"));
+        assert!(text("arrayfs-mount.1").contains("typesize"));
+    }
+}

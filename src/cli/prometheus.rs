@@ -126,6 +126,16 @@ const METRICS: &[Metric] = &[
         "Changes of files in a scratch mount that are not stored yet.",
     ),
     counter(
+        "arrayfs_scratch_encoded_bytes_total",
+        "/held_back/encoded_bytes",
+        "Bytes of files in a scratch mount that were encoded.",
+    ),
+    counter(
+        "arrayfs_scratch_stored_bytes_total",
+        "/held_back/stored_bytes",
+        "What became of them.",
+    ),
+    counter(
         "arrayfs_commits_total",
         "/counted/commits",
         "Commits of containers.",

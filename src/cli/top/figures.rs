@@ -110,7 +110,7 @@ fn per_second(count: u64, time: Duration) -> Option<f64> {
     (!time.is_zero()).then(|| count as f64 / time.as_secs_f64())
 }
 
-/// A size in five characters at most: `17`, `1.5K`, `412M`.
+/// A size in four characters at most: `17`, `1.5K`, `412M`.
 pub(super) fn short(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
     let (mut value, mut unit) = (bytes as f64, 0);
@@ -197,7 +197,7 @@ mod tests {
                 "0", "17", "999", "1.0K", "1.5K", "10K", "412M", "1.0T", "16E"
             ]
         );
-        assert!((0..64).all(|bit| short(1 << bit).len() <= 5));
+        assert!((0..64).all(|bit| short(1 << bit).len() <= 4));
         assert_eq!(
             (short_rate(None), short_rate(Some(2048.4))),
             ("-".into(), "2.0K".into())

@@ -264,7 +264,7 @@ pub(super) struct MountArgs {
     generic: GenericFlags,
     /// Directory or container file
     pub(super) source: PathBuf,
-    /// An existing directory
+    /// An existing directory; or /dev/fd/N, a descriptor of /dev/fuse that somebody has mounted
     pub(super) mountpoint: PathBuf,
 }
 

@@ -1,7 +1,7 @@
 //! A connection that somebody else has mounted, handed over as `/dev/fd/N`; and a mount in a user
 //! name space, by a user without any right outside of it.
 
-use std::os::unix::fs::PermissionsExt;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
@@ -122,46 +122,71 @@ fn what_is_no_connection_is_refused() {
     assert_content(&Mounted::adopt(places.both().1).join("x.blp/data"), CONTENT);
 }
 
+/// Has a program run by a plain user, who may open `/dev/fuse`: `$0` is an empty directory.
+const AS_PLAIN_USER: &str = r#"
+    mount -t tmpfs tmpfs "$0"
+    mknod -m 666 "$0/fuse" c 10 229
+    mount --bind "$0/fuse" /dev/fuse
+    exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@""#;
+
 /// What a user does who has rights in a name space of his own alone.
 const IN_NAME_SPACE: &str = r#"
-    "$0" mount -o ro "$1" "$2"
+    "$0" mount -o "$3" "$1" "$2"
     trap '"$0" umount "$2"' EXIT
     "$0" status "$2" >&2
+    if [ "$3" = rw ]; then
+        printf 'new' >"$2/new"
+        printf 'AS' | dd of="$2/x.blp/data" conv=notrunc status=none
+    fi
     cat "$2/x.blp/data""#;
+
+/// In a name space of his own, in which he is root.
+fn as_plain_user(empty: &Path, arguments: &[&OsStr]) -> Command {
+    let unshare = ["unshare", "-Urm"].map(OsStr::new);
+    if !rustix::process::geteuid().is_root() {
+        let mut command = Command::new(unshare[0]);
+        command.arg(unshare[1]).args(arguments);
+        return command;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-euc", AS_PLAIN_USER]).arg(empty);
+    command.args(unshare).args(arguments);
+    command
+}
 
 #[test]
 fn a_plain_user_mounts_in_a_name_space_of_his_own() {
     let places = places();
     let (source, mountpoint) = places.both();
-    let program = source.parent().unwrap().join("arrayfs");
+    let below = |name| source.parent().unwrap().join(name);
+    let (program, empty) = (below("arrayfs"), below("empty"));
     install(Path::new(ARRAYFS), &program);
-    let all = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(source, all).unwrap();
-    let user = OTHER.to_string();
-    let plain = |arguments: &[&str]| {
-        let mut command = match rustix::process::geteuid().is_root() {
-            true => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid", &user, "--regid", &user, "--clear-groups"]);
-                command.arg("unshare");
-                command
-            }
-            false => Command::new("unshare"),
-        };
-        command.arg("-Urm").args(arguments);
-        command
-    };
-    let tried = run(&mut plain(&["sh", "-c", ": <>/dev/fuse"]));
+    std::fs::create_dir(&empty).unwrap();
+    if rustix::process::geteuid().is_root() {
+        for path in [source.to_owned(), source.join("x.blp")] {
+            std::os::unix::fs::chown(path, Some(OTHER), Some(OTHER)).unwrap();
+        }
+    }
+    let try_device = ["sh", "-c", ": <>/dev/fuse"].map(OsStr::new);
+    let tried = run(&mut as_plain_user(&empty, &try_device));
     if tried.code() != Some(0) {
-        eprintln!(
-            "not tested, this system has no user name spaces with FUSE: {}",
-            tried.stderr
-        );
+        let why = tried.stderr;
+        eprintln!("not tested, this system has no user name spaces with FUSE: {why}");
         return;
     }
-    let ran = run(plain(&["sh", "-euc", IN_NAME_SPACE]).args([&program, source, mountpoint]));
-    let ran = ran.success();
-    assert_same("x.blp/data", &ran.stdout, CONTENT);
-    assert!(ran.stderr.contains("read-only"), "{ran:?}");
-    assert!(!is_mounted(mountpoint), "others do not see it");
+    let in_name_space = ["sh", "-euc", IN_NAME_SPACE].map(OsStr::new);
+    let mut expected = CONTENT.to_vec();
+    for (mode, access) in [("ro", "read-only"), ("rw", "writable")] {
+        let mut command = as_plain_user(&empty, &in_name_space);
+        let ran = run(command.args([&program, source, mountpoint]).arg(mode)).success();
+        if mode == "rw" {
+            expected[..2].copy_from_slice(b"AS");
+        }
+        assert_same(mode, &ran.stdout, &expected);
+        assert!(ran.stderr.contains(access), "{ran:?}");
+        assert!(!is_mounted(mountpoint), "others do not see it");
+    }
+    assert_content(&source.join("new"), b"new");
+    let stored = arrayfs([Path::new("cat"), &source.join("x.blp"), Path::new("data")]).success();
+    assert_same("data", &stored.stdout, &expected);
 }

@@ -97,7 +97,7 @@ fn a_mount_is_shown_with_its_details_in_every_size() {
         { "keys": "sr" },
         { "keys": "\u{1b}[B\u{1b}[A" },
         { "size": [20, 5] },
-        { "until": "*" },
+        { "until": "READ/s" },
         { "size": [5, 1] },
         { "size": [200, 60] },
         { "until": "evicted" },

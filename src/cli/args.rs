@@ -275,7 +275,7 @@ pub(super) struct MountArgs {
     scratch: ScratchFlags,
     /// Directory or container file
     pub(super) source: PathBuf,
-    /// An existing directory
+    /// An existing directory; or /dev/fd/N, a descriptor of /dev/fuse that somebody has mounted
     #[arg(value_hint = ValueHint::DirPath)]
     pub(super) mountpoint: PathBuf,
 }

@@ -150,9 +150,9 @@ fn dispatch(argv: Vec<OsString>, commit: &str, inherited: Inherited) -> CommandR
             mountpoint,
         } => {
             let form = match (json, prometheus) {
-                (_, true) => status::Form::Prometheus,
-                (true, _) => status::Form::Json,
-                (false, false) => status::Form::Text,
+                (_, true) => status::StatusForm::Prometheus,
+                (true, _) => status::StatusForm::Json,
+                (false, false) => status::StatusForm::Text,
             };
             status::run(mountpoint.as_deref(), form)
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::in_mount::InMount;
 use super::options::MountOptions;
 use super::{Failure, output};
-use crate::daemon::handed_over::{self, Descriptor};
+use crate::daemon::handed_over::{self, HandedDescriptor};
 use crate::daemon::mount_table::{self, Device};
 use crate::error::plain;
 use crate::kernel::session;
@@ -57,12 +57,12 @@ fn handed_over(mountpoint: &Path) -> Result<Option<OwnedFd>, Failure> {
     };
     let shown = mountpoint.display();
     match handed_over::look_at(number) {
-        Ok(Descriptor::Connection(connection)) => Ok(Some(connection)),
-        Ok(Descriptor::Other) if mountpoint.is_dir() => Ok(None),
-        Ok(Descriptor::Other) => Err(Failure::new(format!(
+        Ok(HandedDescriptor::Connection(connection)) => Ok(Some(connection)),
+        Ok(HandedDescriptor::Other) if mountpoint.is_dir() => Ok(None),
+        Ok(HandedDescriptor::Other) => Err(Failure::new(format!(
             "{shown} is no descriptor of /dev/fuse; who mounts opens that, mounts with it, and hands it over"
         ))),
-        Ok(Descriptor::Closed) => Err(Failure::new(format!(
+        Ok(HandedDescriptor::Closed) => Err(Failure::new(format!(
             "{shown} is not open; who starts arrayfs has to hand the descriptor over (without close-on-exec)"
         ))),
         Err(e) => Err(Failure::new(format!(

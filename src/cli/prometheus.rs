@@ -12,7 +12,7 @@ use super::output::path_text;
 use crate::daemon::mount_table::Mounted;
 
 /// What is known of a mount.
-type State = (Mounted, io::Result<Value>);
+type MountState = (Mounted, io::Result<Value>);
 
 /// A metric with one value for each mount.
 struct Metric {
@@ -126,6 +126,16 @@ const METRICS: &[Metric] = &[
         "Changes of files in a scratch mount that are not stored yet.",
     ),
     counter(
+        "arrayfs_scratch_encoded_bytes_total",
+        "/held_back/encoded_bytes",
+        "Bytes of files in a scratch mount that were encoded.",
+    ),
+    counter(
+        "arrayfs_scratch_stored_bytes_total",
+        "/held_back/stored_bytes",
+        "What became of them.",
+    ),
+    counter(
         "arrayfs_commits_total",
         "/counted/commits",
         "Commits of containers.",
@@ -155,8 +165,8 @@ const METRICS: &[Metric] = &[
 const DURATIONS: &str = "arrayfs_request_duration_seconds";
 
 /// Writes all metrics of all mounts.
-pub(super) fn print(out: &mut impl Write, states: &[State]) -> io::Result<()> {
-    let visible: Vec<&State> = visible(states);
+pub(super) fn print(out: &mut impl Write, states: &[MountState]) -> io::Result<()> {
+    let visible: Vec<&MountState> = visible(states);
     header(
         out,
         "arrayfs_up",
@@ -189,21 +199,22 @@ pub(super) fn print(out: &mut impl Write, states: &[State]) -> io::Result<()> {
 }
 
 /// Those that are not hidden by another one at the same place: a series is given once.
-fn visible(states: &[State]) -> Vec<&State> {
-    let at = |state: &State| state.0.mountpoint.clone();
-    let is_last =
-        |(n, state): &(usize, &State)| !states[n + 1..].iter().any(|later| at(later) == at(state));
+fn visible(states: &[MountState]) -> Vec<&MountState> {
+    let at = |state: &MountState| state.0.mountpoint.clone();
+    let is_last = |(n, state): &(usize, &MountState)| {
+        !states[n + 1..].iter().any(|later| at(later) == at(state))
+    };
     let last = states.iter().enumerate().filter(is_last);
     last.map(|(_, state)| state).collect()
 }
 
-fn serving<'a>(states: &[&'a State]) -> Vec<(&'a Mounted, &'a Value)> {
-    let answered = |(mounted, state): &&'a State| Some((mounted, state.as_ref().ok()?));
+fn serving<'a>(states: &[&'a MountState]) -> Vec<(&'a Mounted, &'a Value)> {
+    let answered = |(mounted, state): &&'a MountState| Some((mounted, state.as_ref().ok()?));
     states.iter().filter_map(answered).collect()
 }
 
 /// A metric that no mount has is left out with its header.
-fn values(out: &mut impl Write, metric: &Metric, states: &[&State]) -> io::Result<()> {
+fn values(out: &mut impl Write, metric: &Metric, states: &[&MountState]) -> io::Result<()> {
     let has = |(mounted, status): (_, &Value)| {
         let value = status.pointer(metric.at)?.as_number()?.clone();
         Some((mounted, value))
@@ -220,7 +231,7 @@ fn values(out: &mut impl Write, metric: &Metric, states: &[&State]) -> io::Resul
 }
 
 /// The times of requests, a histogram for each kind.
-fn durations(out: &mut impl Write, states: &[&State]) -> io::Result<()> {
+fn durations(out: &mut impl Write, states: &[&MountState]) -> io::Result<()> {
     header(
         out,
         DURATIONS,
@@ -299,7 +310,7 @@ mod tests {
         }
     }
 
-    fn printed(states: &[State]) -> String {
+    fn printed(states: &[MountState]) -> String {
         let mut out = Vec::new();
         print(&mut out, states).unwrap();
         String::from_utf8(out).unwrap()

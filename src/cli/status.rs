@@ -20,13 +20,13 @@ use crate::tree::xattr::STATUS;
 
 /// How it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum StatusForm {
     Text,
     Json,
     Prometheus,
 }
 
-pub(super) fn run(path: Option<&Path>, form: Form) -> CommandResult {
+pub(super) fn run(path: Option<&Path>, form: StatusForm) -> CommandResult {
     let (mounts, lies) = match path {
         None => (mount_table::mounts().map_err(Failure::new)?, ["", ""]),
         Some(path) => match which_mount(path)?.ok_or_else(|| no_mount(path))? {
@@ -57,9 +57,9 @@ pub(super) fn run(path: Option<&Path>, form: Form) -> CommandResult {
     let given = path.map(|path| (path, lies[usize::from(is_missing(path))]));
     let given = given.filter(|(_, lies)| !lies.is_empty());
     output::print(|out| match form {
-        Form::Json => print_json(out, &states),
-        Form::Prometheus => prometheus::print(out, &states),
-        Form::Text => print(out, &states, given),
+        StatusForm::Json => print_json(out, &states),
+        StatusForm::Prometheus => prometheus::print(out, &states),
+        StatusForm::Text => print(out, &states, given),
     })?;
     let mut dead = states
         .iter()

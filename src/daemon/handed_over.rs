@@ -18,7 +18,7 @@ const FUSE: (u32, u32) = (10, 229);
 
 /// What a mountpoint is that is spelled `/dev/fd/N`.
 #[derive(Debug)]
-pub enum Descriptor {
+pub enum HandedDescriptor {
     /// A connection to the kernel; a copy of the descriptor.
     Connection(OwnedFd),
     /// Something else, a directory perhaps.
@@ -34,10 +34,10 @@ pub fn number_in(mountpoint: &Path) -> Option<RawFd> {
 }
 
 /// Looks at a descriptor that this process was started with.
-pub fn look_at(number: RawFd) -> io::Result<Descriptor> {
+pub fn look_at(number: RawFd) -> io::Result<HandedDescriptor> {
     // SAFETY: asks about a number, whatever it stands for.
     if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
-        return Ok(Descriptor::Closed);
+        return Ok(HandedDescriptor::Closed);
     }
     // SAFETY: it is open, was so before anything of this process, and is closed by nothing before
     // this function returns: the process has one thread.
@@ -50,8 +50,8 @@ pub fn look_at(number: RawFd) -> io::Result<Descriptor> {
         rustix::fs::minor(found.rdev()),
     );
     Ok(match found.file_type().is_char_device() && device == FUSE {
-        true => Descriptor::Connection(copy.into()),
-        false => Descriptor::Other,
+        true => HandedDescriptor::Connection(copy.into()),
+        false => HandedDescriptor::Other,
     })
 }
 
@@ -96,8 +96,11 @@ mod tests {
     fn what_is_no_connection_is_told_from_one() {
         let null = File::open("/dev/null").unwrap();
         let found = look_at(null.as_raw_fd()).unwrap();
-        assert!(matches!(found, Descriptor::Other));
-        assert!(matches!(look_at(100_000).unwrap(), Descriptor::Closed));
+        assert!(matches!(found, HandedDescriptor::Other));
+        assert!(matches!(
+            look_at(100_000).unwrap(),
+            HandedDescriptor::Closed
+        ));
         assert_eq!(device_of(&null.into()), None);
     }
 }

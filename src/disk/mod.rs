@@ -260,6 +260,8 @@ pub struct HeldBack {
     pub bytes: u64,
     /// Files whose changes are safe, and stay where they are until much may be moved.
     pub logged: Vec<PathBuf>,
+    /// Bytes that were encoded since the mount began, and what became of them.
+    pub encoded: [u64; 2],
     /// What could not be put in its place the last time, and why.
     pub failed: Vec<(PathBuf, Error)>,
 }

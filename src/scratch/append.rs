@@ -47,6 +47,7 @@ impl ScratchFile {
                 }
             },
             |_, space, len| {
+                self.room.note_encoded(size, len);
                 put_all(writer, new.end(), space.encoded(len))?;
                 new.at.push(new.end() + len as u64);
                 Ok(())

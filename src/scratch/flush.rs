@@ -371,7 +371,8 @@ impl ScratchFile {
                 }
             },
             |job, _, bytes: Vec<u8>| {
-                let (number, _, held) = &chunks[job];
+                let (number, plain, held) = &chunks[job];
+                self.room.note_encoded(*plain, bytes.len());
                 if *number < snapshot.valid && self.is_stored_plain(*number, &bytes)? {
                     patches.insert(*number, held.changed.clone());
                 }

@@ -62,6 +62,8 @@ pub struct ScratchRoom {
     changed: Mutex<HashMap<FileId, Arc<ScratchFile>>>,
     known_times: Mutex<LruCache<FileId, (Timestamp, Timestamp)>>,
     versions: AtomicU64,
+    /// Plain bytes that were encoded, and what became of them.
+    encoded: [AtomicU64; 2],
     encoders: Option<WorkerThreads>,
     /// Files have logs from before this mount, which are not to be merged yet.
     pub(super) has_old_logs: AtomicBool,
@@ -72,6 +74,19 @@ pub struct ScratchRoom {
 }
 
 impl ScratchRoom {
+    /// A chunk has been encoded: its length before and after.
+    pub(super) fn note_encoded(&self, plain: usize, stored: usize) {
+        self.encoded[0].fetch_add(plain as u64, Ordering::Relaxed);
+        self.encoded[1].fetch_add(stored as u64, Ordering::Relaxed);
+    }
+
+    /// All of these together.
+    pub(super) fn encoded(&self) -> [u64; 2] {
+        self.encoded
+            .each_ref()
+            .map(|bytes| bytes.load(Ordering::Relaxed))
+    }
+
     pub(super) fn new(
         cache: Arc<BlockCache>,
         options: EncodeOptions,
@@ -94,6 +109,7 @@ impl ScratchRoom {
             changed: Mutex::default(),
             known_times: Mutex::new(LruCache::new(TIMES_KEPT)),
             versions: AtomicU64::new(1 << 62),
+            encoded: Default::default(),
             open_most: most_open(),
             has_old_logs: AtomicBool::new(false),
             failed: Mutex::default(),

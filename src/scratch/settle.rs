@@ -80,6 +80,7 @@ impl ScratchRoom {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut held = HeldBack {
             failed: failed.clone(),
+            encoded: self.encoded(),
             ..HeldBack::default()
         };
         drop(failed);

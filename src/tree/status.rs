@@ -140,6 +140,8 @@ impl Tree {
         json!({
             "files": held.files,
             "bytes": held.bytes,
+            "encoded_bytes": held.encoded[0],
+            "stored_bytes": held.encoded[1],
             "logged": logged.map(|at| path(at)).collect::<Vec<_>>(),
             "logged_unlisted": held.logged.len().saturating_sub(MOST_PATHS),
             "failed": failed

@@ -16,7 +16,7 @@ pub(super) struct Look {
 
 /// Counters of a daemon at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Counted {
+struct MountCounts {
     read: u64,
     decoded: u64,
     written: u64,
@@ -43,11 +43,11 @@ pub(super) struct Figures {
     pub(super) staged_bytes: u64,
 }
 
-impl Counted {
-    fn of(status: &Value) -> Counted {
+impl MountCounts {
+    fn of(status: &Value) -> MountCounts {
         let number = |at: &str| number(status, at);
         let found = number("/cache/hits").saturating_add(number("/cache/waits"));
-        Counted {
+        MountCounts {
             read: number("/requests/read_bytes"),
             decoded: number("/cache/decoded_bytes"),
             written: number("/requests/written_bytes"),
@@ -58,8 +58,8 @@ impl Counted {
     }
 
     /// What has been added since. A daemon that has begun anew counts from zero.
-    fn since(&self, before: &Counted) -> Counted {
-        Counted {
+    fn since(&self, before: &MountCounts) -> MountCounts {
+        MountCounts {
             read: self.read.saturating_sub(before.read),
             decoded: self.decoded.saturating_sub(before.decoded),
             written: self.written.saturating_sub(before.written),
@@ -76,12 +76,12 @@ impl Counted {
 
 impl Figures {
     pub(super) fn of(now: &Look, before: Option<&Look>) -> Figures {
-        let counted = Counted::of(&now.status);
+        let counted = MountCounts::of(&now.status);
         let added = before.map(|before| {
             let time = now.at.saturating_duration_since(before.at);
-            (counted.since(&Counted::of(&before.status)), time)
+            (counted.since(&MountCounts::of(&before.status)), time)
         });
-        let rate = |of: fn(&Counted) -> u64| {
+        let rate = |of: fn(&MountCounts) -> u64| {
             let (added, time) = added.as_ref()?;
             per_second(of(added), *time)
         };
@@ -110,7 +110,7 @@ fn per_second(count: u64, time: Duration) -> Option<f64> {
     (!time.is_zero()).then(|| count as f64 / time.as_secs_f64())
 }
 
-/// A size in five characters at most: `17`, `1.5K`, `412M`.
+/// A size in four characters at most: `17`, `1.5K`, `412M`.
 pub(super) fn short(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
     let (mut value, mut unit) = (bytes as f64, 0);
@@ -133,7 +133,7 @@ pub(super) fn short_rate(rate: Option<f64>) -> String {
 pub(super) fn count_rate(rate: Option<f64>) -> String {
     match rate {
         None => "-".into(),
-        Some(rate) if rate < 9.95 && rate >= 0.05 => format!("{rate:.1}"),
+        Some(rate) if (0.05..9.95).contains(&rate) => format!("{rate:.1}"),
         Some(rate) if rate >= 99_999.5 => short(rate.round() as u64),
         Some(rate) => format!("{rate:.0}"),
     }
@@ -197,7 +197,7 @@ mod tests {
                 "0", "17", "999", "1.0K", "1.5K", "10K", "412M", "1.0T", "16E"
             ]
         );
-        assert!((0..64).all(|bit| short(1 << bit).len() <= 5));
+        assert!((0..64).all(|bit| short(1 << bit).len() <= 4));
         assert_eq!(
             (short_rate(None), short_rate(Some(2048.4))),
             ("-".into(), "2.0K".into())

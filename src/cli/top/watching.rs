@@ -17,13 +17,13 @@ use crate::daemon::mount_table::Mounted;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a daemon has answered, and when.
-type Answer = (Instant, io::Result<Value>);
+type StatusAnswer = (Instant, io::Result<Value>);
 
 /// A mount that is watched.
 pub(super) struct WatchedMount {
     pub(super) mounted: Mounted,
     asks: Sender<()>,
-    answers: Receiver<Answer>,
+    answers: Receiver<StatusAnswer>,
     /// Since when an answer is waited for.
     asked: Option<Instant>,
     now: Option<Look>,

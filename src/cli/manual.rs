@@ -22,13 +22,13 @@ const MOUNT_HELPER: &str = "mount.fuse.arrayfs";
 const EXIT_STATUS: &str = "Exit status: ";
 
 /// A page, and the name of its file.
-pub(super) struct Page {
+pub(super) struct ManualPage {
     pub(super) file: String,
     pub(super) text: Vec<u8>,
 }
 
 /// All of them.
-pub(super) fn pages() -> io::Result<Vec<Page>> {
+pub(super) fn pages() -> io::Result<Vec<ManualPage>> {
     let whole = definition::arrayfs().disable_help_subcommand(true);
     let mut whole = with_values_in_lines(whole);
     whole.build();
@@ -37,7 +37,7 @@ pub(super) fn pages() -> io::Result<Vec<Page>> {
     add(&mut pages, &whole, "", &everywhere)?;
     let mount_helper = definition::mount_helper();
     let others = ["arrayfs-mount.1", "arrayfs-umount.1", "mount.8", "fstab.5"];
-    pages.push(Page {
+    pages.push(ManualPage {
         file: format!("{MOUNT_HELPER}.8"),
         text: page(
             &mount_helper,
@@ -81,7 +81,12 @@ fn day() -> String {
 }
 
 /// Adds the pages of a command and of those below it; `path` is its name without `arrayfs`.
-fn add(pages: &mut Vec<Page>, command: &Command, path: &str, everywhere: &str) -> io::Result<()> {
+fn add(
+    pages: &mut Vec<ManualPage>,
+    command: &Command,
+    path: &str,
+    everywhere: &str,
+) -> io::Result<()> {
     let page_of = |path: &str| match path {
         "" => "arrayfs.1".to_owned(),
         path => format!("arrayfs-{}.1", path.replace(' ', "-")),
@@ -110,7 +115,7 @@ fn add(pages: &mut Vec<Page>, command: &Command, path: &str, everywhere: &str) -
     if !path.is_empty() {
         others.push(page_of(""));
     }
-    pages.push(Page {
+    pages.push(ManualPage {
         file: page_of(path),
         text: page(command, path, "1", everywhere, &others)?,
     });

@@ -4,7 +4,8 @@
 
 use crate::codec::blosc::Codec;
 use crate::codec::filters;
-use crate::container::{FORMATS, hdf5};
+use crate::container::FORMATS;
+use crate::container::hdf5::library_version;
 
 /// The version that all say, and each says first.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -25,7 +26,7 @@ pub(super) fn long(commit: &str) -> String {
         VERSION.to_owned(),
         format!("commit: {commit}"),
         format!("built for: {}", target()),
-        format!("HDF5: {} ({linked})", hdf5::library_version()),
+        format!("HDF5: {} ({linked})", library_version()),
         format!("formats: {}", formats.join(", ")),
         format!("Blosc codecs: {}", codecs.join(", ")),
         format!("HDF5 filters: {}", filters::NAMES.join(", ")),

@@ -209,3 +209,23 @@ fn copy(plain: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     out.copy_from_slice(plain);
     Ok(plain.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NAMES, Pipeline, has_decoder};
+    use super::*;
+
+    #[test]
+    fn every_filter_with_a_decoder_has_a_name_in_the_list() {
+        let described = |id| FilterDescription {
+            id,
+            values: vec![8, 8, 8, 8, 8],
+        };
+        let decoded = (0..40_000).filter(|id| has_decoder(&described(*id)));
+        assert_eq!(decoded.count(), NAMES.len());
+        for id in [1, 2, 3, 307, 32000, 32001, 32004, 32015, 32026] {
+            let pipeline = Pipeline::new(&[described(id)], 64).unwrap();
+            assert!(NAMES.contains(&&pipeline.name()[..]), "{id}");
+        }
+    }
+}

@@ -244,6 +244,8 @@ pub(super) struct MountArgs {
     log_level: Option<String>,
     #[command(flatten)]
     generic: GenericFlags,
+    #[command(flatten)]
+    shown: ShownFlags,
     /// Directory or container file
     pub(super) source: PathBuf,
     /// An existing directory
@@ -285,6 +287,14 @@ struct GenericFlags {
     noacl: bool,
 }
 
+/// Those that change what containers show.
+#[derive(Args, Default)]
+struct ShownFlags {
+    /// List no 'views' in containers; it can be entered all the same
+    #[arg(long)]
+    noviews: bool,
+}
+
 impl MountArgs {
     /// Every option as if it had been given with `-o`, long flags last.
     pub(super) fn all_options(&self) -> Vec<String> {
@@ -305,6 +315,7 @@ impl MountArgs {
             ("noatime", self.generic.noatime),
             ("nosymfollow", self.generic.nosymfollow),
             ("noacl", self.generic.noacl),
+            ("noviews", self.shown.noviews),
         ];
         all.extend(
             flags

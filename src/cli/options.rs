@@ -33,6 +33,7 @@ pub(super) struct MountOptions {
     pub(super) noatime: bool,
     pub(super) nosymfollow: bool,
     pub(super) noacl: bool,
+    pub(super) noviews: bool,
     pub(super) sync: bool,
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
@@ -125,6 +126,7 @@ const KNOWN: &[&str] = &[
     "nosymfollow",
     "acl",
     "noacl",
+    "noviews",
     "remount",
     "scratch",
     "codec",
@@ -236,6 +238,7 @@ impl MountOptions {
             "nosymfollow" => self.nosymfollow = true,
             "acl" => self.noacl = false,
             "noacl" => self.noacl = true,
+            "noviews" => self.noviews = true,
             "scratch" => self.scratch = true,
             "sync" => self.sync = true,
             "async" => self.sync = false,
@@ -363,6 +366,7 @@ mod tests {
             assert_eq!(parse(option).unwrap(), MountOptions::default(), "{option}");
         }
         assert!(parse("nosymfollow").unwrap().nosymfollow);
+        assert!(parse("noviews").unwrap().noviews);
         assert!(parse("noacl").unwrap().noacl && !parse("noacl,acl").unwrap().noacl);
         let refused = parse("remount,rw").unwrap_err();
         assert!(refused.message.contains("unmount it and mount it again"));

@@ -11,6 +11,7 @@ mod change;
 mod cli;
 mod corrupt;
 mod daemon;
+mod described;
 mod few_descriptors;
 mod foreign_logs;
 mod full_disk;

@@ -54,6 +54,9 @@ fn views_are_listed_unless_they_are_not_to_be() {
         assert_eq!(names(&mounted.join("x.blp/views")), ["data.npy"]);
         assert_eq!(names(&mounted.join("x.blp")), ["arrays.json", "data"]);
         assert!(mounted.join("matrix/views/val.npy").exists());
+        assert_eq!(mounted.status()["views_listed"], false);
+        let said = arrayfs([Path::new("status"), mounted.path()]).success();
+        assert!(said.text().contains("views   not listed"), "{said:?}");
     }
 }
 

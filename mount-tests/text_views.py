@@ -40,8 +40,6 @@ def h5(path):
             file.create_dataset(name, data=values, dtype=h5py.string_dtype())
         many = np.array([f"name {number} {'ü' * (number % 7)}" for number in range(30_000)], object)
         file.create_dataset("group/many", data=many, chunks=(1000,), compression="gzip", dtype=h5py.string_dtype())
-        chunked = file.create_dataset("unwritten", (10,), chunks=(4,), dtype=h5py.string_dtype(), fillvalue="none")
-        chunked[5] = "five"
         file["fixed"] = np.array([[b"a", b"bcd"]], "S5")
         compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         compact.set_layout(h5py.h5d.COMPACT)

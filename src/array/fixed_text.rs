@@ -57,12 +57,12 @@ impl TextEncoding {
 
 /// Gives all bytes of a text, in order and in parts of any length.
 pub trait TextParts {
-    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<Reading>) -> Result<()>;
+    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<TextDemand>) -> Result<()>;
 }
 
 /// Whether more of a text is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum TextDemand {
     GoesOn,
     Ends,
 }
@@ -76,10 +76,10 @@ pub enum ValueEnds {
 }
 
 /// What takes the values of a text one after another, in parts.
-trait Values {
+trait ValueSink {
     fn part(&mut self, bytes: &[u8]) -> Result<()>;
 
-    fn end(&mut self) -> Result<Reading>;
+    fn end(&mut self) -> Result<TextDemand>;
 }
 
 impl TextForm {
@@ -97,7 +97,7 @@ impl TextForm {
     /// The form of a text that ends its values so. None if it has another number of values than its
     /// shape says.
     pub fn of(info: &Info, text: &dyn TextParts, ends: &ValueEnds) -> Result<Option<TextForm>> {
-        let mut measure = Measure::default();
+        let mut measure = WidthMeasure::default();
         each_value(text, ends, &mut measure)?;
         if measure.is_too_much() {
             return Ok(Some(TextForm::Bytes));
@@ -117,7 +117,7 @@ impl TextForm {
 
     /// The same of a text that is its lines, however many there are.
     pub fn of_lines(text: &dyn TextParts) -> Result<TextForm> {
-        let mut measure = Measure::default();
+        let mut measure = WidthMeasure::default();
         each_value(text, &ValueEnds::Feeds, &mut measure)?;
         Ok(match measure.is_too_much() {
             true => TextForm::Bytes,
@@ -136,7 +136,7 @@ impl FixedText {
     /// Puts the values of a text of this form to their places in `out`, zeros as long as
     /// [`FixedText::bytes`].
     pub fn fill(&self, text: &dyn TextParts, ends: &ValueEnds, out: &mut [u8]) -> Result<()> {
-        let mut places = Places {
+        let mut places = ValuePlaces {
             form: self,
             out,
             value: 0,
@@ -156,7 +156,7 @@ fn changed() -> crate::error::Error {
 }
 
 /// Cuts a text into its values.
-fn each_value(text: &dyn TextParts, ends: &ValueEnds, values: &mut dyn Values) -> Result<()> {
+fn each_value(text: &dyn TextParts, ends: &ValueEnds, values: &mut dyn ValueSink) -> Result<()> {
     match ends {
         ValueEnds::Feeds => {
             let mut open = false;
@@ -179,21 +179,21 @@ fn each_value(text: &dyn TextParts, ends: &ValueEnds, values: &mut dyn Values) -
 }
 
 /// `open`: whether a value has begun.
-fn each_line(bytes: &[u8], open: &mut bool, values: &mut dyn Values) -> Result<Reading> {
+fn each_line(bytes: &[u8], open: &mut bool, values: &mut dyn ValueSink) -> Result<TextDemand> {
     let mut rest = bytes;
     while let Some(end) = memchr::memchr(b'\n', rest) {
         values.part(&rest[..end])?;
         *open = false;
         rest = &rest[end + 1..];
-        if values.end()? == Reading::Ends {
-            return Ok(Reading::Ends);
+        if values.end()? == TextDemand::Ends {
+            return Ok(TextDemand::Ends);
         }
     }
     if !rest.is_empty() {
         values.part(rest)?;
         *open = true;
     }
-    Ok(Reading::GoesOn)
+    Ok(TextDemand::GoesOn)
 }
 
 /// `left`: bytes that the value still has before its line feed; none if there is no further one.
@@ -201,8 +201,8 @@ fn each_of_length(
     bytes: &[u8],
     left: &mut Option<usize>,
     lengths: &mut dyn Iterator<Item = usize>,
-    values: &mut dyn Values,
-) -> Result<Reading> {
+    values: &mut dyn ValueSink,
+) -> Result<TextDemand> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let here = left.ok_or_else(changed)?.min(rest.len());
@@ -216,13 +216,13 @@ fn each_of_length(
             }
             rest = others;
             *left = lengths.next();
-            if values.end()? == Reading::Ends {
+            if values.end()? == TextDemand::Ends {
                 *left = None;
-                return Ok(Reading::Ends);
+                return Ok(TextDemand::Ends);
             }
         }
     }
-    Ok(Reading::GoesOn)
+    Ok(TextDemand::GoesOn)
 }
 
 /// The beginning of a character, whose other bytes come with the next part.
@@ -267,7 +267,7 @@ impl Pending {
 
 /// Finds the longest value.
 #[derive(Default)]
-struct Measure {
+struct WidthMeasure {
     count: u64,
     bytes: u64,
     chars: u64,
@@ -278,7 +278,7 @@ struct Measure {
     pending: Pending,
 }
 
-impl Measure {
+impl WidthMeasure {
     /// Whether it is more than is shown at one width, whatever comes.
     fn is_too_much(&self) -> bool {
         let width = match self.has_others && !self.is_no_utf8 {
@@ -303,7 +303,7 @@ impl Measure {
     }
 }
 
-impl Values for Measure {
+impl ValueSink for WidthMeasure {
     fn part(&mut self, bytes: &[u8]) -> Result<()> {
         self.bytes += bytes.len() as u64;
         if bytes.is_ascii() && self.pending.len == 0 {
@@ -317,7 +317,7 @@ impl Values for Measure {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Reading> {
+    fn end(&mut self) -> Result<TextDemand> {
         self.is_no_utf8 |= self.pending.len > 0;
         self.pending.len = 0;
         self.count += 1;
@@ -327,14 +327,14 @@ impl Values for Measure {
         // Text that turns out to be no UTF-8 is narrower than what it was taken for.
         let least = self.count.saturating_mul(self.most_chars.max(1));
         Ok(match least > MOST {
-            true => Reading::Ends,
-            false => Reading::GoesOn,
+            true => TextDemand::Ends,
+            false => TextDemand::GoesOn,
         })
     }
 }
 
 /// Where the values go.
-struct Places<'a> {
+struct ValuePlaces<'a> {
     form: &'a FixedText,
     out: &'a mut [u8],
     /// Number of the value.
@@ -344,7 +344,7 @@ struct Places<'a> {
     pending: Pending,
 }
 
-impl Places<'_> {
+impl ValuePlaces<'_> {
     /// Room for so many more units of the value.
     fn room(&mut self, units: usize) -> Result<&mut [u8]> {
         let end = self.at.saturating_add(units as u64);
@@ -361,7 +361,7 @@ impl Places<'_> {
     }
 }
 
-impl Values for Places<'_> {
+impl ValueSink for ValuePlaces<'_> {
     fn part(&mut self, bytes: &[u8]) -> Result<()> {
         if self.form.encoding == TextEncoding::Bytes {
             self.room(bytes.len())?.copy_from_slice(bytes);
@@ -382,9 +382,9 @@ impl Values for Places<'_> {
         }
     }
 
-    fn end(&mut self) -> Result<Reading> {
+    fn end(&mut self) -> Result<TextDemand> {
         (self.value, self.at) = (self.value + 1, 0);
-        Ok(Reading::GoesOn)
+        Ok(TextDemand::GoesOn)
     }
 }
 

@@ -35,23 +35,13 @@ pub(super) enum Command {
         quick: bool,
     },
     /// List the containers and arrays under PATH, without a mount
-    Ls {
-        /// Also type, shape, sizes and codec
-        #[arg(short)]
-        long: bool,
-        /// One JSON document
-        #[arg(long)]
-        json: bool,
-        /// A directory, which is searched, a container, or CONTAINER/ARRAY
-        #[arg(default_value = ".")]
-        path: PathBuf,
-    },
-    /// Describe a container
+    Ls(LsArgs),
+    /// Describe a container, or an array or group of it
     Info {
         /// The text of arrays.json
         #[arg(long)]
         json: bool,
-        /// A container file or directory, or an array of it: CONTAINER/ARRAY
+        /// A container file or directory, or in it CONTAINER/ARRAY, CONTAINER/GROUP
         container: PathBuf,
     },
     /// Write the decoded bytes of an array to standard output
@@ -125,6 +115,22 @@ pub(super) enum Command {
     /// Ends the connection on its standard input when a thread of a daemon has ended
     #[command(name = "guardian", hide = true)]
     Guardian { daemon: u32, thread: u32 },
+}
+
+#[derive(Args)]
+pub(super) struct LsArgs {
+    /// Also type, shape, sizes and codec
+    #[arg(short)]
+    pub(super) long: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+    /// In this order: size (the largest first) or name; else as the containers have them
+    #[arg(long, value_name = "KEY", value_parser = ["size", "name"])]
+    pub(super) sort: Option<String>,
+    /// A directory, which is searched, a container, or CONTAINER/ARRAY
+    #[arg(default_value = ".")]
+    pub(super) path: PathBuf,
 }
 
 #[derive(Subcommand)]

@@ -7,6 +7,8 @@ mod args;
 mod cat;
 mod container;
 mod convert;
+mod counted;
+mod described;
 mod in_mount;
 mod info;
 mod ls;
@@ -28,6 +30,8 @@ mod size;
 mod stage;
 mod status;
 mod stopping;
+mod styled;
+mod table;
 mod umount;
 mod unpack;
 mod verify;
@@ -124,7 +128,7 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
             mount::run(*args, inherited)
         }
         Command::Umount { mountpoint, quick } => umount::run(&mountpoint, quick),
-        Command::Ls { long, json, path } => ls::run(&path, preferences, long, json),
+        Command::Ls(args) => ls::run(&args, preferences),
         Command::Info { json, container } => info::run(&container, preferences, json),
         Command::Cat {
             container,

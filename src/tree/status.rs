@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{InodeId, Tree};
+use super::{InodeId, Tree, Views};
 use crate::container::names::path_text;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
@@ -147,6 +147,7 @@ impl Tree {
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
             "half_removed": self.half_removed_names(),
+            "views_listed": self.settings.views == Views::Listed,
             "held_back": self.held_back(),
             "cache": {
                 "limit": self.cache.limit(),

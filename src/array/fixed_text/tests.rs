@@ -1,3 +1,5 @@
+//! Texts of every kind against what NumPy makes of the same values, in parts of any length.
+
 use super::*;
 use crate::array::Order;
 use crate::array::dtype::Dtype;
@@ -7,9 +9,9 @@ use proptest::prelude::*;
 struct InParts<'a>(&'a [u8], usize);
 
 impl TextParts for InParts<'_> {
-    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<Reading>) -> Result<()> {
+    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<TextDemand>) -> Result<()> {
         for part in self.0.chunks(self.1) {
-            if visit(part)? == Reading::Ends {
+            if visit(part)? == TextDemand::Ends {
                 break;
             }
         }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, Weak};
 use super::entry_table::{ArrayNumber, EntryIndex};
 use super::open_container::OpenContainer;
 use super::open_entry::{OpenContent, OpenEntry};
-use crate::array::fixed_text::{FixedText, Reading, TextForm, TextParts, ValueEnds};
+use crate::array::fixed_text::{FixedText, TextDemand, TextForm, TextParts, ValueEnds};
 use crate::array::read::{CachedArray, Tail};
 use crate::array::{Array, Info, npy};
 use crate::container::rewrite::ComputedBytes;
@@ -75,13 +75,13 @@ struct CachedText<'a>(&'a CachedArray);
 struct ComputedText<'a>(&'a [u8]);
 
 impl TextParts for CachedText<'_> {
-    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<Reading>) -> Result<()> {
+    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<TextDemand>) -> Result<()> {
         let CachedText(array) = self;
         let bytes = array.len_now();
         for at in (0..bytes).step_by(STEP as usize) {
             let len = STEP.min(bytes - at) as usize;
             let read = array.read(at, len, Tail::Whole, |part| visit(part?));
-            if read? == Reading::Ends {
+            if read? == TextDemand::Ends {
                 break;
             }
         }
@@ -90,7 +90,7 @@ impl TextParts for CachedText<'_> {
 }
 
 impl TextParts for ComputedText<'_> {
-    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<Reading>) -> Result<()> {
+    fn each(&self, visit: &mut dyn FnMut(&[u8]) -> Result<TextDemand>) -> Result<()> {
         visit(self.0).map(drop)
     }
 }

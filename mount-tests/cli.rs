@@ -93,7 +93,7 @@ fn ls_l_shows_types_shapes_sizes_and_codecs() {
             .find(|line| line.trim_start().starts_with(name))
             .unwrap()
     };
-    for part in ["uint32", "(20000)", "78.1 KiB", "stored"] {
+    for part in ["uint32", "(20000)", "78.1 KiB"] {
         assert!(
             line("val ").contains(part),
             "'{part}' is missing in {listed}"

@@ -134,7 +134,7 @@ fn info_tells_people_how_an_array_is_stored() {
         "  stored  H5T_IEEE_F64LE, chunked (2, 3), at most (unlimited, 6)",
         "  filters shuffle (8), deflate (4), fletcher32",
         "  fill    7.5",
-        "  dims    -, col",
+        "  dims    - = 4, col = 6",
         "  the same as be",
         "  dimension of 3",
     ] {

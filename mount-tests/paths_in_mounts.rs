@@ -100,7 +100,7 @@ fn an_array_is_named_as_ls_prints_it() {
             let told: Value = serde_json::from_slice(&told.stdout).unwrap();
             assert_eq!(told[0]["container"]["arrays"].as_array().unwrap().len(), 1);
             assert!(
-                on(array, &["verify"]).success().text().contains("1 arrays"),
+                on(array, &["verify"]).success().text().contains("1 array,"),
                 "{line}"
             );
             let whole = on(array, &["cat"]).success().stdout;

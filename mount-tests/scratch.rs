@@ -413,7 +413,7 @@ fn status_says_what_is_saved() {
     );
     assert!(saved["stored_bytes"].as_u64().unwrap() < 400_000, "{saved}");
     let text = arrayfs([OsStr::new("status"), mounted.path().as_os_str()]);
-    assert!(text.success().text().contains("1 files of 781.2 KiB take"));
+    assert!(text.success().text().contains("1 file of 781.2 KiB takes"));
 }
 
 #[test]

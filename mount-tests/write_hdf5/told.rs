@@ -70,7 +70,8 @@ fn the_log_says_once_that_chunks_skip_their_filters() {
         drop(mounted);
         let said = std::fs::read_to_string(&log).unwrap();
         for name in ["a", "b"] {
-            let told = format!("{name}: chunks are stored unfiltered: there is no encoder for lzf");
+            let path = stored.display();
+            let told = format!("{path}: {name}: chunks are stored unfiltered: there is no encoder");
             assert_eq!(said.matches(&told).count(), 1, "{commit}: {said}");
         }
     }

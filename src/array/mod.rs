@@ -8,6 +8,7 @@
 pub mod chunking;
 pub mod direct;
 pub mod dtype;
+pub mod fixed_text;
 mod gather;
 pub mod lengthened;
 pub mod nested;
@@ -143,6 +144,12 @@ pub trait Array: Send + Sync {
     /// always a safe answer.
     fn places_known(&self, _range: &Range<u64>) -> bool {
         false
+    }
+
+    /// Visits the lengths of the values of a text, without the line feed behind each, if it knows
+    /// them apart from the lines that it shows; says whether it does.
+    fn value_lengths(&self, _visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
+        Ok(false)
     }
 
     /// How many bytes at the start of a range are known to be zeros before they are read. Fewer is

@@ -4,12 +4,14 @@
 //! 64: `numpy.load(..., mmap_mode="r")` maps them in place.
 
 use super::dtype::Dtype;
+use super::fixed_text::{FixedText, TextEncoding};
 use super::{Info, Order};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const ALIGN: usize = 64;
 
-/// The header for an array. Text has no fixed item size and is offered as its bytes.
+/// The header for an array. Text that is not of one width ([`text_header`]) is offered as its
+/// bytes.
 pub fn header(info: &Info) -> Vec<u8> {
     let shape = match info.dtype {
         Dtype::Text => tuple(&[info.bytes]),
@@ -23,6 +25,18 @@ pub fn header(info: &Info) -> Vec<u8> {
     let descr = info.dtype.npy_descr();
     frame(&format!(
         "{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    ))
+}
+
+/// The header for the values of a text, all of one width.
+pub fn text_header(form: &FixedText) -> Vec<u8> {
+    let kind = match form.encoding {
+        TextEncoding::Bytes => "|S",
+        TextEncoding::Unicode => "<U",
+    };
+    let (width, shape) = (form.width, tuple(&form.shape));
+    frame(&format!(
+        "{{'descr': '{kind}{width}', 'fortran_order': False, 'shape': {shape}, }}"
     ))
 }
 

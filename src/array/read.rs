@@ -229,7 +229,8 @@ impl CachedArray {
     }
 
     /// Adds what only this layer knows: which array of which container.
-    fn locate(&self, error: Error) -> Error {
+    /// The error with the names of array and container.
+    pub fn locate(&self, error: Error) -> Error {
         let error = error.of_array(&self.group, self.array.name());
         error.of_container(&self.container)
     }

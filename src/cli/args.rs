@@ -43,23 +43,13 @@ pub(super) enum Command {
         quick: bool,
     },
     /// List the containers and arrays under PATH, without a mount
-    Ls {
-        /// Also type, shape, sizes and codec
-        #[arg(short)]
-        long: bool,
-        /// One JSON document
-        #[arg(long)]
-        json: bool,
-        /// A directory, which is searched, a container, or CONTAINER/ARRAY
-        #[arg(default_value = ".")]
-        path: PathBuf,
-    },
-    /// Describe a container
+    Ls(LsArgs),
+    /// Describe a container, or an array or group of it
     Info {
         /// The text of arrays.json
         #[arg(long)]
         json: bool,
-        /// A container file or directory, or an array of it: CONTAINER/ARRAY
+        /// A container file or directory, or in it CONTAINER/ARRAY, CONTAINER/GROUP
         container: PathBuf,
     },
     /// Write the decoded bytes of an array to standard output
@@ -143,6 +133,22 @@ pub(super) enum Command {
         #[arg(value_name = "MORE")]
         more: PathBuf,
     },
+}
+
+#[derive(Args)]
+pub(super) struct LsArgs {
+    /// Also type, shape, sizes and codec
+    #[arg(short)]
+    pub(super) long: bool,
+    /// One JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+    /// In this order: size (the largest first) or name; else as the containers have them
+    #[arg(long, value_name = "KEY", value_parser = ["size", "name"])]
+    pub(super) sort: Option<String>,
+    /// A directory, which is searched, a container, or CONTAINER/ARRAY
+    #[arg(default_value = ".")]
+    pub(super) path: PathBuf,
 }
 
 #[derive(Subcommand)]
@@ -273,6 +279,8 @@ pub(super) struct MountArgs {
     generic: GenericFlags,
     #[command(flatten)]
     scratch: ScratchFlags,
+    #[command(flatten)]
+    shown: ShownFlags,
     /// Directory or container file
     pub(super) source: PathBuf,
     /// An existing directory; or /dev/fd/N, a descriptor of /dev/fuse that somebody has mounted
@@ -339,6 +347,14 @@ struct ScratchFlags {
     typesize: Option<String>,
 }
 
+/// Those that change what containers show.
+#[derive(Args, Default)]
+struct ShownFlags {
+    /// List no 'views' in containers; it can be entered all the same
+    #[arg(long)]
+    noviews: bool,
+}
+
 impl MountArgs {
     /// Every option as if it had been given with `-o`, long flags last.
     pub(super) fn all_options(&self) -> Vec<String> {
@@ -362,6 +378,7 @@ impl MountArgs {
             ("nosymfollow", self.generic.nosymfollow),
             ("noacl", self.generic.noacl),
             ("scratch", self.scratch.scratch),
+            ("noviews", self.shown.noviews),
         ];
         all.extend(
             flags

@@ -15,6 +15,7 @@ use crate::commit::through_log::open_through;
 use crate::container::inside::{Located, join};
 use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
 use crate::error::{Error, plain};
+use crate::live::shown::entry_table::{ARRAYS_JSON, ERROR_TXT, VIEWS};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{FileKind, Store};
@@ -342,7 +343,7 @@ impl FoundContainer {
     /// that was.
     pub(super) fn meant(&self, opened: &Arc<Container>) -> Result<Meant, Failure> {
         let wanted = opened.resolve(&self.within);
-        let meant = Meant(wanted);
+        let meant = Meant::at(&wanted);
         let arrays = opened.all_arrays();
         match arrays.iter().any(|located| meant.has(&located.path())) || meant.0.is_empty() {
             true => Ok(meant),
@@ -355,9 +356,48 @@ impl FoundContainer {
 pub(super) struct Meant(String);
 
 impl Meant {
+    /// Those of a path as the container resolves it.
+    pub(super) fn at(path: &str) -> Meant {
+        Meant(path.to_owned())
+    }
+
     pub(super) fn has(&self, array: &str) -> bool {
         let rest = array.strip_prefix(&self.0);
         self.0.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// What follows from the arrays of a container, and is none, although a mount shows it: where to
+/// look instead.
+fn derived(path: &Path, name: &str) -> Option<String> {
+    let shown = path.join(name);
+    let shown = shown.display();
+    let mut parts = name.split('/');
+    let group: Vec<&str> = parts.by_ref().take_while(|part| *part != VIEWS).collect();
+    let rest: Vec<&str> = parts.collect();
+    if let Some(of) = rest.join("/").strip_suffix(".npy") {
+        let array = path.join(group.join("/")).join(of);
+        return Some(format!(
+            "{shown} is a view of an array, and no array; that is {}",
+            array.display()
+        ));
+    }
+    let last = name.rsplit('/').next()?;
+    let container = shown.to_string();
+    let container = container.strip_suffix(last)?.trim_end_matches('/');
+    let is_view = name.split('/').any(|part| part == VIEWS);
+    match (is_view, last) {
+        (true, _) => Some(format!(
+            "{shown} belongs to the views of the arrays of {}, and is no array",
+            path.display()
+        )),
+        (false, ARRAYS_JSON | ERROR_TXT | "metadata.json" | "binsparse.json" | "version") => {
+            Some(format!(
+                "{shown} follows from the container, and is no array; 'arrayfs info {container}' \
+                 describes the container"
+            ))
+        }
+        _ => None,
     }
 }
 
@@ -376,6 +416,9 @@ pub(super) fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failu
     {
         let error = member.error().of_array(&group, &member.name);
         return Failure::from(error.of_container(path));
+    }
+    if let Some(why) = derived(path, name) {
+        return Failure::new(why);
     }
     let arrays = opened.all_arrays();
     let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();

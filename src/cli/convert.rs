@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use indicatif::ProgressBar;
 
 use super::args::PackArgs;
+use super::counted::counted;
 use super::in_mount::InMount;
 use super::{CommandResult, Failure, options, output, progress, size, stopping, writing};
 use crate::daemon::log::Destination;
@@ -124,21 +125,15 @@ fn report(
     if converted.is_stopped {
         let all = watch.files.load(Ordering::Relaxed);
         return Err(Failure::new(format!(
-            "{}: interrupted after {} of {all} files; the same command goes on",
+            "{}: interrupted after {} of {}; the same command goes on",
             directory.display(),
-            converted.files
+            converted.files,
+            counted(all, "file")
         )));
     }
     match converted.left {
         0 => Ok(()),
         _ => Err(Failure::silent()),
-    }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
     }
 }
 

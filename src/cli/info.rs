@@ -1,49 +1,128 @@
-//! `arrayfs info`: what `arrays.json` says, for people.
+//! `arrayfs info`: what `arrays.json` says, for people; of a container, or of one array or group.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::container::{FoundContainer, Meant, missing};
+use super::described::DescriptionWriter;
 use super::in_mount::InMount;
-use super::{CommandResult, container, output, size};
-use crate::array::Unfiltered;
+use super::{CommandResult, Failure, container, output, size, styled};
 use crate::container::describe::{ArrayDescription, Description, describe};
-use crate::container::stored::{ArrayDetails, FilterDetails, StoredType};
+use crate::container::inside::join;
 use crate::container::{Container, Preferences};
 use crate::memory::budget::Budget;
 use crate::tree::xattr::DEAD_BYTES;
 
-/// Longest type or fill value that is printed whole, in characters.
-const LINE_MOST: usize = 160;
+/// What of a container is described.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DescribedPart {
+    Container,
+    Group,
+    Array,
+}
 
 pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
     let found = container::find(path, preferences)?;
     let opened = found.open(&Budget::by_default())?;
-    let meant = found.meant(&opened)?;
+    let wanted = opened.resolve(&found.within);
     let mut description = describe(&opened)?;
-    description.keep(&|name| meant.has(name));
-    count_unfiltered(&mut description.arrays, &opened);
-    if json && found.within.is_empty() {
-        let text = description.into_text();
-        return output::print(|out| out.write_all(&text));
+    let subject = subject_at(&found, &opened, &wanted, &description)?;
+    let mut of_group = Map::new();
+    if subject != DescribedPart::Container {
+        of_group = description.groups.remove(&wanted).unwrap_or_default();
+        keep_part(&mut description, &Meant::at(&wanted));
     }
-    let dead = dead_bytes(path, &found.within).filter(|dead| *dead > 0 && !json);
-    output::print(|out| match json {
-        true => {
+    count_unfiltered(&mut description.arrays, &opened);
+    match (json, subject) {
+        (true, DescribedPart::Array) => output::print(|out| {
             serde_json::to_writer_pretty(&mut *out, &description.arrays)?;
             writeln!(out)
+        }),
+        (true, DescribedPart::Group) => {
+            description.attributes = &of_group;
+            let text = description.into_text();
+            output::print(|out| out.write_all(&text))
         }
-        false => {
-            print(out, &found.shown(), &description)?;
-            match dead {
-                Some(dead) => writeln!(out, "dead: {} at least", size::show(dead)),
-                None => Ok(()),
-            }
+        (true, DescribedPart::Container) => {
+            let text = description.into_text();
+            output::print(|out| out.write_all(&text))
         }
-    })
+        (false, _) => {
+            let dead = dead_bytes(path, &found.within).filter(|dead| *dead > 0);
+            styled::print(|out| {
+                print(
+                    out,
+                    (&found.shown(), &wanted),
+                    subject,
+                    (&description, &of_group),
+                )?;
+                match dead {
+                    Some(dead) => writeln!(out, "dead: {} at least", size::show(dead)),
+                    None => Ok(()),
+                }
+            })
+        }
+    }
+}
+
+/// What is named, or why nothing is.
+fn subject_at(
+    found: &FoundContainer,
+    opened: &Arc<Container>,
+    wanted: &str,
+    description: &Description<'_>,
+) -> Result<DescribedPart, Failure> {
+    if wanted.is_empty() {
+        return Ok(DescribedPart::Container);
+    }
+    if description.arrays.iter().any(|array| array.name == wanted) {
+        return Ok(DescribedPart::Array);
+    }
+    let meant = Meant::at(wanted);
+    let mut told = description.arrays.iter().map(|array| &array.name);
+    let mut groups = description
+        .groups
+        .keys()
+        .chain(description.containers.keys());
+    let all = opened.all();
+    let mut bare = all.iter().flat_map(|(at, part)| {
+        let groups = part.groups.iter();
+        groups.map(|group| join(at, group))
+    });
+    let is_group = told.any(|name| meant.has(name))
+        || groups.any(|group| meant.has(group))
+        || bare.any(|group| meant.has(&group));
+    match is_group {
+        true => Ok(DescribedPart::Group),
+        false => Err(missing(&found.shown(), opened, wanted)),
+    }
+}
+
+/// Leaves out what is not in a group, or of another array. Paths stay as they are.
+fn keep_part(description: &mut Description<'_>, meant: &Meant) {
+    fn keep<T>(of: &mut BTreeMap<String, T>, meant: &Meant) {
+        of.retain(|name, _| meant.has(name));
+    }
+    description.keep(&|name| meant.has(name));
+    keep(&mut description.groups, meant);
+    keep(&mut description.group_details, meant);
+    keep(&mut description.types, meant);
+    keep(&mut description.links, meant);
+    keep(&mut description.containers, meant);
+    // Faults say where they are, and may be of all of the file.
+    let dims = description
+        .arrays
+        .iter()
+        .flat_map(|array| &array.details.dims);
+    let dims: Vec<String> = dims.flatten().cloned().collect();
+    let file = &mut description.file;
+    file.dimensions
+        .retain(|name, _| dims.contains(name) || meant.has(name));
+    file.hard_links.retain(|name, _| meant.has(name));
 }
 
 /// Bytes of the file in which nothing lies, as far as a daemon knows that writes to it.
@@ -69,164 +148,39 @@ fn count_unfiltered(told: &mut [ArrayDescription], opened: &Arc<Container>) {
     }
 }
 
-fn print(out: &mut impl Write, path: &Path, container: &Description<'_>) -> io::Result<()> {
-    writeln!(
-        out,
-        "{}: {} {}",
-        output::path_text(path),
-        container.format,
-        container.version
-    )?;
-    for (name, value) in container.attributes {
-        writeln!(out, "  {name}: {value}")?;
-    }
-    for array in &container.arrays {
-        print_array(out, array)?;
-    }
-    for (name, dimension) in &container.file.dimensions {
-        let unlimited = if dimension.unlimited {
-            ", unlimited"
-        } else {
-            ""
+fn print(
+    out: &mut impl Write,
+    (path, wanted): (&Path, &str),
+    subject: DescribedPart,
+    (description, of_group): (&Description<'_>, &Map<String, Value>),
+) -> io::Result<()> {
+    let (path, file) = (output::path_text(path), &description.file);
+    let format = format!("{} {}", description.format, description.version);
+    if subject == DescribedPart::Array {
+        let Some(array) = description.arrays.first() else {
+            return Ok(());
         };
-        writeln!(
-            out,
-            "{name}\n  dimension of {}{unlimited}",
-            dimension.length
-        )?;
+        let title = styled::Styled(styled::NAME, format!("{path}/{wanted}"));
+        writeln!(out, "{title}: array, {}", format.trim_end())?;
+        return DescriptionWriter::one(out, file).about(array);
     }
-    for (name, committed) in &container.types {
-        let shape: Vec<String> = committed.shape.iter().map(u64::to_string).collect();
-        let of = match (&committed.dtype, &shape[..]) {
-            (Some(dtype), []) => dtype.clone(),
-            (Some(dtype), shape) => format!("{dtype} ({})", shape.join(", ")),
-            (None, _) => committed.unreadable.clone().unwrap_or_default(),
-        };
-        writeln!(out, "{name}\n  type without data: {of}")?;
-    }
-    for (name, target) in &container.links {
-        writeln!(out, "{name}\n  link to {target}")?;
-    }
-    // Those to groups are among the links.
-    let own = |name: &&String| !container.links.contains_key(*name);
-    for name in container.file.hard_links.keys().filter(own) {
-        let first = &container.file.hard_links[name];
-        writeln!(out, "{name}\n  the same as {first}")?;
-    }
-    // What is damaged is among the faults.
-    for unreadable in container.unreadable.iter().filter(|member| member.is_whole) {
-        writeln!(
-            out,
-            "{}\n  not shown: {}",
-            unreadable.name, unreadable.reason
-        )?;
-    }
-    for fault in &container.faults {
-        writeln!(out, "fault: {fault}")?;
-    }
-    Ok(())
-}
-
-fn print_array(out: &mut impl Write, array: &ArrayDescription) -> io::Result<()> {
-    let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
-    writeln!(out, "{}", array.name)?;
-    writeln!(
-        out,
-        "  type    {} ({}), order {}",
-        array.dtype,
-        shape.join(", "),
-        array.order
-    )?;
-    let ratio = match array.stored_bytes {
-        0 => String::new(),
-        stored => format!(", ratio {:.2}", array.bytes as f64 / stored as f64),
-    };
-    let (bytes, stored) = (size::show(array.bytes), size::show(array.stored_bytes));
-    writeln!(out, "  size    {bytes}, stored {stored}{ratio}")?;
-    writeln!(out, "  codec   {}, {} blocks", array.codec, array.blocks)?;
-    print_details(out, &array.details)?;
-    print_unfiltered(out, &array.unfiltered)
-}
-
-fn print_unfiltered(out: &mut impl Write, unfiltered: &Unfiltered) -> io::Result<()> {
-    if unfiltered.is_none() {
-        return Ok(());
-    }
-    let so_many = match unfiltered.chunks.unwrap_or(0) {
-        1 => "1 chunk is".to_owned(),
-        chunks => format!("{chunks} chunks are"),
-    };
-    let changed = match &unfiltered.changed {
-        Some(why) => format!(", and so is one that changes: {why}"),
-        None => String::new(),
-    };
-    writeln!(out, "  plain   {so_many} stored unfiltered{changed}")
-}
-
-/// How an array is stored, as far as its format tells.
-fn print_details(out: &mut impl Write, details: &ArrayDetails) -> io::Result<()> {
-    if let Some(stored_type) = &details.stored_type {
-        let mut layout = match details.layout {
-            Some(layout) => format!(", {}", layout.name()),
-            None => String::new(),
-        };
-        if !details.chunks.is_empty() {
-            layout += &format!(" ({})", listed(&details.chunks, u64::to_string));
+    let mut describing = DescriptionWriter::many(out, file);
+    let arrays = &description.arrays;
+    match subject {
+        DescribedPart::Group => {
+            let what = match description.containers.get(wanted) {
+                Some(inner) => format!("group, a container: {inner}"),
+                None => format!("group, {format}"),
+            };
+            describing.overview(format!("{path}/{wanted}"), what.trim_end(), arrays)?;
+            describing.attributes(of_group)?;
         }
-        if !details.maxshape.is_empty() {
-            let most =
-                |most: &Option<u64>| most.map_or("unlimited".into(), |most| most.to_string());
-            layout += &format!(", at most ({})", listed(&details.maxshape, most));
+        _ => {
+            describing.overview(path, format.trim_end(), arrays)?;
+            describing.attributes(description.attributes)?;
         }
-        writeln!(
-            out,
-            "  stored  {}{layout}",
-            shortened(&type_text(stored_type))
-        )?;
     }
-    if !details.filters.is_empty() {
-        writeln!(out, "  filters {}", listed(&details.filters, filter_text))?;
-    }
-    if let Some(fill) = &details.fill {
-        let fill = match &**fill {
-            Value::Null => "undefined".into(),
-            fill => shortened(&fill.to_string()),
-        };
-        writeln!(out, "  fill    {fill}")?;
-    }
-    if !details.dims.is_empty() {
-        let name = |name: &Option<String>| name.clone().unwrap_or("-".into());
-        writeln!(out, "  dims    {}", listed(&details.dims, name))?;
-    }
-    Ok(())
-}
-
-fn listed<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
-    items.iter().map(text).collect::<Vec<_>>().join(", ")
-}
-
-fn filter_text(filter: &FilterDetails) -> String {
-    let name = match &*filter.name {
-        "" => format!("filter {}", filter.id),
-        name => name.to_owned(),
-    };
-    match &filter.values[..] {
-        [] => name,
-        values => format!("{name} ({})", listed(values, u32::to_string)),
-    }
-}
-
-fn type_text(stored_type: &StoredType) -> String {
-    match stored_type {
-        StoredType::Named(name) => name.clone().into_owned(),
-        StoredType::Spelled(spelled) => serde_json::to_string(spelled).unwrap_or_default(),
-    }
-}
-
-/// A line that nobody reads to its end is cut.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LINE_MOST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
+    describing.dimensions()?;
+    describing.arrays_in_groups(description)?;
+    describing.others(description)
 }

@@ -1,33 +1,92 @@
 //! `arrayfs ls`: containers and their arrays, without a mount.
+//!
+//! Containers are described one after the other and forgotten again; only an order by size needs
+//! the lines of all arrays at once.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde::Serializer;
 use serde::ser::SerializeSeq;
 use serde_json::json;
 
+use super::args::LsArgs;
 use super::container::{self, Found, FoundContainer, orphans_line};
-use super::{CommandResult, Failure, output, size};
+use super::counted::counted;
+use super::described::{in_stored, ratio_text};
+use super::styled::{FAULT, Styled, shortened};
+use super::table::{CellSide, Column, Table, TableLine};
+use super::{CommandResult, Failure, output, size, styled};
 use crate::container::Preferences;
-use crate::container::describe::{Description, describe};
+use crate::container::describe::{ArrayDescription, Description, describe};
 use crate::error::Error;
 use crate::memory::budget::Budget;
 
-pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool) -> CommandResult {
+const COLUMNS: &[Column] = &[
+    column("  name", CellSide::Left, 80),
+    column("type", CellSide::Left, 16),
+    column("shape", CellSide::Left, 28),
+    column("size", CellSide::Right, 12),
+    column("stored", CellSide::Right, 12),
+    column("ratio", CellSide::Right, 8),
+    column("codec", CellSide::Left, 24),
+];
+
+/// Longest text of a cell, in characters.
+const CELL_MOST: usize = 200;
+
+const fn column(title: &'static str, side: CellSide, most: usize) -> Column {
+    Column { title, side, most }
+}
+
+/// In which order arrays are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListOrder {
+    /// As the file has them.
+    Stored,
+    Name,
+    /// The largest first.
+    Size,
+}
+
+impl ListOrder {
+    fn of(args: &LsArgs) -> ListOrder {
+        match args.sort.as_deref() {
+            Some("size") => ListOrder::Size,
+            Some(_) => ListOrder::Name,
+            None => ListOrder::Stored,
+        }
+    }
+
+    fn sort(self, description: &mut Description<'_>) {
+        let arrays = &mut description.arrays;
+        match self {
+            ListOrder::Stored => {}
+            ListOrder::Name => arrays.sort_by(|one, other| one.name.cmp(&other.name)),
+            ListOrder::Size => arrays.sort_by_key(|array| Reverse(array.bytes)),
+        }
+    }
+}
+
+pub(super) fn run(args: &LsArgs, preferences: Preferences) -> CommandResult {
     let mut errors = Vec::new();
     let (mut found, mut orphans) = (Vec::new(), Vec::new());
     let failed = &mut |e: Error| errors.push(e.to_string());
-    container::walk(path, preferences, failed, &mut |f| match f {
+    container::walk(&args.path, preferences, failed, &mut |f| match f {
         Found::Container(container) => found.push(container),
         Found::Orphans(at) => orphans.push(at),
     })?;
-    output::print(|out| match json {
-        true => print_json(out, &found, &mut errors),
-        false => each(&found, &mut errors, |path, container| {
-            print(out, path, container, long)
-        }),
-    })?;
+    let order = ListOrder::of(args);
+    let mut listing = ArrayListing {
+        order,
+        errors: &mut errors,
+    };
+    match (args.json, args.long) {
+        (true, _) => output::print(|out| listing.json(out, found))?,
+        (false, true) => styled::print(|out| listing.long(out, &found))?,
+        (false, false) => styled::print(|out| listing.short(out, &found))?,
+    }
     for at in &orphans {
         output::complain(orphans_line(at));
     }
@@ -41,98 +100,184 @@ pub(super) fn run(path: &Path, preferences: Preferences, long: bool, json: bool)
     }
 }
 
-/// Describes containers one after the other: as long as one is open, so are its files.
-fn each(
-    found: &[FoundContainer],
-    errors: &mut Vec<String>,
-    mut list: impl FnMut(&Path, &Description<'_>) -> io::Result<()>,
-) -> io::Result<()> {
-    let budget = Budget::by_default();
-    for container in found {
-        let opened = match container.open(&budget) {
-            Ok(opened) => opened,
-            Err(e) => {
-                errors.push(e.to_string());
-                continue;
+/// How much has been listed.
+#[derive(Default)]
+struct Totals {
+    containers: u64,
+    arrays: u64,
+    bytes: u64,
+    stored: u64,
+}
+
+impl Totals {
+    fn add(&mut self, description: &Description<'_>) {
+        self.containers += 1;
+        for array in &description.arrays {
+            self.arrays += 1;
+            self.bytes = self.bytes.saturating_add(array.bytes);
+            self.stored = self.stored.saturating_add(array.stored_bytes);
+        }
+    }
+
+    fn sentence(&self) -> String {
+        format!(
+            "{}, {}, {}",
+            counted(self.containers, "container"),
+            counted(self.arrays, "array"),
+            in_stored(self.bytes, self.stored)
+        )
+    }
+}
+
+struct ArrayListing<'e> {
+    order: ListOrder,
+    /// What could not be opened.
+    errors: &'e mut Vec<String>,
+}
+
+impl ArrayListing<'_> {
+    /// Describes containers one after the other: as long as one is open, so are its files.
+    fn each(
+        &mut self,
+        found: &[FoundContainer],
+        mut list: impl FnMut(PathBuf, &Description<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let budget = Budget::by_default();
+        for container in found {
+            let opened = match container.open(&budget) {
+                Ok(opened) => opened,
+                Err(e) => {
+                    self.errors.push(e.to_string());
+                    continue;
+                }
+            };
+            match (container.meant(&opened), describe(&opened)) {
+                (Ok(meant), Ok(mut description)) => {
+                    description.keep(&|name| meant.has(name));
+                    self.order.sort(&mut description);
+                    list(container.shown(), &description)?;
+                }
+                (Err(failure), _) => self.errors.push(failure.message),
+                (_, Err(e)) => self.errors.push(e.to_string()),
             }
+        }
+        Ok(())
+    }
+
+    fn json(&mut self, out: &mut impl Write, mut found: Vec<FoundContainer>) -> io::Result<()> {
+        if self.order == ListOrder::Size {
+            found = self.largest_first(found)?;
+        }
+        let mut serializer = serde_json::Serializer::pretty(&mut *out);
+        let mut list = serializer.serialize_seq(None)?;
+        self.each(&found, |path, container| {
+            let listed = json!({ "path": output::path_text(&path), "container": container });
+            Ok(list.serialize_element(&listed)?)
+        })?;
+        list.end()?;
+        writeln!(out)
+    }
+
+    /// Containers by the size of their largest array. Those that cannot be opened are last, and
+    /// told when they are listed.
+    fn largest_first(&mut self, found: Vec<FoundContainer>) -> io::Result<Vec<FoundContainer>> {
+        let mut sized = Vec::new();
+        let mut unsaid = Vec::new();
+        let mut looking = ArrayListing {
+            order: ListOrder::Stored,
+            errors: &mut unsaid,
         };
-        match (container.meant(&opened), describe(&opened)) {
-            (Ok(meant), Ok(mut description)) => {
-                description.keep(&|name| meant.has(name));
-                list(&container.shown(), &description)?;
+        for container in found {
+            let mut largest = 0;
+            looking.each(std::slice::from_ref(&container), |_, description| {
+                let sizes = description.arrays.iter().map(|array| array.bytes);
+                largest = sizes.max().unwrap_or(0);
+                Ok(())
+            })?;
+            sized.push((largest, container));
+        }
+        sized.sort_by_key(|(largest, _)| Reverse(*largest));
+        Ok(sized.into_iter().map(|(_, container)| container).collect())
+    }
+
+    /// A line for each array: its path.
+    fn short(&mut self, out: &mut impl Write, found: &[FoundContainer]) -> io::Result<()> {
+        let (order, mut sized) = (self.order, Vec::new());
+        self.each(found, |path, container| {
+            let path = output::path_text(&path);
+            for array in &container.arrays {
+                let line = format!("{path}/{}", array.name);
+                match order {
+                    ListOrder::Size => sized.push((array.bytes, line)),
+                    ListOrder::Stored | ListOrder::Name => writeln!(out, "{line}")?,
+                }
             }
-            (Err(failure), _) => errors.push(failure.message),
-            (_, Err(e)) => errors.push(e.to_string()),
-        }
+            for (name, reason) in not_shown(container) {
+                writeln!(out, "? {path}/{name}: not shown: {reason}")?;
+            }
+            let mut faults = container.faults.iter().map(|fault| format!("! {fault}"));
+            faults.try_for_each(|fault| writeln!(out, "{}", Styled(FAULT, fault)))
+        })?;
+        sized.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        let mut lines = sized.iter();
+        lines.try_for_each(|(_, line)| writeln!(out, "{line}"))
     }
-    Ok(())
+
+    /// A table of all arrays, and how much there is of them.
+    fn long(&mut self, out: &mut impl Write, found: &[FoundContainer]) -> io::Result<()> {
+        let (order, mut sized) = (self.order, Vec::new());
+        let (mut table, mut totals) = (Table::new(COLUMNS), Totals::default());
+        self.each(found, |path, container| {
+            totals.add(container);
+            let path = output::path_text(&path);
+            let prefix = match order {
+                ListOrder::Size => format!("{path}/"),
+                ListOrder::Stored | ListOrder::Name => {
+                    let about = format!("{} {}", container.format, container.version);
+                    let heading = TableLine::Heading(path.clone(), about.trim_end().to_owned());
+                    table.add(heading, out)?;
+                    String::new()
+                }
+            };
+            for array in &container.arrays {
+                let row = row(&prefix, array);
+                match order {
+                    ListOrder::Size => sized.push((array.bytes, row)),
+                    ListOrder::Stored | ListOrder::Name => table.add(TableLine::Cells(row), out)?,
+                }
+            }
+            for (name, reason) in not_shown(container) {
+                let note = format!("  {prefix}{name}  not shown: {reason}");
+                table.add(TableLine::Note(note), out)?;
+            }
+            let mut faults = container.faults.iter().map(|fault| format!("  ! {fault}"));
+            faults.try_for_each(|fault| table.add(TableLine::Fault(fault), out))
+        })?;
+        sized.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        for (_, row) in sized {
+            table.add(TableLine::Cells(row), out)?;
+        }
+        table.write(out)?;
+        writeln!(out, "{}", totals.sentence())
+    }
 }
 
-fn print_json(
-    out: &mut impl Write,
-    found: &[FoundContainer],
-    errors: &mut Vec<String>,
-) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::pretty(&mut *out);
-    let mut list = serializer.serialize_seq(None)?;
-    each(found, errors, |path, container| {
-        let listed = json!({ "path": output::path_text(path), "container": container });
-        Ok(list.serialize_element(&listed)?)
-    })?;
-    list.end()?;
-    writeln!(out)
+/// The cells of an array.
+fn row(prefix: &str, array: &ArrayDescription) -> Vec<String> {
+    let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
+    vec![
+        format!("  {prefix}{}", array.name),
+        shortened(&array.dtype, CELL_MOST),
+        format!("({})", shape.join(", ")),
+        size::show(array.bytes),
+        size::show(array.stored_bytes),
+        ratio_text(array.bytes, array.stored_bytes).unwrap_or_else(|| "-".into()),
+        shortened(&array.codec, CELL_MOST),
+    ]
 }
 
-fn print(
-    out: &mut impl Write,
-    path: &Path,
-    description: &Description<'_>,
-    long: bool,
-) -> io::Result<()> {
-    let path = output::path_text(path);
-    if long {
-        writeln!(
-            out,
-            "{path}  {} {}",
-            description.format, description.version
-        )?;
-    }
-    let widest = description
-        .arrays
-        .iter()
-        .map(|array| array.name.chars().count());
-    let width = widest.max().unwrap_or(0).clamp(12, 40);
-    for array in &description.arrays {
-        if long {
-            let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
-            writeln!(
-                out,
-                "  {:<width$} {:<10} {:<16} {:>10} stored {:>10}  {}",
-                array.name,
-                array.dtype,
-                format!("({})", shape.join(", ")),
-                size::show(array.bytes),
-                size::show(array.stored_bytes),
-                array.codec
-            )?;
-        } else {
-            writeln!(out, "{path}/{}", array.name)?;
-        }
-    }
-    // What is damaged is among the faults.
-    for unreadable in description
-        .unreadable
-        .iter()
-        .filter(|member| member.is_whole)
-    {
-        let (name, reason) = (&unreadable.name, &unreadable.reason);
-        match long {
-            true => writeln!(out, "  {name:<width$} not shown: {reason}")?,
-            false => writeln!(out, "? {path}/{name}: not shown: {reason}")?,
-        }
-    }
-    for fault in &description.faults {
-        writeln!(out, "{}! {fault}", if long { "  " } else { "" })?;
-    }
-    Ok(())
+/// What is whole and cannot be shown, and why. What is damaged is among the faults.
+fn not_shown<'a>(container: &'a Description<'_>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let whole = container.unreadable.iter().filter(|member| member.is_whole);
+    whole.map(|member| (&*member.name, &*member.reason))
 }

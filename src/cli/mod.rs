@@ -7,7 +7,9 @@ mod args;
 mod cat;
 mod container;
 mod convert;
+mod counted;
 mod definition;
+mod described;
 mod examples;
 mod flagless_options;
 mod generate;
@@ -35,6 +37,8 @@ mod size;
 mod stage;
 mod status;
 mod stopping;
+mod styled;
+mod table;
 mod top;
 mod umount;
 mod unpack;
@@ -135,7 +139,7 @@ fn dispatch(argv: Vec<OsString>, commit: &str, inherited: Inherited) -> CommandR
             mount::run(*args, inherited)
         }
         Command::Umount { mountpoint, quick } => umount::run(&mountpoint, quick),
-        Command::Ls { long, json, path } => ls::run(&path, preferences, long, json),
+        Command::Ls(args) => ls::run(&args, preferences),
         Command::Info { json, container } => info::run(&container, preferences, json),
         Command::Cat {
             container,

@@ -27,7 +27,7 @@ use crate::memory;
 use crate::memory::limit::default_limit;
 use crate::scratch::{self, ScratchMount};
 use crate::source::Store;
-use crate::tree::{Pacing, Settings, Tree};
+use crate::tree::{Pacing, Settings, Tree, Views};
 
 /// Arenas of the system's allocator: threads allocate little, and most of it from their own caches.
 #[cfg(target_env = "gnu")]
@@ -230,6 +230,10 @@ fn tree_settings(options: &MountOptions) -> Settings {
             pacing,
             settle: options.settle,
             stale: StaleLogs::Kept,
+        },
+        views: match options.noviews {
+            true => Views::Unlisted,
+            false => Views::Listed,
         },
         ..Settings::default()
     }

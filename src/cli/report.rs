@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::counted::counted;
 use super::{CommandResult, output, progress, size};
 use crate::daemon::log::one_line;
 use crate::error::Error;
@@ -143,15 +144,14 @@ impl Report {
 
     fn sentence(&self) -> String {
         format!(
-            "{} containers, {} arrays, {} in {} blocks: {}{}",
-            self.containers.load(Relaxed),
-            self.arrays.load(Relaxed),
+            "{}, {}, {} in {}: {}{}",
+            counted(self.containers.load(Relaxed), "container"),
+            counted(self.arrays.load(Relaxed), "array"),
             size::show(self.bytes.load(Relaxed)),
-            self.blocks.load(Relaxed),
+            counted(self.blocks.load(Relaxed), "block"),
             match self.faults.load(Relaxed) {
                 0 => "sound".to_owned(),
-                1 => "1 fault".to_owned(),
-                n => format!("{n} faults"),
+                faults => counted(faults, "fault"),
             },
             match self.not_shown.load(Relaxed) {
                 0 => String::new(),

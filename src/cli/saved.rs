@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::counted::{counted, verb};
 use super::size;
 
 /// After this long what has been found is said to be a part.
@@ -77,8 +78,9 @@ impl SavedRoom {
         let (plain, stored) = (size::show(self.plain), size::show(self.stored));
         let saved = size::show(self.plain.saturating_sub(self.stored));
         format!(
-            "{part}{saved}: {} files of {plain} take {stored}, ratio {:.2}",
-            self.files,
+            "{part}{saved}: {} of {plain} {} {stored}, ratio {:.2}",
+            counted(self.files, "file"),
+            verb(self.files, "takes", "take"),
             self.ratio()
         )
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
 
+use super::counted::counted;
 use super::saved::SavedRoom;
 use super::which_mount::{WhichMount, no_mount, which_mount};
 use super::{CommandResult, Failure, output, prometheus, size};
@@ -188,15 +189,16 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         true => "writable",
         false => "read-only",
     };
+    let open = |name: &str, what| counted(state[name].as_u64().unwrap_or(0), what);
     writeln!(out, "  source  {}", mounted.source)?;
     writeln!(out, "  access  {access}")?;
     writeln!(
         out,
-        "  daemon  pid {}, version {}, {} open files, {} open containers",
+        "  daemon  pid {}, version {}, {}, {}",
         state["pid"],
         state["version"].as_str().unwrap_or("?"),
-        state["open_files"],
-        state["open_containers"]
+        open("open_files", "open file"),
+        open("open_containers", "open container")
     )?;
     let rate = match state["cache"]["hit_rate"].as_f64() {
         Some(rate) => format!("{:.1} % hits", rate * 100.0),
@@ -204,21 +206,24 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
     };
     writeln!(
         out,
-        "  cache   {} of {} in {} blocks, {rate}, {} decoded",
+        "  cache   {} of {} in {}, {rate}, {} decoded",
         size::show(number("used")),
         size::show(number("limit")),
-        number("blocks"),
+        counted(number("blocks"), "block"),
         size::show(number("decoded_bytes"))
     )?;
     print_counted(out, state)?;
+    if state["views_listed"] == false {
+        writeln!(out, "  views   not listed")?;
+    }
     if is_scratch(state) {
         let saved = SavedRoom::of(&mounted.mountpoint).line();
         writeln!(out, "  saved   {saved}")?;
     }
     let held = |name: &str| state["held_back"][name].as_u64().unwrap_or(0);
     if held("files") > 0 {
-        let (files, bytes) = (held("files"), size::show(held("bytes")));
-        writeln!(out, "  held    {bytes} of {files} files, to be stored")?;
+        let (files, bytes) = (counted(held("files"), "file"), size::show(held("bytes")));
+        writeln!(out, "  held    {bytes} of {files}, to be stored")?;
     }
     let staged = state["staged"].as_array();
     staged
@@ -227,7 +232,7 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         .try_for_each(|staged| print_staged(out, staged))?;
     match state["staged_unlisted"].as_u64() {
         None | Some(0) => Ok(()),
-        Some(more) => writeln!(out, "  staged  {more} more containers"),
+        Some(more) => writeln!(out, "  staged  {}", counted(more, "more container")),
     }
 }
 

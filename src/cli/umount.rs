@@ -19,6 +19,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
+use super::counted::{counted, verb};
 use super::which_mount::{WhichMount, no_mount, spelled, which_mount};
 use super::{CommandResult, Failure, output, progress, status};
 use crate::daemon::connection;
@@ -209,7 +210,8 @@ fn refuse_unstored(mounted: &Mounted, held: &Value) -> CommandResult {
         output::complain(format!("{path}: not all of it can be stored: {why}"));
     }
     if let Some(more @ 1..) = held["failed_unlisted"].as_u64() {
-        output::complain(format!("{more} more files cannot be stored"));
+        let files = counted(more, "more file");
+        output::complain(format!("{files} cannot be stored"));
     }
     match failed.is_empty() {
         true => Ok(()),
@@ -230,7 +232,11 @@ fn name_logged(held: &Value) {
         output::complain(format!("{path}: {STAYS_LOGGED}"));
     }
     if let Some(more @ 1..) = held["logged_unlisted"].as_u64() {
-        output::complain(format!("{more} more files keep their logs"));
+        let (files, keep) = (
+            counted(more, "more file"),
+            verb(more, "keeps its log", "keep their logs"),
+        );
+        output::complain(format!("{files} {keep}"));
     }
 }
 
@@ -243,7 +249,9 @@ fn name_not_kept(status: &Value) {
     match status["not_kept_unlisted"].as_u64() {
         None | Some(0) => {}
         Some(more) => output::complain(format!(
-            "{more} more things were not kept, which the log of the mount names"
+            "{} {} not kept: the log of the mount has the names",
+            counted(more, "more thing"),
+            verb(more, "was", "were")
         )),
     }
 }
@@ -262,7 +270,9 @@ fn name_staged(status: &Value) -> Unfinished {
     }
     let unlisted = status["staged_unlisted"].as_u64().unwrap_or(0);
     if unlisted > 0 {
-        output::complain(format!("{unlisted} more containers stay staged"));
+        let containers = counted(unlisted, "more container");
+        let stay = verb(unlisted, "stays", "stay");
+        output::complain(format!("{containers} {stay} staged"));
     }
     match staged.is_empty() && unlisted == 0 {
         true => Unfinished::Nothing,

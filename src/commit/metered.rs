@@ -1,21 +1,25 @@
 //! A recipe that is given up when more has been told than a caller waits for. Used by [`super`].
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::error::{Error, Result};
 
 pub(super) struct Metered<'a> {
     write: &'a mut dyn Recipe,
+    /// Where the container lies, for messages.
+    shown: PathBuf,
     /// None: it has been too much.
     left: Option<u64>,
     told: u64,
 }
 
 impl<'a> Metered<'a> {
-    pub(super) fn new(write: &'a mut dyn Recipe, most: u64) -> Metered<'a> {
+    pub(super) fn new(write: &'a mut dyn Recipe, shown: PathBuf, most: u64) -> Metered<'a> {
         Metered {
             write,
+            shown,
             left: Some(most),
             told: 0,
         }
@@ -63,5 +67,9 @@ impl Recipe for Metered<'_> {
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
         self.write.set_len(file, len)
+    }
+
+    fn note(&mut self, what: &str) {
+        log::info!("{}: {what}", self.shown.display());
     }
 }

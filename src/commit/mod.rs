@@ -291,7 +291,9 @@ impl Commit<'_> {
 
     /// Has the recipe told, and given up when it is too much.
     fn tell(&self, way: CommitWay, write: &mut dyn Recipe) -> Result<()> {
-        let mut metered = Metered::new(write, self.limits.written);
+        let shown = self.spot.directory.join(&self.spot.name);
+        let shown = self.store.display(&shown);
+        let mut metered = Metered::new(write, shown, self.limits.written);
         let told = self
             .rewrite
             .recipe(self.changed, way, self.budget, &mut metered);

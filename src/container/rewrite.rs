@@ -138,6 +138,10 @@ pub trait Recipe {
     /// The length of the file, told last, of every file of which anything is told and nothing is
     /// kept.
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()>;
+
+    /// What who runs the mount is to know of the commit: a line of the log, which names the
+    /// container.
+    fn note(&mut self, _what: &str) {}
 }
 
 /// How much a commit would do, about.

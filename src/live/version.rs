@@ -15,6 +15,7 @@ use super::owner::Owner;
 use super::places::Forget;
 use super::recognition::recognise;
 use super::recovery::Recovered;
+use super::shown::text_views::TextViews;
 use super::shown::tombstones::Tombstones;
 use super::staged::Staged;
 use super::{ContainerId, Containers};
@@ -36,6 +37,7 @@ pub struct ContainerVersion {
     /// As it was when it was last looked at: it may change while the version stays.
     owner: Mutex<Owner>,
     pub(crate) tombstones: Arc<Tombstones>,
+    pub(crate) text_views: TextViews,
 }
 
 impl ContainerVersion {
@@ -110,6 +112,7 @@ impl Versions {
             staged: Staged::default(),
             owner: Mutex::new(Owner::of_container(found)),
             tombstones: Arc::default(),
+            text_views: TextViews::default(),
         })
     }
 }

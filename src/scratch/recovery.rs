@@ -220,7 +220,8 @@ fn each_file(
             _ => {}
         });
         if let Err(e) = listed {
-            log::warn!("not looked at: {e}");
+            let shown = store.display(&directory);
+            log::warn!("{}: not looked at: {e}", shown.display());
         }
         for second in renamings {
             if let Err(e) = finish(&directory, &second) {

@@ -31,7 +31,7 @@ impl Tree {
     pub(super) fn enter(
         &self,
         version: &Arc<ContainerVersion>,
-        opened: &OpenContainer,
+        opened: &Arc<OpenContainer>,
         name: EntryIndex,
         link: Dirent,
     ) -> Result<Attr> {
@@ -44,7 +44,12 @@ impl Tree {
 
     /// Whether what was entered is the version as it is stored by now. A name that a commit gives
     /// to another entry later is among those that the kernel then forgets.
-    fn holds(&self, version: &ContainerVersion, opened: &OpenContainer, entered: &Attr) -> bool {
+    fn holds(
+        &self,
+        version: &ContainerVersion,
+        opened: &Arc<OpenContainer>,
+        entered: &Attr,
+    ) -> bool {
         let holds = opened.is_current(version);
         if !holds {
             self.forget(entered.inode, 1);
@@ -74,7 +79,7 @@ impl Tree {
     fn enter_as_opened(
         &self,
         version: &Arc<ContainerVersion>,
-        opened: &OpenContainer,
+        opened: &Arc<OpenContainer>,
         name: EntryIndex,
         link: Dirent,
     ) -> Result<Attr> {

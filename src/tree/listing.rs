@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::shown::open_container::OpenContainer;
+use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
 use crate::stage::is_hidden_name;
@@ -63,6 +63,16 @@ struct Inside {
 impl Inside {
     fn find(&self, name: &OsStr) -> Option<EntryIndex> {
         self.opened.find(self.directory, name)
+    }
+
+    /// At most so many entries that are listed behind a place.
+    fn children_after(
+        &self,
+        (place, most): (Cookie, usize),
+        views: Views,
+    ) -> Result<Vec<(Cookie, EntryIndex)>> {
+        let opened = &self.opened;
+        opened.children_after(self.directory, place, most, views)
     }
 
     fn name(&self, entry: EntryIndex) -> Option<&OsStr> {
@@ -166,6 +176,14 @@ impl Tree {
     pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
         let link = Dirent::new(step.directory, name);
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
+            // To know its size, all of the text must be read: only who asks for it waits for that.
+            (Some(entry), Some(at), _)
+                if self
+                    .live
+                    .is_unmeasured(&at.version, &at.opened, at.opened.file_of(entry)) =>
+            {
+                return self.enter_unseen(step, name);
+            }
             (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, link),
             (None, _, Some(path)) => self.retry(|| self.enter_source_listed(link.clone(), path)),
             _ => return Ok(None),
@@ -261,9 +279,8 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let inside = self.inside(&directory.version, directory.at)?;
-        let own = inside
-            .opened
-            .children_after(directory.at, Cookie::START, usize::MAX)?;
+        let all = (Cookie::START, usize::MAX);
+        let own = inside.children_after(all, self.settings.views)?;
         let own: Vec<&OsStr> = own
             .iter()
             .filter_map(|(_, entry)| inside.name(*entry))
@@ -301,7 +318,7 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let inside = self.inside(version, entry)?;
-        let mut entries = inside.opened.children_after(entry, after, STEP + 1)?;
+        let mut entries = inside.children_after((after, STEP + 1), self.settings.views)?;
         let is_last = entries.len() <= STEP;
         entries.truncate(STEP);
         Ok(ListingStep {

@@ -50,6 +50,7 @@ use crate::source::acl::AccessList;
 use crate::source::{FileKind, Source, Space, Store, on_descriptor};
 
 pub use crate::live::shown::cookie::Cookie;
+pub use crate::live::shown::open_container::Views;
 pub use crate::live::shown::open_entry::PageCache;
 pub use crate::live::{InUse, Later, Pacing};
 pub use attr::Attr;
@@ -99,6 +100,7 @@ pub struct Settings {
     pub umask: Option<u16>,
     pub containers: ContainerSettings,
     pub lists: ShownLists,
+    pub views: Views,
 }
 
 /// Whether access control lists are shown, which is known when the kernel has agreed to look at

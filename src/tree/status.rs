@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{InodeId, Tree};
+use super::{InodeId, Tree, Views};
 use crate::container::names::path_text;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
@@ -207,6 +207,7 @@ impl Tree {
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
             "half_removed": self.half_removed_names(),
+            "views_listed": self.settings.views == Views::Listed,
             "held_back": self.held_back(),
             "counted": self.counted(),
             "requests": self.watched.requests.get().map(|told| told()),

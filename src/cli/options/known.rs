@@ -97,6 +97,7 @@ const FLAGS: &[&str] = &[
     "nosymfollow",
     "acl",
     "noacl",
+    "noviews",
     "remount",
     "scratch",
 ];

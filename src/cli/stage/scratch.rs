@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::counted::counted;
 use super::{FoundContainer, StagedContainerFile, print};
 use crate::cli::args::StageCommand;
 use crate::cli::in_mount::InMount;
@@ -58,9 +59,8 @@ fn list(mountpoint: &Path, json: bool) -> CommandResult {
     let (files, bytes) = (number(&held, "files"), number(&held, "bytes"));
     let all = match files {
         0 => Vec::new(),
-        1 => vec![(mountpoint.to_owned(), bytes, "1 file to be stored".into())],
         _ => {
-            let state = format!("{files} files to be stored");
+            let state = format!("{} to be stored", counted(files, "file"));
             vec![(mountpoint.to_owned(), bytes, state)]
         }
     };

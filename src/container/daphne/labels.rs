@@ -10,7 +10,7 @@ use super::block::index_cache::{BlockIndexCache, ChargedList};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
 use crate::error::{Error, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Scratch, fallible, room};
 use crate::source::{ForwardWindow, Source};
 
 /// Shown bytes from which a block ends with the label.
@@ -132,6 +132,21 @@ impl Array for LabelLines {
 
     fn places_known(&self, _range: &Range<u64>) -> bool {
         true
+    }
+
+    fn value_lengths(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
+        let (Some(first), Some(end)) = (self.starts.first(), self.starts.last()) else {
+            return Ok(false);
+        };
+        let mut room = fallible::zeros(WINDOW, "cannot read the labels")?;
+        let mut window = ForwardWindow::eager(&*self.source, end.1, &mut room);
+        let mut at = first.1;
+        for _ in 0..self.labels {
+            let len = u64::from(window.u16(at)?);
+            visit(len)?;
+            at += 2 + len;
+        }
+        Ok(true)
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {

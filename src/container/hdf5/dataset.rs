@@ -88,9 +88,10 @@ pub(super) fn open_with(
     {
         return Ok(OpenedDataset::NotShown(why));
     }
-    if let StorageLayout::Texts(lines) = &dataset.layout {
+    if let StorageLayout::Texts(lines, lengths) = &dataset.layout {
         let shape = dataset.dims.as_deref().unwrap_or(&[0]);
-        let array = CompactStrings::new(name, shape, lines, dataset.stored_bytes)?;
+        let array =
+            CompactStrings::new(name, shape, lines, dataset.stored_bytes)?.with_lengths(lengths);
         return Ok(OpenedDataset::Array {
             array: Arc::new(array),
             dataset: None,
@@ -339,7 +340,7 @@ fn storage(
             );
         }
         StorageLayout::Unknown(reason) => format!("cannot be read: {reason}"),
-        StorageLayout::Texts(_) => {
+        StorageLayout::Texts(..) => {
             return Err(Error::Bug("strings were taken for other elements".into()));
         }
         StorageLayout::Chunked { .. } => {

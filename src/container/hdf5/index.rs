@@ -187,8 +187,12 @@ pub(super) struct TypeEntry {
 pub(super) enum StorageLayout {
     /// The stored bytes themselves.
     Compact(#[serde(deserialize_with = "bytes")] Vec<u8>),
-    /// Strings of variable length in the object header: each value and a line feed.
-    Texts(#[serde(deserialize_with = "bytes")] Vec<u8>),
+    /// Strings of variable length in the object header: each value and a line feed; and how long
+    /// they are, if one has a line feed of its own.
+    Texts(
+        #[serde(deserialize_with = "bytes")] Vec<u8>,
+        #[serde(deserialize_with = "list")] Vec<u32>,
+    ),
     /// None: never allocated, all fill values.
     Contiguous {
         address: Option<u64>,

@@ -76,6 +76,20 @@ impl FixedLines {
         })
     }
 
+    /// Bytes of the string that is stored at this place, up to its first NUL.
+    fn length(&self, at: u64) -> Result<u64> {
+        let (mut buffer, mut len) = ([0; STEP], 0);
+        while len < self.size {
+            let n = (self.size - len).min(STEP as u64) as usize;
+            self.strings.read(at + len, &mut buffer[..n])?;
+            match memchr::memchr(0, &buffer[..n]) {
+                Some(end) => return Ok(len + end as u64),
+                None => len += n as u64,
+            }
+        }
+        Ok(len)
+    }
+
     /// Visits the shown bytes of a block, in order.
     fn each_part(&self, block: u64, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let first = block.saturating_mul(STRINGS).min(self.count);
@@ -141,6 +155,13 @@ impl Array for FixedLines {
 
     fn check_structure(&self) -> Result<()> {
         self.strings.array().check_structure()
+    }
+
+    fn value_lengths(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
+        for number in 0..self.count {
+            visit(self.length(number * self.size)?)?;
+        }
+        Ok(true)
     }
 
     fn weight(&self) -> u64 {

@@ -322,6 +322,11 @@ impl Array for Strings {
         self.elements.array().check_structure()
     }
 
+    fn value_lengths(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
+        self.each_reference(&mut |reference| visit(u64::from(reference.length)))?;
+        Ok(true)
+    }
+
     fn weight(&self) -> u64 {
         self.elements.array().weight() + 512 + self.fill.len() as u64
     }

@@ -30,6 +30,9 @@ impl Containers {
         if let Some(derived) = opened.derived(entry).filter(|_| self.disk.is_some()) {
             return self.open_derived(version, opened, entry, derived);
         }
+        if let Some(view) = self.open_text_view(version, &opened, entry)? {
+            return Ok(view);
+        }
         if opened.is_stored(entry) {
             return self.open_stored(version, opened);
         }
@@ -74,11 +77,14 @@ impl Containers {
     pub(crate) fn entry_stat(
         &self,
         version: &ContainerVersion,
-        opened: &OpenContainer,
+        opened: &Arc<OpenContainer>,
         entry: EntryIndex,
     ) -> Result<EntryStat> {
         let owner = self.owner_of_entry(opened, entry, version.owner())?;
         let mut stat = opened.stat(entry, &owner)?;
+        if let Some(size) = self.text_view_size(version, opened, entry)? {
+            stat.size = size;
+        }
         let Some(container) = version.staged.now() else {
             return Ok(stat);
         };

@@ -351,6 +351,11 @@ impl EntryTable {
         }
     }
 
+    /// Whether an entry of a container's own directory is that of its views.
+    pub(crate) fn is_views(&self, index: EntryIndex) -> bool {
+        self.is_directory(index) && self.name(index) == VIEWS
+    }
+
     /// Further names of arrays.
     pub(crate) fn names(&self) -> &ArrayNames {
         &self.names

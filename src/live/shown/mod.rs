@@ -14,4 +14,5 @@ pub mod open_entry;
 pub mod restated;
 pub mod shared_array;
 pub mod stored_readers;
+pub mod text_views;
 pub mod tombstones;

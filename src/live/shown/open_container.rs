@@ -16,6 +16,7 @@ use super::entry_table::{ArrayNumber, EntryContent, EntryIndex, EntryTable};
 use super::open_entry::{OpenArray, OpenContent, OpenEntry};
 use super::shared_array::{SharedArray, StoredBytes};
 use super::tombstones::Tombstones;
+use crate::array::dtype::Dtype;
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
@@ -56,6 +57,14 @@ pub(crate) enum DerivedEntry {
     ArraysJson(ContainerNumber),
     Text(ContainerNumber),
     Stored,
+}
+
+/// Whether listings of containers have `views`; it is found by its name in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Views {
+    #[default]
+    Listed,
+    Unlisted,
 }
 
 /// The container, or one in a group of it.
@@ -179,9 +188,12 @@ impl OpenContainer {
         parent: EntryIndex,
         place: Cookie,
         most: usize,
+        views: Views,
     ) -> Result<Vec<(Cookie, EntryIndex)>> {
         let children = self.entries.children_after(parent, place)?.iter().copied();
         let listed = children.filter(|(_, index)| !self.is_stored(*index));
+        let has_views = views == Views::Unlisted && self.entries.part_of(parent).is_some();
+        let listed = listed.filter(|(_, index)| !has_views || !self.entries.is_views(*index));
         let shown = listed.filter(|(_, index)| self.shown(*index));
         Ok(shown.take(most).collect())
     }
@@ -400,6 +412,17 @@ impl OpenContainer {
         match self.entries.entry(index).ok()?.content {
             EntryContent::Array(number) | EntryContent::Npy(number) => Some(number),
             _ => None,
+        }
+    }
+
+    /// The text array that an entry is a view of.
+    pub(crate) fn text_viewed(&self, index: EntryIndex) -> Result<Option<ArrayNumber>> {
+        match self.entries.entry(index)?.content {
+            EntryContent::Npy(number) => {
+                let info = self.info(number)?;
+                Ok((info.dtype == Dtype::Text).then_some(number))
+            }
+            _ => Ok(None),
         }
     }
 

@@ -10,6 +10,7 @@ use super::entry_table::EntryIndex;
 use super::open_container::OpenContainer;
 use super::shared_array::{SharedArray, ViewHeader};
 use super::stored_readers::StoredReader;
+use super::text_views::MadeView;
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::{CachedArray, Tail};
 use crate::error::{Error, Result};
@@ -47,6 +48,8 @@ pub(crate) struct DerivedFile {
 pub(crate) enum OpenContent {
     Array(OpenArray),
     Bytes(Arc<Vec<u8>>),
+    /// The view of a text, which all that open it share.
+    TextView(Arc<MadeView>),
     /// The file that a container is, as long as it is the one that was opened.
     Stored(
         Arc<dyn Source>,
@@ -189,6 +192,7 @@ impl OpenEntry {
         match &self.content {
             OpenContent::Array(open) => open.shown(&open.array.now()).size(),
             OpenContent::Bytes(bytes) => bytes.len() as u64,
+            OpenContent::TextView(view) => view.bytes().len() as u64,
             OpenContent::Stored(source, _) => source.len(),
         }
     }
@@ -204,6 +208,7 @@ impl OpenEntry {
         match &self.content {
             OpenContent::Array(open) => open.read(workers, (offset, len), pages, reply),
             OpenContent::Bytes(bytes) => reply(Ok(part(bytes, offset, len))),
+            OpenContent::TextView(view) => reply(Ok(part(view.bytes(), offset, len))),
             OpenContent::Stored(source, _) => match stored_part(&**source, offset, len) {
                 Ok(bytes) => reply(Ok(&bytes)),
                 Err(e) => reply(Err(e)),
@@ -237,6 +242,7 @@ impl OpenEntry {
                 Some(replied)
             })?,
             OpenContent::Bytes(bytes) => Some(reply(part(bytes, offset, len))),
+            OpenContent::TextView(view) => Some(reply(part(view.bytes(), offset, len))),
             OpenContent::Stored(..) => None,
         }
     }

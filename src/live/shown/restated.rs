@@ -123,7 +123,7 @@ impl Containers {
     pub(crate) fn restated_size(
         &self,
         version: &ContainerVersion,
-        opened: &OpenContainer,
+        opened: &Arc<OpenContainer>,
         entry: EntryIndex,
     ) -> Result<Option<u64>> {
         if version.staged.now().is_none_or(|now| now.stage.is_clean()) {
@@ -137,6 +137,9 @@ impl Containers {
                 info.map(|info| info.bytes)
             }
             Some(DerivedEntry::View(number)) => {
+                if let Some(size) = self.text_view_size(version, opened, entry)? {
+                    return Ok(Some(size));
+                }
                 let info = self.restated_info(version, number)?;
                 info.map(|info| npy::header(&info).len() as u64 + info.bytes)
             }
@@ -180,6 +183,9 @@ impl Containers {
             entry,
             edition: version.staged.edition(),
         };
+        if let Some(view) = self.open_text_view(version, &opened, entry)? {
+            return Ok(view.derived_from(Some(derived)));
+        }
         let open = match what {
             DerivedEntry::Array(number) => self.open_array(version, opened, number, None),
             DerivedEntry::View(number) => {

@@ -367,7 +367,8 @@ impl Containers {
         if writer.commits_at_end()
             && let Err(e) = self.retry(|| self.commit_at_close(&writer.version))
         {
-            log::error!("{e}");
+            let path = self.shown_path(writer.version.container);
+            log::error!("{}: not committed: {e}", path.display());
         }
     }
 }

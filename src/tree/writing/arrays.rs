@@ -91,8 +91,11 @@ impl Tree {
             match self.live.open_entry_for_writing(version, entry) {
                 Ok(opened) => Some(OpenFile::Entry(opened)),
                 Err(e) => {
+                    let path = self.inodes.path(version.container.into());
+                    let shown = self.store.display(&path.unwrap_or_default());
                     log::warn!(
-                        "what is still written to a file that has become an array is lost: {e}"
+                        "{}: what is still written to a file that has become an array of it is lost: {e}",
+                        shown.display()
                     );
                     None
                 }

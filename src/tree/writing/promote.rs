@@ -228,7 +228,11 @@ impl Tree {
     pub(super) fn arrived(&self, parent: InodeId, name: &OsStr) {
         match self.promote_or_demote(parent, name) {
             Ok(()) | Err(Error::NotFound) => {}
-            Err(e) => log::warn!("stays a directory of files: {e}"),
+            Err(e) => {
+                let path = self.inodes.path(parent).unwrap_or_default();
+                let shown = self.store.display(&path);
+                log::warn!("{}: stays a directory of files: {e}", shown.display());
+            }
         }
     }
 }

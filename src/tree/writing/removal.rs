@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::shown::open_container::OpenContainer;
+use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
 use crate::source::{FileKind, Stat};
 
@@ -53,7 +53,9 @@ impl Tree {
             (false, true) => return Err(Error::NotADirectory),
             _ => {}
         }
-        if is_directory && !(is_empty(&opened, entry)? && self.is_bare((parent, name))?) {
+        if is_directory
+            && !(is_empty(&opened, entry, self.settings.views)? && self.is_bare((parent, name))?)
+        {
             let path = self.inodes.path(version.container.into())?.join(name);
             return Err(refused("remove", &path, libc::ENOTEMPTY));
         }
@@ -125,7 +127,7 @@ impl Tree {
         let version = self.live.current(inode.into(), container)?;
         let opened = self.live.open_version(&version)?;
         let not_empty = || refused("remove", &above.join(name), libc::ENOTEMPTY);
-        if !is_empty(&opened, EntryIndex::ROOT)? {
+        if !is_empty(&opened, EntryIndex::ROOT, self.settings.views)? {
             return Err(not_empty());
         }
         let left = match stat.kind {
@@ -187,7 +189,8 @@ impl Tree {
     }
 }
 
-fn is_empty(opened: &OpenContainer, directory: EntryIndex) -> Result<bool> {
-    let left = opened.children_after(directory, Cookie::START, 1)?;
+/// Whether nothing is left that a listing has.
+fn is_empty(opened: &OpenContainer, directory: EntryIndex, views: Views) -> Result<bool> {
+    let left = opened.children_after(directory, Cookie::START, 1, views)?;
     Ok(left.is_empty())
 }

@@ -137,7 +137,8 @@ impl Tree {
             return Err(e);
         }
         if let Err(e) = remove_tree(disk, &*self.store, &old, &old.name) {
-            log::warn!("an empty container is left: {e}");
+            let shown = self.store.display(&path);
+            log::warn!("{}: an empty container is left: {e}", shown.display());
         }
         let link = Dirent::new(to.0, to.1);
         self.inodes.renamed(&moved.link, &link, &moved.stat);

@@ -231,7 +231,7 @@ impl<'a> StoredNames<'a> {
     fn layout(&self, dataset: &DatasetEntry) -> ArrayDetails {
         let mut details = ArrayDetails::default();
         details.layout = match &dataset.layout {
-            StorageLayout::Compact(_) | StorageLayout::Texts(_) => Some(LayoutName::Compact),
+            StorageLayout::Compact(_) | StorageLayout::Texts(..) => Some(LayoutName::Compact),
             StorageLayout::Contiguous { .. } => Some(LayoutName::Contiguous),
             StorageLayout::Chunked { .. } => Some(LayoutName::Chunked),
             StorageLayout::External(_) => Some(LayoutName::External),

@@ -265,7 +265,7 @@ impl Opening<'_> {
         if stored.element != over.element {
             return Err(not_put_together("a part has another type"));
         }
-        if matches!(stored.layout, StorageLayout::Texts(_)) {
+        if matches!(stored.layout, StorageLayout::Texts(..)) {
             return Err(not_put_together("a part lies in its object header"));
         }
         // One element stands for the fill value of all texts of an array.

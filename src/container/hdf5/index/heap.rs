@@ -128,7 +128,8 @@ impl OnHeap for FilterEntry {
 impl OnHeap for StorageLayout {
     fn on_heap(&self) -> u64 {
         match self {
-            StorageLayout::Compact(bytes) | StorageLayout::Texts(bytes) => bytes.on_heap(),
+            StorageLayout::Compact(bytes) => bytes.on_heap(),
+            StorageLayout::Texts(bytes, lengths) => bytes.on_heap() + lengths.on_heap(),
             StorageLayout::Contiguous { .. } => 0,
             StorageLayout::Chunked { chunk, table, .. } => chunk.on_heap() + table.on_heap(),
             StorageLayout::External(names) => names.on_heap(),

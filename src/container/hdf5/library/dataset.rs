@@ -210,9 +210,12 @@ impl LibraryDataset {
         let texts = text::read(self, &self.element, &self.space, count, TEXT_MOST)?;
         Ok(match texts {
             Some(read) => {
+                let has_feeds = read.texts.iter().any(|text| text.contains(&b'\n'));
+                let lengths = read.texts.iter().map(|text| text.len() as u32);
+                let lengths = lengths.filter(|_| has_feeds).collect();
                 let texts = read.texts.into_iter();
                 let lines = texts.flat_map(|text| text.into_iter().chain([b'\n']));
-                StorageLayout::Texts(lines.collect())
+                StorageLayout::Texts(lines.collect(), lengths)
             }
             None => StorageLayout::Unknown(format!("strings of more than {TEXT_MOST} bytes")),
         })
@@ -301,7 +304,7 @@ impl LibraryDataset {
 
     fn stored_bytes(&self, layout: &StorageLayout) -> u64 {
         match layout {
-            StorageLayout::Compact(stored) | StorageLayout::Texts(stored) => stored.len() as u64,
+            StorageLayout::Compact(stored) | StorageLayout::Texts(stored, _) => stored.len() as u64,
             StorageLayout::Chunked {
                 table: Some(table), ..
             } => table.iter().fold(0, |sum, c| sum.saturating_add(c.size)),

@@ -376,7 +376,7 @@ fn strings_in_an_object_header_come_as_text() {
     let builder = file.new_dataset_builder().with_data(&texts);
     builder.layout(compact).create("d").unwrap();
     drop(file);
-    let expected = StorageLayout::Texts("b\u{e9}\n\nc\n".into());
+    let expected = StorageLayout::Texts("b\u{e9}\n\nc\n".into(), Vec::new());
     assert_eq!(dataset(&scratch.index(), "d").layout, expected);
 }
 

@@ -14,6 +14,8 @@ pub(in crate::container::hdf5) struct CompactStrings {
     name: String,
     shape: Vec<u64>,
     lines: Arc<[u8]>,
+    /// Of the values, if one has a line feed of its own.
+    lengths: Arc<[u32]>,
     stored_bytes: u64,
 }
 
@@ -39,8 +41,17 @@ impl CompactStrings {
             name: name.to_owned(),
             shape: shape.to_vec(),
             lines: lines.into(),
+            lengths: Arc::default(),
             stored_bytes,
         })
+    }
+
+    /// With the lengths of the values, where their lines do not tell them.
+    pub(in crate::container::hdf5) fn with_lengths(self, lengths: &[u32]) -> CompactStrings {
+        CompactStrings {
+            lengths: lengths.into(),
+            ..self
+        }
     }
 }
 
@@ -63,7 +74,14 @@ impl Array for CompactStrings {
     }
 
     fn weight(&self) -> u64 {
-        self.lines.len() as u64 + 256
+        (self.lines.len() + size_of_val(&*self.lengths)) as u64 + 256
+    }
+
+    fn value_lengths(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
+        for len in &*self.lengths {
+            visit(u64::from(*len))?;
+        }
+        Ok(!self.lengths.is_empty())
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {

@@ -67,7 +67,7 @@ impl WrittenDataset {
             StorageLayout::Chunked { .. } => {
                 WrittenPlace::Chunked(Arc::new(ChunkedPlace::of(dataset, &element)?))
             }
-            StorageLayout::Texts(_)
+            StorageLayout::Texts(..)
             | StorageLayout::External(_)
             | StorageLayout::Virtual(_)
             | StorageLayout::Unknown(_) => return None,

@@ -418,6 +418,14 @@ impl Rewrite for Hdf5File {
             headers: &self.headers,
             budget,
         };
+        for (dataset, _) in &changes {
+            if let Some(why) = dataset.unfiltered()
+                && self.left.unfiltered.is_first(dataset.token)
+            {
+                let name = dataset.name();
+                write.note(&format!("{name}: chunks are stored unfiltered: {why}"));
+            }
+        }
         let mut recipe = EditRecipe::new(file, (way, write), offered)?;
         for (dataset, change) in &changes {
             dataset.set_extent(change.len, &mut recipe)?;
@@ -425,11 +433,6 @@ impl Rewrite for Hdf5File {
         for (dataset, change) in &changes {
             let put = dataset.put(change, budget, &mut recipe);
             put.map_err(|e| e.of_array("", dataset.name()))?;
-            if let Some(why) = dataset.unfiltered()
-                && self.left.unfiltered.is_first(dataset.token)
-            {
-                log::info!("{}: chunks are stored unfiltered: {why}", dataset.name());
-            }
         }
         for plan in &planned {
             let put = plan.put(budget, &mut recipe);

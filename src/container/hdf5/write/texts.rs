@@ -101,7 +101,7 @@ impl WrittenTexts {
             return None;
         }
         let place = match &dataset.layout {
-            StorageLayout::Texts(_) => TextPlace::Compact,
+            StorageLayout::Texts(..) => TextPlace::Compact,
             StorageLayout::Contiguous { .. } => TextPlace::Contiguous,
             StorageLayout::Chunked {
                 chunk, first_most, ..

@@ -117,7 +117,7 @@ fn check_written(after: TextFile<'_>, plan: &PlannedTexts<'_>, budget: &Arc<Budg
     let dataset = dataset.ok_or_else(|| Fault::new("the dataset has gone"))?;
     let wanted = (&*change.shown, change.len);
     let same = match &dataset.layout {
-        StorageLayout::Texts(lines) => {
+        StorageLayout::Texts(lines, _) => {
             let mut reader = LineReader::new(wanted.0, wanted.1, budget)?;
             let mut rest = &lines[..];
             let mut same = true;

@@ -285,7 +285,11 @@ fn forget_values(dataset: &mut DatasetEntry) {
     match &mut dataset.layout {
         StorageLayout::Chunked { table, applied, .. } => (*table, *applied) = (None, 0),
         StorageLayout::Contiguous { address } => *address = None,
-        StorageLayout::Compact(bytes) | StorageLayout::Texts(bytes) => bytes.clear(),
+        StorageLayout::Compact(bytes) => bytes.clear(),
+        StorageLayout::Texts(bytes, lengths) => {
+            bytes.clear();
+            lengths.clear();
+        }
         _ => {}
     }
 }

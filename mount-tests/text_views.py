@@ -143,7 +143,7 @@ def compare(source, mount):
     with netCDF4.Dataset(source / "texts.nc") as file:
         expect(mount / "texts.nc/views/names.npy", as_numpy(list(file["names"][:]), (4,)))
     for name in ["row_names", "col_names"]:
-        lines = (source / "matrix" / name).read_text(newline=None).splitlines()
+        lines = (source / "matrix" / name).read_text(encoding="utf-8").splitlines()
         expect(mount / "matrix/views" / f"{name}.npy", as_numpy(lines, (len(lines),)))
     unpacked = bloscpack.unpack_ndarray_from_file(str(source / "names.blp"))
     expect(mount / "names.blp/views/data.npy", unpacked)

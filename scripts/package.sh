@@ -87,7 +87,7 @@ build_static() {
         static=$(target_directory)/release/arrayfs
     else
         say "building the static program: cargo rustc --profile dist, with crt-static"
-        cargo rustc --locked --profile dist --features mimalloc --bin arrayfs \
+        cargo rustc --locked --profile dist --bin arrayfs \
             -- -C target-feature=+crt-static </dev/null
         # Another build puts its program at the same place.
         static=$packages/arrayfs-static

@@ -2,20 +2,18 @@
 
 use std::process::ExitCode;
 
+use arrayfs::cli::Build;
 use git_version::git_version;
 
-/// Known here alone: a commit has the library built no second time. Empty without a repository, as
-/// in a source package.
-const COMMIT: &str = git_version!(
-    args = ["--always", "--exclude=*", "--abbrev=12"],
-    fallback = ""
-);
-
-/// The C library of a static program may have an allocator that is slow under many threads.
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+/// Known here alone: another commit, or a static program, has the library built no second time.
+const BUILD: Build = Build {
+    commit: git_version!(
+        args = ["--always", "--exclude=*", "--abbrev=12"],
+        fallback = ""
+    ),
+    is_static: cfg!(target_feature = "crt-static"),
+};
 
 fn main() -> ExitCode {
-    arrayfs::cli::run(std::env::args_os().collect(), COMMIT)
+    arrayfs::cli::run(std::env::args_os().collect(), &BUILD)
 }

@@ -9,7 +9,8 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 use super::args::{Main, MountHelper};
 use super::examples::{self, Example};
-use super::{Failure, path_alone, version};
+use super::version::{self, Build};
+use super::{Failure, path_alone};
 
 /// `arrayfs` with all its commands.
 pub(super) fn arrayfs() -> Command {
@@ -22,11 +23,11 @@ pub(super) fn mount_helper() -> Command {
 }
 
 /// The command line of a user; ends the process where it is wrong, or asks for help.
-pub(super) fn parse(argv: Vec<OsString>, commit: &str) -> Result<Main, Failure> {
+pub(super) fn parse(argv: Vec<OsString>, build: &Build) -> Result<Main, Failure> {
     let mut command = arrayfs();
     // Asks the library, so only where it is wanted. A string of the definition lives forever.
     if argv.iter().any(|arg| arg == "--version") {
-        command = command.long_version(&*version::long(commit).leak());
+        command = command.long_version(&*version::long(build).leak());
     }
     let matches = command.try_get_matches_from_mut(&argv);
     let parsed = matches.and_then(|matches| Main::from_arg_matches(&matches));

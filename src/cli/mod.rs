@@ -59,6 +59,7 @@ use crate::daemon::guardian;
 use crate::scratch;
 use args::{Command, MountHelper};
 use internal::InternalCommand;
+pub use version::Build;
 
 /// Why a command failed, in words for its user: what, where, and what to do.
 #[derive(Debug)]
@@ -100,10 +101,10 @@ impl From<crate::error::Error> for Failure {
 }
 
 /// Runs the command line, `mount.fuse.arrayfs` included. The process must not have opened anything
-/// yet. `commit` is that of the source it was built from, empty if it is not known.
-pub fn run(argv: Vec<OsString>, commit: &str) -> ExitCode {
+/// yet.
+pub fn run(argv: Vec<OsString>, build: &Build) -> ExitCode {
     let inherited = Inherited::find();
-    match dispatch(argv, commit, inherited) {
+    match dispatch(argv, build, inherited) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
@@ -114,7 +115,7 @@ pub fn run(argv: Vec<OsString>, commit: &str) -> ExitCode {
     }
 }
 
-fn dispatch(argv: Vec<OsString>, commit: &str, inherited: Inherited) -> CommandResult {
+fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> CommandResult {
     let program = argv
         .first()
         .and_then(|arg| std::path::Path::new(arg).file_name());
@@ -124,7 +125,7 @@ fn dispatch(argv: Vec<OsString>, commit: &str, inherited: Inherited) -> CommandR
     if let Some(command) = internal::parse(&argv) {
         return run_internal(command, inherited);
     }
-    let main = definition::parse(argv, commit)?;
+    let main = definition::parse(argv, build)?;
     let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),

@@ -10,9 +10,18 @@ use crate::container::hdf5::library_version;
 /// The version that all say, and each says first.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The long form, after the program's name. `commit` is empty where it is not known.
-pub(super) fn long(commit: &str) -> String {
-    let commit = match commit {
+/// What the program alone knows of how it was built.
+#[derive(Debug)]
+pub struct Build {
+    /// Of the source; empty without a repository, as in a source package.
+    pub commit: &'static str,
+    /// Whether it asks for no library when it starts.
+    pub is_static: bool,
+}
+
+/// The long form, after the program's name.
+pub(super) fn long(build: &Build) -> String {
+    let commit = match build.commit {
         "" => "not known",
         commit => commit,
     };
@@ -25,7 +34,7 @@ pub(super) fn long(commit: &str) -> String {
     [
         VERSION.to_owned(),
         format!("commit: {commit}"),
-        format!("built for: {}", target()),
+        format!("built for: {}", target(build)),
         format!("HDF5: {} ({linked})", library_version()),
         format!("formats: {}", formats.join(", ")),
         format!("Blosc codecs: {}", codecs.join(", ")),
@@ -35,21 +44,14 @@ pub(super) fn long(commit: &str) -> String {
 }
 
 /// Which machine, and which C library.
-fn target() -> String {
-    let library = match (
-        cfg!(target_env = "musl"),
-        cfg!(target_feature = "crt-static"),
-    ) {
-        (true, _) => "musl, static",
+fn target(build: &Build) -> String {
+    let library = match (cfg!(target_env = "musl"), build.is_static) {
+        (true, _) => "musl",
         (false, true) => "glibc, static",
         (false, false) => "glibc",
     };
-    let allocator = match cfg!(feature = "mimalloc") {
-        true => ", mimalloc",
-        false => "",
-    };
     format!(
-        "{}-{} ({library}{allocator})",
+        "{}-{} ({library})",
         std::env::consts::ARCH,
         std::env::consts::OS
     )
@@ -59,7 +61,10 @@ fn target() -> String {
 mod tests {
     #[test]
     fn the_long_form_names_what_it_is_made_of() {
-        let said = super::long("abc123");
+        let said = super::long(&super::Build {
+            commit: "abc123",
+            is_static: true,
+        });
         assert!(said.starts_with(env!("CARGO_PKG_VERSION")), "{said}");
         for part in [
             "commit: abc123",
@@ -71,6 +76,10 @@ mod tests {
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
-        assert!(super::long("").contains("commit: not known"));
+        let unknown = super::Build {
+            commit: "",
+            is_static: false,
+        };
+        assert!(super::long(&unknown).contains("commit: not known"));
     }
 }

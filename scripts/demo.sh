@@ -4,11 +4,11 @@
 #
 #     scripts/demo.sh
 #
-# The commands are those of the session in README.md. Nothing is left behind but target/.
+# The commands are those of the sessions in README.md and docs/tour.md. Nothing is left behind but target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh
 
 install_all
 build --bins
-exec "$ARRAYFS_PYTHON" scripts/readme_session.py --show
+exec "$ARRAYFS_PYTHON" scripts/sessions.py --show

@@ -13,7 +13,7 @@ import tempfile
 
 from PIL import Image, ImageDraw, ImageFont
 
-from readme_session import PYTHON, ROOT, remove, run
+from sessions import PYTHON, ROOT, remove, run
 
 FONTS = pathlib.Path("/usr/share/fonts/truetype/dejavu")
 MARGIN, BAR, LINE, SIZE = 28, 44, 25, 18  # pixels

@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-import readme_session
-from readme_session import PYTHON, ROOT, compare, environment, matches, run, steps_of
+import sessions
+from sessions import PYTHON, ROOT, compare, environment, matches, run, steps_of
 
 DOCUMENT = ROOT / "docs/recipes.md"
 
@@ -88,7 +88,7 @@ def passes(recipe, directory, show):
             good &= result.returncode == 0
         elif result.returncode != 0 or not matches(lines, result.stdout.splitlines()):
             print(content if language != "console" else "", end="")
-            good = compare(command, lines, result, "document")
+            good = compare(command, lines, result, "docs/recipes.md")
     return good
 
 
@@ -111,7 +111,7 @@ def main():
             if outcome != "passed":
                 print(f"{recipe[0]} ({recipe[1]}): {outcome}", *lacking, flush=True)
     finally:
-        readme_session.remove(directory)
+        sessions.remove(directory)
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     return 1 if counts["failed"] else 0
 

@@ -24,7 +24,7 @@ import numpy as np
 import xarray as xr
 
 import recipes
-from readme_session import remove, run
+from sessions import remove, run
 
 KINDS = ["NETCDF4", "NETCDF4_CLASSIC",
          "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"]

@@ -187,7 +187,7 @@ else
     run_tests "mounted tests" --test mount-tests --
     ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- \
         "${writes[@]/#/--skip=}" "${any_mode[@]/#/--skip=}"
-    check "README session" "$ARRAYFS_PYTHON" scripts/readme_session.py
+    check sessions "$ARRAYFS_PYTHON" scripts/sessions.py
     install_interpreters
     for name in recipes recipes_xarray; do
         say "$name"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the session in README.md (its first console block) and compares what it prints.
+"""Runs the sessions in README.md and docs/tour.md (the first console block of each) and compares what they print.
 
-    readme_session.py           compare: exit status 0 when every line is as printed in the README
-    readme_session.py --show    print each command and its output, without comparing
-    readme_session.py --print   the same on one page, to be put into the README
+    sessions.py           compare: exit status 0 when every line is as printed there
+    sessions.py --show    print each command and its output, without comparing
+    sessions.py --print   the same on one page, to be put into the documents
 
-Lines that begin with "$ " are commands, the others what they print. In the README "..." stands for any text
-in a line, and a line of only "..." for any number of lines. The session runs in a directory of its own with the
+Lines that begin with "$ " are commands, the others what they print. In the documents "..." stands for any text
+in a line, and a line of only "..." for any number of lines. Each session runs in a directory of its own with the
 containers of demo_data.py in data/; `arrayfs` is target/release/arrayfs, `python3` has NumPy.
 """
 import os
@@ -22,9 +22,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = pathlib.Path(os.environ.get("ARRAYFS_PYTHON", ROOT / "target/venv/bin/python3"))
 
 
-def session():
-    """The steps of the README's first console block."""
-    return steps_of(re.search(r"^```console\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S).group(1))
+DOCUMENTS = ("README.md", "docs/tour.md")
+
+
+def session(document):
+    """The steps of the document's first console block."""
+    return steps_of(re.search(r"^```console\n(.*?)^```$", (ROOT / document).read_text(), re.M | re.S).group(1))
 
 
 def steps_of(block):
@@ -69,11 +72,11 @@ def show(command, result):
     print(f"$ {command}\n{result.stdout}", end="", flush=True)
 
 
-def compare(command, expected, result, document="README"):
+def compare(command, expected, result, document):
     found = result.stdout.splitlines()
     if result.returncode == 0 and matches(expected, found):
         return True
-    print(f"$ {command}\nexit status {result.returncode}; the {document} says:")
+    print(f"$ {command}\nexit status {result.returncode}; {document} says:")
     print("\n".join(expected))
     print("but it prints:")
     print("\n".join(found), flush=True)
@@ -87,30 +90,44 @@ def remove(directory):
     shutil.rmtree(directory, ignore_errors=True)
 
 
+def play(document, directory, mode):
+    """Whether every command of the document's session did what it should."""
+    good = True
+    for command, expected in session(document):
+        if mode == "--show":
+            print(flush=True)
+        result = run(command, directory)
+        if mode:
+            show(command, result)
+            good &= result.returncode == 0
+        else:
+            good &= compare(command, expected, result, document)
+    if mode == "":
+        print(f"the session is {'' if good else 'not '}as printed in {document}", flush=True)
+    return good
+
+
 def main():
     mode = sys.argv[1] if len(sys.argv) > 1 else ""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through the clean-up below
     good = True
     directory = pathlib.Path(tempfile.mkdtemp(prefix="arrayfs-demo."))
     directory.chmod(0o755)
+    places = [directory / pathlib.Path(document).stem for document in DOCUMENTS]
     try:
         if mode == "--show":
-            print(f"Writing containers of every format in {directory}/data", flush=True)
+            print(f"Writing containers of every format in {places[0]}/data", flush=True)
+        run(f"mkdir {' '.join(map(str, places))}", directory)
         subprocess.run(["bash", "-c", f"umask 022; '{PYTHON}' '{ROOT}/scripts/demo_data.py' data"],
-                       cwd=directory, check=True)
-        for command, expected in session():
-            if mode == "--show":
-                print(flush=True)
-            result = run(command, directory)
-            if mode:
-                show(command, result)
-                good &= result.returncode == 0
-            else:
-                good &= compare(command, expected, result)
+                       cwd=places[0], check=True)
+        for place in places[1:]:
+            run(f"cp -a --reflink=auto {places[0]}/data {place}/data", directory)
+        for document, place in zip(DOCUMENTS, places):
+            good &= play(document, place, mode)
     finally:
-        remove(directory)
-    if mode == "":
-        print("the session is as printed in README.md" if good else "the session is not as printed in README.md")
+        for place in places:
+            remove(place)
+        shutil.rmtree(directory, ignore_errors=True)
     return 0 if good else 1
 
 

@@ -43,6 +43,7 @@ mod replaced;
 mod requests;
 mod rights;
 mod scratch;
+mod show;
 mod stored;
 mod structure;
 mod system_log;

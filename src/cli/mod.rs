@@ -12,6 +12,7 @@ mod info;
 mod ls;
 mod mount;
 mod new_output;
+mod open_array;
 mod options;
 mod orphan_logs;
 mod output;
@@ -24,8 +25,11 @@ mod report;
 mod running;
 mod saved;
 mod scratch_options;
+mod screen;
+mod show;
 mod size;
 mod stage;
+mod stats;
 mod status;
 mod stopping;
 mod umount;
@@ -125,13 +129,21 @@ fn dispatch(argv: Vec<OsString>, inherited: Inherited) -> CommandResult {
         }
         Command::Umount { mountpoint, quick } => umount::run(&mountpoint, quick),
         Command::Ls { long, json, path } => ls::run(&path, preferences, long, json),
-        Command::Info { json, container } => info::run(&container, preferences, json),
+        Command::Info {
+            json,
+            stats: true,
+            container,
+        } => stats::run(&container, preferences, json),
+        Command::Info {
+            json, container, ..
+        } => info::run(&container, preferences, json),
         Command::Cat {
             container,
             array,
             offset,
             length,
         } => cat::run(&container, preferences, array.as_deref(), offset, length),
+        Command::Show(args) => show::run(&args, preferences),
         Command::Verify { json, paths } => verify::run(&paths, preferences, json),
         Command::Status { json, mountpoint } => status::run(mountpoint.as_deref(), json),
         Command::Refresh { path } => refresh::run(&path),

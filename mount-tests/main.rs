@@ -51,6 +51,7 @@ mod replaced;
 mod requests;
 mod rights;
 mod scratch;
+mod show;
 mod stored;
 mod structure;
 mod system_log;

@@ -199,6 +199,11 @@ fn containers_know_nothing_above_them_and_no_cache() {
 }
 
 #[test]
+fn looking_at_values_knows_arrays_and_types_alone() {
+    assert_uses_only("look", &["array", "container", "error", "memory"]);
+}
+
+#[test]
 fn the_tree_does_not_know_who_asks() {
     assert_uses_only(
         "tree",

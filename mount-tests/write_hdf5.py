@@ -557,6 +557,21 @@ def absurd(directory, _):
         file.attrs["long"] = np.zeros(100_000, "u1")
 
 
+def shown(directory, _):
+    """Values of every kind that people look at."""
+    with h5py.File(directory / "shown.h5", "w") as file:
+        file["text"] = ["x", "yy\x1b[2J", "zürich"]
+        file["fixed"] = np.array([b"a", b"bcd"])
+        file["many"] = [str(number) for number in range(5000)]
+        names = h5py.enum_dtype({"low": 0, "high": 2}, basetype="i1")
+        file.create_dataset("enum", data=np.array([0, 2, 9], "i1"), dtype=names)
+        file["complex"] = np.array([1 + 2j, 3 - 4j])
+        file["scalar"], file["empty"] = 3.5, np.zeros((0, 3))
+        members = [("a", "<i4"), ("b", "<f8"), ("s", "S3")]
+        file["compound"] = np.array([(1, 2.5, b"q"), (3, np.nan, b"rr")], members)
+        file["wide"] = np.arange(10 * 200).reshape(10, 200)
+
+
 if __name__ == "__main__":
     kind, directory = sys.argv[1], pathlib.Path(sys.argv[2])
     directory.mkdir(parents=True, exist_ok=True)

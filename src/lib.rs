@@ -19,6 +19,7 @@ mod disk;
 mod error;
 mod kernel;
 mod live;
+mod look;
 mod memory;
 mod pipeline;
 mod scratch;

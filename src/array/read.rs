@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::gather::{PieceSource, gather_rest, same_block, slice};
+use super::gather::{PieceSource, gather, gather_rest, same_block, slice};
 use super::steps::{PieceSteps, PlacedPiece, PlacedRange};
 use super::{Array, BlockId, Piece};
 use crate::cache::{ArrayIndex, BlockCache, BlockKey, Decode, VersionId};
@@ -107,6 +107,11 @@ impl CachedArray {
             }
             Err(stopped) => reply(Err(stopped.error)),
         }
+    }
+
+    /// Copies ranges of the array's own bytes to their places in `out`; all of them, or an error.
+    pub fn read_ranges(&self, ranges: &[PlacedRange], out: &mut [u8]) -> Result<()> {
+        gather(&*self.array, ranges, &mut FromCache(self), out)
     }
 
     /// As [`CachedArray::read`], from blocks that are in the cache: nothing is decoded, no source

@@ -49,6 +49,10 @@ pub(super) enum Command {
         /// The text of arrays.json
         #[arg(long)]
         json: bool,
+        /// Decode everything and tell figures: extremes, mean, zeros, NaN, how values are
+        /// distributed, entries per row of sparse matrices
+        #[arg(long)]
+        stats: bool,
         /// A container file or directory, or in it CONTAINER/ARRAY, CONTAINER/GROUP
         container: PathBuf,
     },
@@ -65,6 +69,8 @@ pub(super) enum Command {
         #[arg(long)]
         length: Option<u64>,
     },
+    /// Show values of an array as a table, or with --plot as a picture
+    Show(Box<super::show::ShowArgs>),
     /// Check every rule, checksum and block: exit status 0 sound, 1 faults found
     #[command(after_help = VERIFIED)]
     Verify {

@@ -2,14 +2,11 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 
-use super::{CommandResult, Failure, container, output};
+use super::{CommandResult, Failure, open_array, output};
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
-use crate::array::read::{CachedArray, Tail};
-use crate::cache::{ArrayIndex, BlockCache, VersionId};
+use crate::array::read::Tail;
 use crate::container::Preferences;
-use crate::container::inside::join;
 
 const CACHE: u64 = 64 << 20;
 
@@ -23,7 +20,7 @@ pub(super) fn run(
     offset: u64,
     length: Option<u64>,
 ) -> CommandResult {
-    let array = open(path, preferences, name)?;
+    let array = open_array::open(path, preferences, name, CACHE)?.array;
     let end = length
         .map_or(array.bytes, |n| offset.saturating_add(n))
         .min(array.bytes);
@@ -56,43 +53,4 @@ pub(super) fn run(
     }
     out.flush()
         .or_else(|e| output::failed(e).map_or(Ok(()), Err))
-}
-
-/// `name`: within what the path means, if that is not an array.
-fn open(
-    path: &Path,
-    preferences: Preferences,
-    name: Option<&str>,
-) -> Result<Arc<CachedArray>, Failure> {
-    let found = container::find(path, preferences)?;
-    let cache = BlockCache::new(CACHE);
-    let opened = found.open(cache.budget())?;
-    let name = join(&found.within, name.unwrap_or_default());
-    let wanted = opened.resolve(&name);
-    if wanted.is_empty() {
-        return Err(Failure::usage(format!(
-            "{} is a container: say which array, as 'arrayfs ls {}' shows them",
-            path.display(),
-            path.display()
-        )));
-    }
-    let arrays = opened.all_written();
-    let Some((index, located)) = arrays
-        .iter()
-        .enumerate()
-        .find(|(_, located)| located.path() == wanted)
-    else {
-        return Err(container::missing(&found.shown(), &opened, &wanted));
-    };
-    let info = located.array.info();
-    Ok(Arc::new(CachedArray {
-        bytes: info.map_err(|e| located.locate(e))?.bytes,
-        array: Arc::clone(&located.array),
-        cache,
-        version: VersionId(0),
-        index: ArrayIndex(u32::try_from(index).unwrap_or(u32::MAX)),
-        container: found.shown(),
-        group: Arc::clone(&located.group),
-        prefix: Arc::from([]),
-    }))
 }

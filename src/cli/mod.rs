@@ -20,6 +20,7 @@ mod ls;
 mod manual;
 mod mount;
 mod new_output;
+mod open_array;
 mod options;
 mod orphan_logs;
 mod output;
@@ -33,8 +34,11 @@ mod refresh;
 mod report;
 mod running;
 mod saved;
+mod screen;
+mod show;
 mod size;
 mod stage;
+mod stats;
 mod status;
 mod stopping;
 mod styled;
@@ -141,13 +145,21 @@ fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> Command
         }
         Command::Umount { mountpoint, quick } => umount::run(&mountpoint, quick),
         Command::Ls(args) => ls::run(&args, preferences),
-        Command::Info { json, container } => info::run(&container, preferences, json),
+        Command::Info {
+            json,
+            stats: true,
+            container,
+        } => stats::run(&container, preferences, json),
+        Command::Info {
+            json, container, ..
+        } => info::run(&container, preferences, json),
         Command::Cat {
             container,
             array,
             offset,
             length,
         } => cat::run(&container, preferences, array.as_deref(), offset, length),
+        Command::Show(args) => show::run(&args, preferences),
         Command::Verify { json, paths } => verify::run(&paths, preferences, json),
         Command::Status {
             json,

@@ -3,7 +3,8 @@
 //! It is written under another name beside its place, gets rights, owner and times of the file that
 //! it is made of, is synced, and takes its name. Whatever fails, the user's ^C included, leaves no
 //! part of it; of a process that is killed the temporary file stays (`.NAME.PID.tmp`). Assumes that
-//! who calls has the right to write there. Used by the commands that pack and unpack.
+//! who calls has the right to write there. Used by the commands that pack and unpack, and, for a
+//! file that is like no other one, by those that draw.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -202,8 +203,37 @@ impl NewOutput {
     }
 
     /// The file gets what `like` has, and its name, when it is on the disk.
-    pub(super) fn finish(mut self, like: &dyn Source) -> crate::error::Result<()> {
+    pub(super) fn finish(self, like: &dyn Source) -> crate::error::Result<()> {
         self.become_like(like).map_err(|e| self.named(e))?;
+        self.publish()
+    }
+
+    /// It gets its name with the rights of the file that it replaces, or those of any new file.
+    pub(super) fn finish_new(self) -> crate::error::Result<()> {
+        let before = self
+            .place
+            .replaces
+            .then(|| self.store.stat(Path::new(&self.place.name)));
+        let mode = before
+            .and_then(Result::ok)
+            .map(|stat| u32::from(stat.mode) & 0o777);
+        let mode = mode.unwrap_or_else(|| {
+            // It can only be read by setting another one.
+            let umask = rustix::process::umask(rustix::fs::Mode::empty());
+            rustix::process::umask(umask);
+            0o666 & !umask.bits()
+        });
+        let attributes = NewAttributes {
+            mode: Some(mode),
+            ..NewAttributes::default()
+        };
+        let target = Target::Open(self.file.source());
+        let set = self.disk.set_attributes(target, &attributes);
+        set.map_err(|e| self.named(e))?;
+        self.publish()
+    }
+
+    fn publish(mut self) -> crate::error::Result<()> {
         let file = Target::Open(self.file.source());
         self.disk.sync(file, false).map_err(|e| self.named(e))?;
         self.take_name().map_err(|e| self.named(e))?;

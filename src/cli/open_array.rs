@@ -1,0 +1,132 @@
+//! Opening one array, for the commands that read its bytes: `cat` and `show`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Failure;
+use super::container::{self, FoundContainer};
+use crate::array::Info;
+use crate::array::read::CachedArray;
+use crate::cache::{ArrayIndex, BlockCache, VersionId};
+use crate::container::inside::{Located, join};
+use crate::container::stored::{ArrayDetails, StoredType};
+use crate::container::{Attributes, Container, Preferences};
+use crate::look::element::ElementType;
+
+/// An array, and what its container says of it.
+pub(super) struct OpenedArray {
+    pub(super) found: FoundContainer,
+    pub(super) container: Arc<Container>,
+    pub(super) array: Arc<CachedArray>,
+    pub(super) info: Info,
+    /// From the outermost container.
+    pub(super) path: String,
+    pub(super) details: ArrayDetails,
+    pub(super) attributes: Attributes,
+}
+
+/// `name`: within what the path means, if that is not an array. `cache`: bytes for decoded blocks.
+pub(super) fn open(
+    path: &Path,
+    preferences: Preferences,
+    name: Option<&str>,
+    cache: u64,
+) -> Result<OpenedArray, Failure> {
+    let found = container::find(path, preferences)?;
+    let cache = BlockCache::new(cache);
+    let opened = found.open(cache.budget())?;
+    let name = join(&found.within, name.unwrap_or_default());
+    let wanted = opened.resolve(&name);
+    if wanted.is_empty() {
+        return Err(Failure::usage(format!(
+            "{} is a container: say which array, as 'arrayfs ls {}' shows them",
+            path.display(),
+            path.display()
+        )));
+    }
+    of(&found, &opened, &cache, &wanted)?
+        .ok_or_else(|| container::missing(&found.shown(), &opened, &wanted))
+}
+
+/// The array of this path, if there is one.
+fn of(
+    found: &FoundContainer,
+    container: &Arc<Container>,
+    cache: &Arc<BlockCache>,
+    path: &str,
+) -> Result<Option<OpenedArray>, Failure> {
+    let arrays = container.all_written();
+    let mut numbered = arrays.iter().enumerate();
+    let Some((index, located)) = numbered.find(|(_, located)| located.path() == path) else {
+        return Ok(None);
+    };
+    let info = located.array.info().map_err(|e| located.locate(e))?;
+    Ok(Some(OpenedArray {
+        found: found.clone(),
+        container: Arc::clone(container),
+        array: cached(located, index, cache, found, &info),
+        info,
+        path: path.to_owned(),
+        details: container.all_details().remove(path).unwrap_or_default(),
+        attributes: container.all_described().remove(path).unwrap_or_default(),
+    }))
+}
+
+/// An array behind a cache, in which it has this number.
+pub(super) fn cached(
+    located: &Located,
+    index: usize,
+    cache: &Arc<BlockCache>,
+    found: &FoundContainer,
+    info: &Info,
+) -> Arc<CachedArray> {
+    Arc::new(CachedArray {
+        bytes: info.bytes,
+        array: Arc::clone(&located.array),
+        cache: Arc::clone(cache),
+        version: VersionId(0),
+        index: ArrayIndex(u32::try_from(index).unwrap_or(u32::MAX)),
+        container: found.shown(),
+        group: Arc::clone(&located.group),
+        prefix: Arc::from([]),
+    })
+}
+
+/// The type of an array's elements, with the names that enumerations have; none for text.
+pub(super) fn element_of(
+    info: &Info,
+    details: &ArrayDetails,
+    container: &Arc<Container>,
+) -> Option<ElementType> {
+    let element = ElementType::of(&info.dtype)?;
+    let Some(stored) = &details.stored_type else {
+        return Some(element);
+    };
+    let all = std::cell::OnceCell::new();
+    let committed = |name: &str| -> Option<StoredType> {
+        let all = all.get_or_init(|| container.all_details());
+        all.get(name.trim_matches('/'))?.stored_type.clone()
+    };
+    Some(element.with_names(stored, &committed))
+}
+
+impl OpenedArray {
+    /// Another array of the same container.
+    pub(super) fn beside(&self, path: &str) -> Option<OpenedArray> {
+        of(&self.found, &self.container, &self.array.cache, path).ok()?
+    }
+
+    /// The type of its elements; none for text.
+    pub(super) fn element(&self) -> Option<ElementType> {
+        element_of(&self.info, &self.details, &self.container)
+    }
+
+    /// What its dimensions are called.
+    pub(super) fn dims(&self) -> Vec<Option<String>> {
+        let short = |path: &Option<String>| {
+            let name = path.as_deref()?.rsplit('/').next()?;
+            Some(name.to_owned())
+        };
+        self.details.dims.iter().map(short).collect()
+    }
+}

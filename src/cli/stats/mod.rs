@@ -1,0 +1,149 @@
+//! `arrayfs info --stats`: figures of all values of an array, or of every array of a container.
+//!
+//! Everything is decoded once, by all cores ([`count`]); sparse matrices also have figures of their
+//! rows ([`sparse`]). ^C ends it at once: nothing is written but the result ([`told`]).
+
+mod count;
+mod sparse;
+mod told;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+
+use super::container::FoundContainer;
+use super::open_array::{cached, element_of};
+use super::{CommandResult, Failure, container, output, progress};
+use crate::array::Info;
+use crate::cache::BlockCache;
+use crate::container::inside::Located;
+use crate::container::{Container, Preferences};
+use crate::look::element::StructurePart;
+use crate::look::figures::{ColumnFigures, ColumnSums, TextSums};
+use crate::look::lines::each_line;
+use crate::look::physical::PhysicalScale;
+use count::ArrayCount;
+use told::{ArrayStats, ContainerStats};
+
+/// For decoded blocks: those that several cores work on at a time.
+const CACHE: u64 = 512 << 20;
+
+pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
+    let found = container::find(path, preferences)?;
+    let cache = BlockCache::new(CACHE);
+    let opened = found.open(cache.budget())?;
+    let meant = found.meant(&opened)?;
+    let all = opened.all_arrays();
+    let is_meant = |located: &&Located| meant.has(&located.path());
+    let count = all.iter().filter(is_meant).count();
+    let bar = progress::of_bytes(true);
+    let sizes = all
+        .iter()
+        .filter(is_meant)
+        .filter_map(|located| located.array.info().ok());
+    bar.set_length(sizes.fold(0u64, |sum, info| sum.saturating_add(info.bytes)));
+    let look = ContainerLook {
+        found: &found,
+        opened: &opened,
+        cache: &cache,
+        bar: &bar,
+    };
+    let mut arrays = Vec::new();
+    let mut failed = 0;
+    for (index, located) in all.iter().enumerate() {
+        if !meant.has(&located.path()) {
+            continue;
+        }
+        match look.array(index, located) {
+            Ok(stats) => arrays.push(stats),
+            // The others may be sound.
+            Err(failure) if count > 1 => {
+                bar.suspend(|| output::complain(&failure.message));
+                failed += 1;
+            }
+            Err(failure) => {
+                bar.finish_and_clear();
+                return Err(failure);
+            }
+        }
+    }
+    let matrices = sparse::matrices(&look, &all, &|path| meant.has(path))?;
+    bar.finish_and_clear();
+    let stats = ContainerStats { arrays, matrices };
+    match json {
+        true => stats.print_json(&found)?,
+        false => stats.print(&found, count == 1)?,
+    }
+    if failed > 0 {
+        return Err(Failure::silent());
+    }
+    Ok(())
+}
+
+/// A container whose arrays are counted.
+struct ContainerLook<'a> {
+    found: &'a FoundContainer,
+    opened: &'a Arc<Container>,
+    cache: &'a Arc<BlockCache>,
+    bar: &'a ProgressBar,
+}
+
+impl ContainerLook<'_> {
+    fn array(&self, index: usize, located: &Located) -> Result<ArrayStats, Failure> {
+        let path = located.path();
+        let located_error = |e| Failure::from(located.locate(e).of_container(&self.found.shown()));
+        let info = located.array.info().map_err(located_error)?;
+        let details = self.opened.all_details().remove(&path).unwrap_or_default();
+        let attributes = self
+            .opened
+            .all_described()
+            .remove(&path)
+            .unwrap_or_default();
+        let array = cached(located, index, self.cache, self.found, &info);
+        let Some(element) = element_of(&info, &details, self.opened) else {
+            let mut sums = TextSums::default();
+            each_line(&array, &mut |_, line, len| {
+                self.bar.inc(len.saturating_add(1));
+                sums.add(line, len);
+                true
+            })?;
+            let columns = vec![(String::new(), ColumnSums::Texts(sums))];
+            return Ok(stats(path, &info, &PhysicalScale::none(), columns));
+        };
+        let scale = PhysicalScale::of(&attributes, &element);
+        let counting = ArrayCount {
+            array: &array,
+            info: &info,
+            chunks: &details.chunks,
+            columns: element.columns(),
+            scale: &scale,
+            bar: self.bar,
+        };
+        let sums = counting.run()?;
+        let names = counting
+            .columns
+            .iter()
+            .map(|part: &StructurePart| part.name.clone());
+        let columns = names.zip(sums).collect();
+        Ok(stats(path, &info, &scale, columns))
+    }
+}
+
+fn stats(
+    name: String,
+    info: &Info,
+    scale: &PhysicalScale,
+    columns: Vec<(String, ColumnSums)>,
+) -> ArrayStats {
+    let figures =
+        |(name, sums): (String, ColumnSums)| -> (String, ColumnFigures) { (name, sums.figures()) };
+    ArrayStats {
+        name,
+        dtype: info.dtype.name().into_owned(),
+        shape: info.shape.clone(),
+        units: scale.units.clone().filter(|_| !scale.is_scaled()),
+        packed: scale.is_scaled().then(|| scale.formula()),
+        columns: columns.into_iter().map(figures).collect(),
+    }
+}

@@ -219,7 +219,8 @@ mod tests {
     fn every_filter_with_a_decoder_has_a_name_in_the_list() {
         let described = |id| FilterDescription {
             id,
-            values: vec![8, 8, 8, 8, 8],
+            // The last one is the code within bitshuffle: LZ4.
+            values: vec![8, 8, 8, 8, 2],
         };
         let decoded = (0..40_000).filter(|id| has_decoder(&described(*id)));
         assert_eq!(decoded.count(), NAMES.len());

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Failure;
 use super::container::{self, FoundContainer};
 use crate::array::Info;
@@ -12,6 +14,7 @@ use crate::container::inside::{Located, join};
 use crate::container::stored::{ArrayDetails, StoredType};
 use crate::container::{Attributes, Container, Preferences};
 use crate::look::element::ElementType;
+use crate::look::physical::PhysicalScale;
 
 /// An array, and what its container says of it.
 pub(super) struct OpenedArray {
@@ -90,6 +93,22 @@ pub(super) fn cached(
         group: Arc::clone(&located.group),
         prefix: Arc::from([]),
     })
+}
+
+/// What an array's numbers mean, and which of them stand for none.
+pub(super) fn scale_of(
+    attributes: &Attributes,
+    element: &ElementType,
+    details: &ArrayDetails,
+    container: &Container,
+) -> PhysicalScale {
+    let is_netcdf = container.format == "netcdf" || container.file.netcdf4.is_some();
+    // Where nothing is filled in, any value may be one that was written.
+    let is_unfilled = details.fill.as_deref().is_some_and(Value::is_null);
+    match is_netcdf && !is_unfilled {
+        true => PhysicalScale::of_netcdf(attributes, element),
+        false => PhysicalScale::of(attributes, element),
+    }
 }
 
 /// The type of an array's elements, with the names that enumerations have; none for text.

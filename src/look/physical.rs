@@ -39,6 +39,16 @@ impl PhysicalScale {
         }
     }
 
+    /// The same in a NetCDF file, where elements that were never written have a value of their
+    /// type's, unless the attributes name another.
+    pub fn of_netcdf(attributes: &Map<String, Value>, element: &ElementType) -> PhysicalScale {
+        let mut scale = PhysicalScale::of(attributes, element);
+        if !attributes.contains_key("_FillValue") {
+            scale.missing.extend(default_fill(element));
+        }
+        scale
+    }
+
     /// Nothing stands for anything else.
     pub fn none() -> PhysicalScale {
         PhysicalScale {
@@ -77,6 +87,26 @@ impl PhysicalScale {
     /// In words: `value * 0.01 + 273.15`.
     pub fn formula(&self) -> String {
         format!("value * {} + {}", self.scale, self.offset)
+    }
+}
+
+/// NetCDF's fill value of a type (`NC_FILL_SHORT` and the like); bytes have none, for all of their
+/// values are wanted.
+fn default_fill(element: &ElementType) -> Option<ElementNumber> {
+    const FLOAT: f32 = 9.969_21e36;
+    let integer = |number| Some(ElementNumber::Integer(number));
+    match element {
+        ElementType::Float { size: 4 | 8, .. } => Some(ElementNumber::Float(f64::from(FLOAT))),
+        ElementType::Integer { size, signed, .. } => match (size, signed) {
+            (2, true) => integer(-32_767),
+            (2, false) => integer(65_535),
+            (4, true) => integer(-2_147_483_647),
+            (4, false) => integer(4_294_967_295),
+            (8, true) => integer(-9_223_372_036_854_775_806),
+            (8, false) => integer(18_446_744_073_709_551_614),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -143,6 +173,20 @@ mod tests {
             assert_eq!(scale.is_missing(ElementNumber::Integer(value)), missing);
         }
         assert_eq!(scale.units.as_deref(), Some("K"));
+    }
+
+    #[test]
+    fn netcdf_has_a_fill_where_none_is_named() {
+        let single = ElementType::Float {
+            size: 4,
+            big: false,
+        };
+        let of =
+            |attributes: Value| PhysicalScale::of_netcdf(attributes.as_object().unwrap(), &single);
+        let fill = ElementNumber::Float(f64::from(9.969_209_968_386_869e36_f32));
+        assert!(of(json!({"units": "K"})).is_missing(fill));
+        assert!(!of(json!({"_FillValue": -1})).is_missing(fill));
+        assert!(!scale(json!({}), &single).is_missing(fill));
     }
 
     #[test]

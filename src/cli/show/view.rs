@@ -1,7 +1,7 @@
 //! Which part of an array is shown, and what is said of it.
 
 use super::super::Failure;
-use super::super::open_array::OpenedArray;
+use super::super::open_array::{OpenedArray, scale_of};
 use crate::container::names::path_text;
 use crate::look::element::{ElementType, StructurePart};
 use crate::look::physical::PhysicalScale;
@@ -31,7 +31,12 @@ impl ArrayView {
         let slices = slice::parse(given.unwrap_or(""), &opened.info.shape, &names);
         let slices = slices.map_err(|why| Failure::usage(format!("--slice {why}")))?;
         let scale = match &element {
-            Some(element) => PhysicalScale::of(&opened.attributes, element),
+            Some(element) => scale_of(
+                &opened.attributes,
+                element,
+                &opened.details,
+                &opened.container,
+            ),
             None => PhysicalScale::none(),
         };
         Ok(ArrayView {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 
 use super::container::FoundContainer;
-use super::open_array::{cached, element_of};
+use super::open_array::{cached, element_of, scale_of};
 use super::{CommandResult, Failure, container, output, progress};
 use crate::array::Info;
 use crate::cache::BlockCache;
@@ -111,7 +111,7 @@ impl ContainerLook<'_> {
             let columns = vec![(String::new(), ColumnSums::Texts(sums))];
             return Ok(stats(path, &info, &PhysicalScale::none(), columns));
         };
-        let scale = PhysicalScale::of(&attributes, &element);
+        let scale = scale_of(&attributes, &element, &details, self.opened);
         let counting = ArrayCount {
             array: &array,
             info: &info,

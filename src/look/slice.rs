@@ -266,7 +266,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the words of Python's manual: i = a, a + k, a + 2k ... as long as it is before j.
+        /// Against the words of Python's manual: i = a, a + k, a + 2k ... as long as it is before
+        /// j.
         #[test]
         fn ranges_are_those_of_python(
             len in 0i64..12,

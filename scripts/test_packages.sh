@@ -120,8 +120,8 @@ try_tarball() {
     mkdir -p "$scratch/prefix"
     tar -C "$scratch/prefix" --strip-components=1 -xf "$tarball"
     ! ldd "$program" 2>&1 | grep -q '=>' || die "$program asks for libraries"
-    size=$(stat -c %s "$program")
-    [ "$size" -le $((12 << 20)) ] || die "$program has $size bytes"
+    size=$(stat -c %s "$tarball")
+    [ "$size" -le 12000000 ] || die "$tarball has $size bytes"
     use "$program"
     # A root with nothing but /proc and /dev: no loader, no library, no /etc.
     [ "$(id -u)" = 0 ] || return 0

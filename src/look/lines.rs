@@ -1,19 +1,95 @@
-//! The values of text arrays, which are lines: the first ones, the last ones, those of a slice.
+//! The values of text arrays: the first ones, the last ones, those of a slice.
 //!
-//! Where a line begins is known only from the lines before it, or, counted from the end, from those
-//! behind it: whichever is nearer is read. Long lines are cut. Used by the command `show` and by
-//! the figures of text.
+//! Values are lines, unless the array says how long they are: then they may have line feeds of
+//! their own. Where a line begins is known only from the lines before it, or, counted from the end,
+//! from those behind it: whichever is nearer is read. Long values are cut. Used by the command
+//! `show` and by the figures of text.
 
 use memchr::memchr_iter;
 
 use crate::array::read::{CachedArray, Tail};
-use crate::error::Result;
+use crate::error::{Error, Fault, Result};
 
 /// Bytes that are read at a time.
 const STEP: usize = 256 << 10;
 
-/// Bytes of a line that are kept.
+/// Bytes of a value that are kept.
 pub const KEPT: usize = 4096;
+
+/// Hands every value, without the line feed behind it and cut to [`KEPT`] bytes, to `each` with its
+/// number and whole length, until that says no.
+pub fn each_text(array: &CachedArray, each: &mut dyn FnMut(u64, &[u8], u64) -> bool) -> Result<()> {
+    let mut window = TextWindow::of(array);
+    let mut visit = |number: u64, at: u64, len: u64| -> Result<bool> {
+        Ok(each(number, window.beginning(at, len)?, len))
+    };
+    match each_place(array, &mut visit)? {
+        true => Ok(()),
+        false => each_line(array, each),
+    }
+}
+
+/// Visits number, first byte and length of every value, until `visit` says no; says whether the
+/// array knows them. If it does not, its values are its lines.
+fn each_place(
+    array: &CachedArray,
+    visit: &mut dyn FnMut(u64, u64, u64) -> Result<bool>,
+) -> Result<bool> {
+    let (size, mut number, mut at, mut is_enough) = (array.size(), 0u64, 0u64, false);
+    let visited = array.array.value_lengths(&mut |len| {
+        let end = at.checked_add(len).filter(|end| *end <= size);
+        let end = end.ok_or_else(|| Fault::new("the values are longer than the text"))?;
+        if !visit(number, at, len)? {
+            is_enough = true;
+            // Only an error ends the visit; this one goes no further than here.
+            return Err(Error::Bug("enough values were visited".into()));
+        }
+        (number, at) = (number.saturating_add(1), end.saturating_add(1));
+        Ok(())
+    });
+    match visited {
+        Err(_) if is_enough => Ok(true),
+        visited => visited.map_err(|e| array.locate(e)),
+    }
+}
+
+/// A part of a text, which is moved on from value to value.
+struct TextWindow<'a> {
+    array: &'a CachedArray,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl TextWindow<'_> {
+    fn of(array: &CachedArray) -> TextWindow<'_> {
+        TextWindow {
+            array,
+            start: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The bytes of a value that are kept.
+    fn beginning(&mut self, at: u64, len: u64) -> Result<&[u8]> {
+        let len = len.min(KEPT as u64) as usize;
+        if self.part(at, len).is_none() {
+            let array = self.array;
+            self.bytes.clear();
+            self.start = at;
+            array.read(at, STEP, Tail::Whole, |bytes| -> Result<()> {
+                self.bytes.extend_from_slice(bytes?);
+                Ok(())
+            })?;
+        }
+        let missing = || Fault::new("the text ends within a value");
+        Ok(self.part(at, len).ok_or_else(missing)?)
+    }
+
+    fn part(&self, at: u64, len: usize) -> Option<&[u8]> {
+        let from = usize::try_from(at.checked_sub(self.start)?).ok()?;
+        self.bytes.get(from..from.checked_add(len)?)
+    }
+}
 
 /// Hands every line, without its end and cut to [`KEPT`] bytes, to `each` with its number and whole
 /// length, until that says no.
@@ -105,11 +181,39 @@ fn front(before: &[u8], behind: &[u8]) -> Vec<u8> {
     all
 }
 
-/// The lines of these numbers, out of `count`, in any order; those that are not there are empty.
-pub fn lines_at(array: &CachedArray, count: u64, wanted: &[u64]) -> Result<Vec<Vec<u8>>> {
-    let mut found: Vec<Vec<u8>> = vec![Vec::new(); wanted.len()];
+/// The values of these numbers, out of `count`, in any order; those that are not there are empty.
+pub fn texts_at(array: &CachedArray, count: u64, wanted: &[u64]) -> Result<Vec<Vec<u8>>> {
     let mut places: Vec<(u64, usize)> = wanted.iter().copied().zip(0..).collect();
     places.sort_unstable();
+    match texts_of_known_lengths(array, &places)? {
+        Some(found) => Ok(found),
+        None => lines_at(array, count, &places),
+    }
+}
+
+/// The values of these numbers, which rise, each at its place; none if the array does not know how
+/// long they are.
+fn texts_of_known_lengths(
+    array: &CachedArray,
+    places: &[(u64, usize)],
+) -> Result<Option<Vec<Vec<u8>>>> {
+    let mut found: Vec<Vec<u8>> = vec![Vec::new(); places.len()];
+    let mut next = places.iter().copied().peekable();
+    let mut window = TextWindow::of(array);
+    let are_known = each_place(array, &mut |number, at, len| {
+        while let Some((_, place)) = next.next_if(|(wanted, _)| *wanted == number) {
+            if let Some(found) = found.get_mut(place) {
+                *found = window.beginning(at, len)?.to_vec();
+            }
+        }
+        Ok(next.peek().is_some())
+    })?;
+    Ok(are_known.then_some(found))
+}
+
+/// The lines of these numbers, which rise, each at its place.
+fn lines_at(array: &CachedArray, count: u64, places: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
+    let mut found: Vec<Vec<u8>> = vec![Vec::new(); places.len()];
     let split = places.partition_point(|(number, _)| *number <= count / 2);
     let (first, last) = places.split_at(split);
     let mut next = first.iter().copied().peekable();
@@ -137,4 +241,118 @@ pub fn lines_at(array: &CachedArray, count: u64, wanted: &[u64]) -> Result<Vec<V
         })?;
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::array::dtype::Dtype;
+    use crate::array::{Array, Info, Order, Piece, direct_piece};
+    use crate::cache::{ArrayIndex, BlockCache, VersionId};
+
+    /// Texts, whose lengths are known or not.
+    struct Texts {
+        bytes: Vec<u8>,
+        lengths: Vec<u64>,
+    }
+
+    impl Array for Texts {
+        fn name(&self) -> &str {
+            "texts"
+        }
+
+        fn info(&self) -> Result<Info> {
+            Ok(Info {
+                dtype: Dtype::Text,
+                shape: vec![4],
+                order: Order::C,
+                bytes: self.bytes.len() as u64,
+                stored_bytes: 0,
+                blocks: 0,
+                codec: "none".into(),
+            })
+        }
+
+        fn value_lengths(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
+            self.lengths.iter().try_for_each(|len| visit(*len))?;
+            Ok(!self.lengths.is_empty())
+        }
+
+        fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+            direct_piece(range, out);
+            Ok(())
+        }
+
+        fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+            let at = at as usize;
+            out.copy_from_slice(&self.bytes[at..at + out.len()]);
+            Ok(())
+        }
+    }
+
+    fn texts(bytes: &[u8], lengths: &[u64]) -> CachedArray {
+        CachedArray {
+            array: Arc::new(Texts {
+                bytes: bytes.to_vec(),
+                lengths: lengths.to_vec(),
+            }),
+            cache: BlockCache::new(1 << 20),
+            version: VersionId(0),
+            index: ArrayIndex(0),
+            container: PathBuf::new(),
+            group: Arc::from(""),
+            prefix: Arc::from([]),
+            bytes: bytes.len() as u64,
+        }
+    }
+
+    fn walked(array: &CachedArray) -> Vec<(u64, String, u64)> {
+        let mut all = Vec::new();
+        each_text(array, &mut |number, text, len| {
+            all.push((number, String::from_utf8_lossy(text).into_owned(), len));
+            true
+        })
+        .unwrap();
+        all
+    }
+
+    #[test]
+    fn values_have_line_feeds_of_their_own() {
+        let array = texts(b"a\nb\nc\nd\n\ne\nf\n", &[3, 1, 4, 1]);
+        let values = ["a\nb", "c", "d\n\ne", "f"];
+        let expected = values.iter().zip(0u64..);
+        let expected: Vec<_> = expected
+            .map(|(text, n)| (n, (*text).to_owned(), text.len() as u64))
+            .collect();
+        assert_eq!(walked(&array), expected);
+        let found = texts_at(&array, 4, &[3, 0, 2, 3, 9]).unwrap();
+        assert_eq!(found, [&b"f"[..], b"a\nb", b"d\n\ne", b"f", b""]);
+        let mut seen = 0;
+        each_text(&array, &mut |number, _, _| {
+            seen += 1;
+            number < 1
+        })
+        .unwrap();
+        assert_eq!(seen, 2);
+        // Lengths that the text does not have.
+        assert!(each_text(&texts(b"a\n", &[9]), &mut |_, _, _| true).is_err());
+    }
+
+    #[test]
+    fn values_are_lines_and_long_ones_are_cut() {
+        let array = texts(b"a\n\nccc\nd", &[]);
+        let lens: Vec<u64> = walked(&array).iter().map(|(_, _, len)| *len).collect();
+        assert_eq!(lens, [1, 0, 3, 1]);
+        let found = texts_at(&array, 4, &[3, 0]).unwrap();
+        assert_eq!(found, [b"d", b"a"]);
+        let long = [vec![b'x'; STEP + 9], b"\ny\n".to_vec()].concat();
+        let array = texts(&long, &[STEP as u64 + 9, 1]);
+        let walked = walked(&array);
+        assert_eq!((walked[0].1.len(), walked[0].2), (KEPT, STEP as u64 + 9));
+        assert_eq!(walked[1].1, "y");
+    }
 }

@@ -6,7 +6,8 @@ use super::super::screen::Screen;
 use super::super::{CommandResult, Failure, output};
 use super::table::{ShownPart, most_rows};
 use super::view::ArrayView;
-use crate::look::lines::{each_line, lines_at};
+use crate::look::lines::{each_text, texts_at};
+use crate::look::slice::AxisSlice;
 use crate::look::table::{CellSide, TableColumn, TextTable};
 use crate::look::value::printable;
 
@@ -21,7 +22,9 @@ pub(super) fn show(view: &ArrayView, all: bool) -> CommandResult {
     let screen = Screen::find();
     let mut lines = vec![view.title()];
     lines.extend(view.captions());
-    let is_whole = count == view.opened.info.shape.iter().product::<u64>();
+    let shape = &view.opened.info.shape;
+    let mut axes = view.slices.iter().zip(shape);
+    let is_whole = axes.all(|(slice, len)| *slice == AxisSlice::whole(*len));
     if all && is_whole && count > AT_ONCE {
         return stream(view, &lines);
     }
@@ -33,8 +36,8 @@ pub(super) fn show(view: &ArrayView, all: bool) -> CommandResult {
     }
     let wanted: Vec<(String, u64)> = part.numbers().iter().map(|n| element(view, *n)).collect();
     let (rows, numbers): (Vec<String>, Vec<u64>) = wanted.into_iter().unzip();
-    let of_all = view.opened.info.shape.iter().product();
-    let found = lines_at(&view.opened.array, of_all, &numbers)?;
+    let of_all = shape.iter().fold(1u64, |all, len| all.saturating_mul(*len));
+    let found = texts_at(&view.opened.array, of_all, &numbers)?;
     let cells = found
         .iter()
         .map(|line| printable(&String::from_utf8_lossy(line)));
@@ -83,15 +86,10 @@ fn element(view: &ArrayView, n: u64) -> (String, u64) {
 fn stream(view: &ArrayView, captions: &[String]) -> CommandResult {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut written = captions.iter().try_for_each(|line| writeln!(out, "{line}"));
-    let width = view
-        .opened
-        .info
-        .shape
-        .iter()
-        .product::<u64>()
-        .to_string()
-        .len();
-    each_line(&view.opened.array, &mut |number, line, _| {
+    let shape = &view.opened.info.shape;
+    let count = shape.iter().fold(1u64, |all, len| all.saturating_mul(*len));
+    let width = element(view, count.saturating_sub(1)).0.len();
+    each_text(&view.opened.array, &mut |number, line, _| {
         if written.is_ok() {
             let (label, _) = element(view, number);
             let text = printable(&String::from_utf8_lossy(line));

@@ -153,12 +153,15 @@ fn a_path_instead_of_a_command_is_answered_with_the_commands_for_it() {
     let (source, _) = places.both();
     let shown = source.join("x.blp");
     let shown = shown.to_str().unwrap();
-    let (info, mount) = (
+    let (info, show) = (
         format!("arrayfs info {shown}"),
-        format!("arrayfs mount {shown}"),
+        format!("arrayfs show {shown}"),
     );
-    arrayfs([shown]).failed_saying(2, &["a command is expected", &info, &mount]);
+    arrayfs([shown]).failed_saying(2, &["a command is expected", &info, &show]);
+    let array = format!("{shown}/data");
+    let show = format!("arrayfs show {array}");
+    arrayfs([&array]).failed_saying(2, &["a command is expected", &show]);
     let ls = format!("arrayfs ls -l {}", source.display());
-    arrayfs([source]).failed_saying(2, &[&ls]);
+    arrayfs([source]).failed_saying(2, &[&ls, "arrayfs mount"]);
     arrayfs(["no-such-thing"]).failed_saying(2, &["unrecognized subcommand"]);
 }

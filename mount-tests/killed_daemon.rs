@@ -205,6 +205,8 @@ fn a_mount_whose_daemon_was_killed_is_unmounted_if_that_is_asked_for() {
     let daemon = mounted.daemon();
     wait_until("there is a guardian", || guardian_of(daemon).is_some());
     let guardian = guardian_of(daemon).unwrap();
+    // What the kernel knows of the root for a second is not taken for an answer of the daemon.
+    assert!(mounted.path().is_dir());
     send(daemon, Signal::KILL);
     mounted.assert_ends();
     wait_until("the guardian has ended", || has_ended(guardian));

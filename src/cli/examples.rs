@@ -67,6 +67,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "arrayfs ls -l counts.h5",
                 "with types, shapes, sizes and codecs",
             ),
+            example("arrayfs ls -l --sort=size /data", "the largest first"),
             example(
                 "arrayfs ls --json /data | jq -r .[].path",
                 "the containers alone",
@@ -79,6 +80,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             example(
                 "arrayfs info counts.h5",
                 "its arrays, groups and attributes",
+            ),
+            example("arrayfs info counts.h5/X", "of one group or array"),
+            example(
+                "arrayfs info --stats counts.h5/X/data",
+                "extremes, mean, zeros, a histogram",
             ),
             example(
                 "arrayfs info --json counts.h5",
@@ -111,16 +117,38 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example("arrayfs status", "all mounts"),
             example("arrayfs status --json /mnt/data", "one of them, as JSON"),
+            example(
+                "arrayfs status /mnt/data/x.h5",
+                "the mount in which a file lies",
+            ),
+            example("arrayfs status --prometheus", "counters for Prometheus"),
         ],
     ),
     (
         "show",
-        &[example(
-            "arrayfs show counts.h5/X/data",
-            "numbers as a table",
-        )],
+        &[
+            example("arrayfs show counts.h5/X/data", "numbers as a table"),
+            example(
+                "arrayfs show tas.nc/tas --slice 0,10:20,-5: --physical",
+                "some of them, in the units of the file",
+            ),
+            example(
+                "arrayfs show tas.nc/tas --slice 6 --plot",
+                "a map in the terminal",
+            ),
+            example(
+                "arrayfs show tas.nc/tas --slice 6 -o july.png",
+                "the same as a picture",
+            ),
+        ],
     ),
-    ("top", &[example("arrayfs top", "mounts, live")]),
+    (
+        "top",
+        &[
+            example("arrayfs top", "mounts, live"),
+            example("arrayfs top --once /mnt/data", "one of them, as text"),
+        ],
+    ),
     (
         "refresh",
         &[example(

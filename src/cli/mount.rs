@@ -36,7 +36,7 @@ const ARENAS: libc::c_int = 4;
 pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
     let given = args.all_options();
     let options = MountOptions::parse(&given)?;
-    for word in MountOptions::words(&given) {
+    for word in options.words(&given) {
         output::complain(word);
     }
     let places = preconditions::check(&args.source, &args.mountpoint, &options)?;

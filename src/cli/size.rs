@@ -24,7 +24,10 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
         }
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let not_a_number = || format!("'{text}' is not a size: expected a number first");
+    let not_a_number = || match shift == 0 && number.contains('.') {
+        true => format!("'{text}' is no number of bytes: a fraction needs K, M, G or T"),
+        false => format!("'{text}' is not a size: expected a number first"),
+    };
     let parts = whole.parse::<u64>().ok().zip(fraction_of(fraction, shift));
     let (whole, fraction) = parts.ok_or_else(not_a_number)?;
     whole

@@ -123,7 +123,7 @@ pub(super) fn unknown(name: &str) -> Failure {
         .chain(valued)
         .map(|known| (strsim::damerau_levenshtein(name, known), *known))
         .min()
-        .filter(|(distance, _)| *distance <= 2);
+        .filter(|(distance, _)| *distance <= 2 && distance * 2 < name.len());
     let hint = match nearest {
         Some((_, known)) => match example(known) {
             Some(example) => format!("did you mean '{known}', as in {known}={example}?"),

@@ -92,9 +92,9 @@ impl MountOptions {
         Ok(parsed)
     }
 
-    /// A word on each of them that is taken and changes nothing.
-    pub(super) fn words(options: &[String]) -> Vec<String> {
-        without_effect::words(options)
+    /// A word on each of the options given that is taken and changes nothing.
+    pub(super) fn words(&self, given: &[String]) -> Vec<String> {
+        without_effect::words(given, self.scratch)
     }
 
     fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {

@@ -55,8 +55,8 @@ pub(super) fn readahead(value: &str) -> Result<u64, String> {
 }
 
 pub(super) fn threads(value: &str) -> Result<usize, String> {
-    match value.parse() {
-        Ok(n @ 1..=256) => Ok(n),
+    match digits(value) {
+        Some(n @ 1..=256) => Ok(n),
         _ => Err("expected a number from 1 to 256".into()),
     }
 }
@@ -69,10 +69,17 @@ pub(super) fn milliseconds(value: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn umask(value: &str) -> Result<u16, String> {
+    let signed = value.starts_with('+');
     match u16::from_str_radix(value, 8) {
-        Ok(bits) if bits <= 0o777 => Ok(bits),
+        Ok(bits) if bits <= 0o777 && !signed => Ok(bits),
         _ => Err("expected an octal number up to 777".into()),
     }
+}
+
+/// A number without a sign.
+fn digits<T: std::str::FromStr>(value: &str) -> Option<T> {
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+    value.parse().ok().filter(|_| is_number)
 }
 
 /// A number, or the name of a user.
@@ -88,7 +95,8 @@ pub(super) fn group(value: &str) -> Result<u32, String> {
 /// `getent` asks where the system keeps its users, which may be a directory in the network; in a
 /// static binary the C library cannot.
 fn number_or(value: &str, database: &str, kind: &str) -> Result<u32, String> {
-    if let Ok(number) = value.parse() {
+    // The largest number stands for nobody at all.
+    if let Some(number) = digits(value).filter(|number| *number != u32::MAX) {
         return Ok(number);
     }
     // What a number would be that is too large, or negative, is no name.
@@ -165,10 +173,25 @@ mod tests {
     }
 
     #[test]
+    fn numbers_have_no_sign() {
+        assert_eq!((threads("4"), umask("022")), (Ok(4), Ok(0o22)));
+        assert!(threads("+4").is_err() && umask("+22").is_err());
+    }
+
+    #[test]
     fn users_and_groups_have_names() {
         assert_eq!((user("root"), group("root")), (Ok(0), Ok(0)));
-        assert_eq!(user("4294967295"), Ok(u32::MAX));
-        for nobody in ["", "-1", "4294967296", "no-such-user", "root:x", "--help"] {
+        assert_eq!(user("4294967294"), Ok(u32::MAX - 1));
+        for nobody in [
+            "",
+            "-1",
+            "+1",
+            "4294967295",
+            "4294967296",
+            "no-such-user",
+            "root:x",
+            "--help",
+        ] {
             assert!(user(nobody).is_err(), "{nobody}");
         }
     }

@@ -6,22 +6,36 @@
 
 /// Option, and why it changes nothing.
 const WORDS: &[(&str, &str)] = &[
-    ("nonempty", "a mountpoint need not be empty"),
-    ("big_writes", "writes are large"),
+    ("nonempty", "a mountpoint need not be empty anyway"),
+    ("big_writes", "writes are large anyway"),
     (
         "kernel_cache",
-        "the kernel keeps what it has read until it changes",
+        "the kernel keeps what it has read until it changes anyway",
     ),
     (
         "auto_cache",
-        "the kernel forgets what it has read when it changes",
+        "the kernel forgets what it has read when it changes anyway",
     ),
 ];
 
+/// How files of a scratch mount are encoded.
+const SCRATCH: [&str; 5] = ["codec", "level", "chunk", "checksum", "typesize"];
+
 /// What to say of the options given, in their order.
-pub(super) fn words(options: &[String]) -> Vec<String> {
-    let word = |option: &String| WORDS.iter().find(|(name, _)| name == option);
-    let said = options.iter().filter_map(word);
-    said.map(|(name, why)| format!("option '{name}' changes nothing: {why} without it"))
+pub(super) fn words(options: &[String], scratch: bool) -> Vec<String> {
+    let said = options.iter().filter_map(|option| word(option, scratch));
+    said.map(|(name, why)| format!("option '{name}' changes nothing: {why}"))
         .collect()
+}
+
+fn word(option: &str, scratch: bool) -> Option<(&str, &'static str)> {
+    let name = option.split('=').next()?;
+    if !scratch && SCRATCH.contains(&name) {
+        return Some((name, "it is for scratch mounts (-o scratch)"));
+    }
+    if name == "allow_root" && rustix::process::geteuid().is_root() {
+        return Some((name, "it is root who mounts"));
+    }
+    let known = WORDS.iter().find(|(known, _)| *known == name);
+    known.map(|(known, why)| (*known, *why))
 }

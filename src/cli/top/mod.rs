@@ -74,9 +74,11 @@ pub(super) fn run(path: Option<&Path>, interval: Option<f64>, once: bool) -> Com
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let ended = receive_keys(sender)
         .and_then(|()| watch(&mut terminal, &mut mounts, &happenings, interval));
+    // A terminal that is gone cannot be restored. Whoever says so to a standard error that is the
+    // same terminal panics, as dropping this would.
     let _ = terminal.show_cursor();
-    drop(terminal);
-    ratatui::restore();
+    std::mem::forget(terminal);
+    let _ = ratatui::try_restore();
     match ended.map_err(failed)? {
         // As if the signal had not been caught.
         Some(signal) => signal_hook::low_level::emulate_default_handler(signal).map_err(failed),

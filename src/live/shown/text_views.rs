@@ -5,8 +5,9 @@
 //! for that one view reads the text ([`Containers::is_unmeasured`]). The bytes are put together
 //! when the view is opened, and are there, charged, as long as somebody has it open: at most
 //! [`MOST`](crate::array::fixed_text::MOST). With staged changes a view is as the text was when it
-//! was opened, like every text that follows from arrays. Text that is too large for this is shown
-//! as its bytes, like any other array. Used by `entry` and `restated`.
+//! was opened, like every text that follows from arrays. Text too large for this, or for the
+//! memory that may be kept when its size is found out, is shown as its bytes, like any other array:
+//! its size and what is opened agree. Used by `entry` and `restated`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -44,6 +45,8 @@ struct KnownView {
     form: TextForm,
     /// If somebody has it open.
     made: Weak<MadeView>,
+    /// Held by who puts the bytes together: others that open it meanwhile wait and share them.
+    making: Arc<Mutex<()>>,
     _charge: Hold,
 }
 
@@ -66,6 +69,13 @@ struct ShownText<'a> {
     /// Knows how long values are that have line feeds of their own.
     array: Option<&'a dyn Array>,
     budget: &'a Arc<Budget>,
+}
+
+/// What happens when more memory is needed than may be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beyond {
+    Refused,
+    Taken,
 }
 
 /// An array that is read through the cache.
@@ -103,26 +113,61 @@ impl ShownText<'_> {
         if let Some(form) = TextForm::of(&self.info, self.parts, &ValueEnds::Feeds)? {
             return Ok(form);
         }
-        match self.lengths()? {
-            Some((ends, _charge)) => {
+        match self.lengths(Beyond::Refused) {
+            Ok(Some((ends, _charge))) => {
                 let form = TextForm::of(&self.info, self.parts, &ends)?;
                 Ok(form.unwrap_or(TextForm::Bytes))
             }
             // Text that is staged is its lines.
-            None => TextForm::of_lines(self.parts),
+            Ok(None) => TextForm::of_lines(self.parts),
+            Err(e) if is_no_memory(&e) => Ok(TextForm::Bytes),
+            Err(e) => Err(e),
         }
     }
 
+    /// The form that a view can be opened in: its bytes, if those at one width could not be kept.
+    fn kept_form(&self) -> Result<TextForm> {
+        let form = self.form()?;
+        if let TextForm::Fixed(fixed) = &form
+            && self.budget.keep(view_bytes(fixed)).is_err()
+        {
+            let (needed, limit) = (
+                view_bytes(fixed).div_ceil(1 << 20),
+                self.budget.limit() >> 20,
+            );
+            log::warn!(
+                "a text array is shown as its bytes: at one width it takes {needed} MiB, which \
+                 cache={limit}M has no room for (cache={}M would do)",
+                needed.saturating_mul(2).max(limit.saturating_mul(2))
+            );
+            return Ok(TextForm::Bytes);
+        }
+        Ok(form)
+    }
+
+    /// Room for what is needed to open a view. Its size has been told, so it is opened even if
+    /// others have taken by now what might have been kept: then it is charged no more.
+    fn hold_beyond(&self, bytes: u64) -> Hold {
+        self.budget.keep(bytes).unwrap_or_else(|_| {
+            let mebibytes = bytes.div_ceil(1 << 20);
+            log::warn!("a view of text takes {mebibytes} MiB beyond the memory given by cache=");
+            self.budget.keep_built(0)
+        })
+    }
+
     /// The lengths of all values; none if the array does not know them.
-    fn lengths(&self) -> Result<Option<(ValueEnds, Hold)>> {
+    fn lengths(&self, beyond: Beyond) -> Result<Option<(ValueEnds, Hold)>> {
         let Some(array) = self.array else {
             return Ok(None);
         };
-        let (mut lengths, mut charge) = (Vec::new(), self.budget.keep(0)?);
+        let (mut lengths, mut charge) = (Vec::new(), self.budget.keep_built(0));
         let are_known = array.value_lengths(&mut |len| {
             if lengths.len() == lengths.capacity() {
                 let more = lengths.len().max(LENGTHS);
-                charge.keep_more(4 * more as u64)?;
+                match charge.keep_more((more as u64).saturating_mul(4)) {
+                    Err(e) if beyond == Beyond::Refused => return Err(e),
+                    _ => {}
+                }
                 let reserved = lengths.try_reserve_exact(more);
                 reserved.map_err(|_| crate::memory::no_memory("cannot show text"))?;
             }
@@ -136,8 +181,8 @@ impl ShownText<'_> {
     /// The view of a text of this form.
     fn view(&self, form: &FixedText) -> Result<MadeView> {
         let header = npy::text_header(form);
-        let len = form.bytes().saturating_add(header.len() as u64);
-        let charge = self.budget.keep(len)?;
+        let len = view_bytes(form);
+        let charge = self.hold_beyond(len);
         let mut bytes = fallible::zeros(len, "cannot open a view")?;
         let (before, values) = bytes.split_at_mut(header.len());
         before.copy_from_slice(&header);
@@ -145,7 +190,7 @@ impl ShownText<'_> {
             true => form.fill(self.parts, &ValueEnds::Feeds, values)?,
             false => {
                 let unknown = || Error::Bug("text without lengths of its values".into());
-                let (ends, _charge) = self.lengths()?.ok_or_else(unknown)?;
+                let (ends, _charge) = self.lengths(Beyond::Taken)?.ok_or_else(unknown)?;
                 form.fill(self.parts, &ends, values)?;
             }
         }
@@ -171,10 +216,7 @@ impl Containers {
         });
         match form {
             Ok(None | Some(TextForm::Bytes)) => Ok(None),
-            Ok(Some(TextForm::Fixed(form))) => {
-                let header = npy::text_header(&form).len() as u64;
-                Ok(Some(form.bytes().saturating_add(header)))
-            }
+            Ok(Some(TextForm::Fixed(form))) => Ok(Some(view_bytes(&form))),
             Err(Error::Fault(_) | Error::NotShown(_)) => Ok(Some(0)),
             Err(e) => Err(e),
         }
@@ -233,6 +275,9 @@ impl Containers {
         let TextForm::Fixed(form) = self.text_form(version, opened, number)? else {
             return Ok(None);
         };
+        // Each that puts the bytes together by itself would take memory for them.
+        let making = version.text_views.making(number, edition);
+        let _alone = making.as_deref().map(lock);
         if let Some(view) = version.text_views.made(number, edition) {
             return Ok(Some(view));
         }
@@ -253,10 +298,12 @@ impl Containers {
         if let Some(form) = version.text_views.known(number, edition) {
             return Ok(form);
         }
-        let form = self.with_text(version, opened, number, &|text| text.form())?;
+        let form = self.with_text(version, opened, number, &|text| text.kept_form())?;
         let charge = self.cache.budget().keep_built(REMEMBERED);
         version.text_views.note(number, edition, &form, charge);
-        Ok(form)
+        // Another thread may have found that it can be kept, or that it cannot, before.
+        let known = version.text_views.known(number, edition);
+        Ok(known.unwrap_or(form))
     }
 
     /// Runs `use_it` with a text as it is shown now.
@@ -319,6 +366,19 @@ impl Containers {
     }
 }
 
+/// Bytes of a view, with its header.
+fn view_bytes(form: &FixedText) -> u64 {
+    let header = npy::text_header(form).len() as u64;
+    form.bytes().saturating_add(header)
+}
+
+fn is_no_memory(e: &Error) -> bool {
+    match e {
+        Error::Io { cause, .. } => cause.raw_os_error() == Some(libc::ENOMEM),
+        _ => false,
+    }
+}
+
 /// Numbers the content of a text: 0 as long as nothing of this mount can have changed it.
 fn edition_of(version: &ContainerVersion, opened: &OpenContainer, number: ArrayNumber) -> u64 {
     let Some(container) = version.staged.now() else {
@@ -339,14 +399,30 @@ impl TextViews {
     }
 
     fn note(&self, number: ArrayNumber, edition: u64, form: &TextForm, charge: Hold) {
+        let mut views = lock(&self.0);
+        // Threads that measure the same text at the same time share what the first has noted.
+        if views
+            .get(&number)
+            .is_some_and(|view| view.edition == edition)
+        {
+            return;
+        }
         let view = KnownView {
             edition,
             form: form.clone(),
             made: Weak::new(),
+            making: Arc::default(),
             _charge: charge,
         };
-        let old = lock(&self.0).insert(number, view);
+        let old = views.insert(number, view);
+        drop(views);
         drop(old);
+    }
+
+    fn making(&self, number: ArrayNumber, edition: u64) -> Option<Arc<Mutex<()>>> {
+        let views = lock(&self.0);
+        let view = views.get(&number).filter(|view| view.edition == edition)?;
+        Some(Arc::clone(&view.making))
     }
 
     fn made(&self, number: ArrayNumber, edition: u64) -> Option<Arc<MadeView>> {

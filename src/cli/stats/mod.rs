@@ -7,6 +7,7 @@ mod count;
 mod sparse;
 mod told;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use super::{CommandResult, Failure, container, output, progress};
 use crate::array::Info;
 use crate::cache::BlockCache;
 use crate::container::inside::Located;
-use crate::container::{Container, Preferences};
+use crate::container::stored::ArrayDetails;
+use crate::container::{Attributes, Container, Preferences};
 use crate::look::element::StructurePart;
 use crate::look::figures::{ColumnFigures, ColumnSums, TextSums};
 use crate::look::lines::each_line;
@@ -48,6 +50,8 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
         opened: &opened,
         cache: &cache,
         bar: &bar,
+        details: opened.all_details(),
+        described: opened.all_described(),
     };
     let mut arrays = Vec::new();
     let mut failed = 0;
@@ -87,6 +91,9 @@ struct ContainerLook<'a> {
     opened: &'a Arc<Container>,
     cache: &'a Arc<BlockCache>,
     bar: &'a ProgressBar,
+    /// By the paths of arrays and groups: put together once, for there may be very many.
+    details: BTreeMap<String, ArrayDetails>,
+    described: BTreeMap<String, Attributes>,
 }
 
 impl ContainerLook<'_> {
@@ -94,12 +101,8 @@ impl ContainerLook<'_> {
         let path = located.path();
         let located_error = |e| Failure::from(located.locate(e).of_container(&self.found.shown()));
         let info = located.array.info().map_err(located_error)?;
-        let details = self.opened.all_details().remove(&path).unwrap_or_default();
-        let attributes = self
-            .opened
-            .all_described()
-            .remove(&path)
-            .unwrap_or_default();
+        let details = self.details.get(&path).cloned().unwrap_or_default();
+        let attributes = self.described.get(&path).cloned().unwrap_or_default();
         let array = cached(located, index, self.cache, self.found, &info);
         let Some(element) = element_of(&info, &details, self.opened) else {
             let mut sums = TextSums::default();

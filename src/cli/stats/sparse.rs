@@ -92,7 +92,6 @@ fn entries(array: &CachedArray, element: &ElementType) -> Result<EntrySums> {
 fn per(look: &ContainerLook<'_>, located: &Located, group: &str) -> &'static str {
     let all = look.opened.all();
     let inner = all.get(located.container.0).map(|(_, container)| container);
-    let described = look.opened.all_described();
     let mut said: Vec<&Value> = Vec::new();
     if let Some(container) = inner {
         let names = ["storage_order", "format", "encoding-type"];
@@ -108,7 +107,7 @@ fn per(look: &ContainerLook<'_>, located: &Located, group: &str) -> &'static str
                 .and_then(|own| own.get("format")),
         );
     }
-    let attributes = described.get(group);
+    let attributes = look.described.get(group);
     said.extend(attributes.and_then(|own| own.get("encoding-type")));
     for word in said.iter().filter_map(|value| value.as_str()) {
         match word.to_ascii_lowercase().as_str() {

@@ -209,6 +209,29 @@ fn umount_that_leaves_something_staged_and_status_of_a_dead_mount_end_with_1() {
     mounted.assert_ends();
 }
 
+/// Neither where the path is a mountpoint, nor where it lies in the mount.
+#[test]
+fn a_daemon_that_is_stopped_holds_up_no_status() {
+    let ground = ground();
+    ground.run("mount source mnt").success();
+    let mounted = Mounted::adopt(&ground.join("mnt"));
+    send(mounted.daemon(), Signal::STOP);
+    let stat = format!("/proc/{}/stat", mounted.daemon());
+    wait_until("the daemon is stopped", || {
+        std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
+    });
+    for line in ["status mnt", "status --json mnt", "status mnt/x.blp"] {
+        let told = ground.run(line).success().text();
+        assert!(told.contains("not answering"), "{line}: {told}");
+    }
+    let told = ground.run("status --prometheus mnt/x.blp").success().text();
+    let is_down = |line: &str| line.starts_with("arrayfs_up{") && line.ends_with(" 0");
+    assert!(told.lines().any(is_down), "{told}");
+    send(mounted.daemon(), Signal::CONT);
+    ground.run("umount mnt").success();
+    mounted.assert_ends();
+}
+
 #[test]
 fn a_path_in_a_mount_or_in_its_source_means_the_mount() {
     let ground = ground();

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use super::output::path_text;
+use crate::daemon::log::one_line;
 use crate::daemon::mount_table::Mounted;
 
 /// What is known of a mount.
@@ -118,7 +119,7 @@ const METRICS: &[Metric] = &[
     gauge(
         "arrayfs_staged_bytes",
         "/staged_bytes",
-        "Changes of arrays that are not committed, in memory and in logs.",
+        "Changes of arrays that are not committed, in memory or in logs, whichever has more.",
     ),
     gauge(
         "arrayfs_held_back_bytes",
@@ -287,10 +288,10 @@ fn mountpoint(mounted: &Mounted) -> String {
     )
 }
 
-/// As the format wants it between quotes.
+/// As the format wants it between quotes, and without what a terminal obeys: another user has
+/// chosen it.
 fn escaped(text: &str) -> String {
-    let backslashes = text.replace('\\', r"\\");
-    backslashes.replace('"', r#"\""#).replace('\n', r"\n")
+    one_line(text).replace('\\', r"\\").replace('"', r#"\""#)
 }
 
 #[cfg(test)]
@@ -322,6 +323,11 @@ mod tests {
         let text = printed(&[(mounted(r#"/m "a"\b"#), Err(dead))]);
         let values: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(values, [r#"arrayfs_up{mountpoint="/m \"a\"\\b"} 0"#]);
+    }
+
+    #[test]
+    fn what_another_user_has_named_moves_no_cursor() {
+        assert_eq!(escaped("a\n\u{1b}[2J\"\\"), r#"a%0A%1B[2J\"\\"#);
     }
 
     #[test]

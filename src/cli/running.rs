@@ -74,6 +74,12 @@ impl Running {
             .ready(&format!("serving {source} at {at}"), daemon);
     }
 
+    /// Tells that the mount ends, which may take long, from the first step on.
+    fn tell_ending(&self, how: &str) {
+        self.supervisor.stopping(how);
+        self.supervisor.takes_long();
+    }
+
     /// Serves until the mount is gone: unmounted from outside, or by us when a signal asks for it.
     pub(super) fn until_ended(self) -> CommandResult {
         log::info!(
@@ -86,7 +92,7 @@ impl Running {
                 recv(self.mount.ended()) -> _ => {
                     self.has_ended.set(true);
                     log::info!("{} unmounted", self.mountpoint.display());
-                    self.supervisor.stopping("committing");
+                    self.tell_ending("committing");
                     end(self.commit());
                 }
                 recv(self.signals) -> request => match request {
@@ -99,7 +105,7 @@ impl Running {
 
     fn unmount(&self) -> CommandResult {
         let mountpoint = self.mountpoint.display();
-        self.supervisor.stopping("unmounting");
+        self.tell_ending("unmounting");
         // The root is closed again: open, it would keep the mount in use.
         let (_, mut written) = self.write_out(None);
         // Looked at as late as possible.
@@ -122,7 +128,6 @@ impl Running {
     /// Commits what has been written to arrays, and names what stays staged. As long as programs
     /// may still write, new containers of which something is open are left to the next mount.
     fn commit(&self) -> WrittenOut {
-        self.supervisor.takes_long();
         let in_use = match self.has_ended.get() {
             true => InUse::Ignored,
             false => InUse::Spared,

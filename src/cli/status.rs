@@ -15,7 +15,9 @@ use super::counted::counted;
 use super::saved::SavedRoom;
 use super::which_mount::{WhichMount, no_mount, which_mount};
 use super::{CommandResult, Failure, output, prometheus, size};
+use crate::daemon::log::one_line;
 use crate::daemon::mount_table::{self, Mounted};
+use crate::daemon::write_out;
 use crate::error::plain;
 use crate::tree::xattr::STATUS;
 
@@ -49,14 +51,10 @@ pub(super) fn run(path: Option<&Path>, form: StatusForm) -> CommandResult {
         },
     };
     let states = of_all(mounts);
-    // Only daemons that answer are asked for more.
+    // Only daemons that answer are asked for more, and only where it is shown.
     let answers = states.iter().all(|(_, state)| state.is_ok());
-    let is_missing = |path: &Path| {
-        let found = path.symlink_metadata();
-        answers && found.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
-    };
-    let given = path.map(|path| (path, lies[usize::from(is_missing(path))]));
-    let given = given.filter(|(_, lies)| !lies.is_empty());
+    let given = path.filter(|_| form == StatusForm::Text && !lies[0].is_empty());
+    let given = given.map(|path| (path, lies[usize::from(answers && is_missing(path))]));
     output::print(|out| match form {
         StatusForm::Json => print_json(out, &states),
         StatusForm::Prometheus => prometheus::print(out, &states),
@@ -76,6 +74,17 @@ pub(super) fn run(path: Option<&Path>, form: StatusForm) -> CommandResult {
         ));
     }
     Err(Failure::silent())
+}
+
+/// Whether there is nothing at a path, as far as that is known in time: a daemon may tell how it is
+/// and hang at a look at what it serves.
+fn is_missing(path: &Path) -> bool {
+    let path = path.to_owned();
+    let found = write_out::aside(move || path.symlink_metadata());
+    let found = found
+        .ok()
+        .and_then(|found| found.recv_timeout(PATIENCE).ok());
+    matches!(found, Some(Err(e)) if e.kind() == io::ErrorKind::NotFound)
 }
 
 /// What the daemons of mounts say, which are asked side by side.
@@ -177,7 +186,12 @@ fn print(
         }
         match state {
             Ok(state) => print_state(out, mounted, state)?,
-            Err(e) => writeln!(out, "  {} (from {})", describe(e), mounted.source)?,
+            Err(e) => writeln!(
+                out,
+                "  {} (from {})",
+                describe(e),
+                one_line(&mounted.source)
+            )?,
         }
     }
     Ok(())
@@ -190,13 +204,13 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         false => "read-only",
     };
     let open = |name: &str, what| counted(state[name].as_u64().unwrap_or(0), what);
-    writeln!(out, "  source  {}", mounted.source)?;
+    writeln!(out, "  source  {}", one_line(&mounted.source))?;
     writeln!(out, "  access  {access}")?;
     writeln!(
         out,
         "  daemon  pid {}, version {}, {}, {}",
-        state["pid"],
-        state["version"].as_str().unwrap_or("?"),
+        one_line(&state["pid"].to_string()),
+        one_line(state["version"].as_str().unwrap_or("?")),
         open("open_files", "open file"),
         open("open_containers", "open container")
     )?;
@@ -284,7 +298,7 @@ fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
     });
     let told = |name: &str| {
         let why = staged[name].as_str();
-        why.map_or_else(String::new, |why| format!(": {why}"))
+        why.map_or_else(String::new, |why| format!(": {}", one_line(why)))
     };
     writeln!(
         out,

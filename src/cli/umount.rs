@@ -43,19 +43,7 @@ pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
             let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
-            let watched = daemon.and_then(Daemon::watch);
-            let mut left = Unfinished::Nothing;
-            if mounted.writable {
-                write_out(&mounted)?;
-                left = commit(&mounted, quick)?;
-            }
-            unmount(&mounted, false)?;
-            watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))?;
-            match left {
-                Unfinished::Nothing => Ok(()),
-                // Each has been named.
-                Unfinished::Staged => Err(Failure::silent()),
-            }
+            commit_and_unmount(&mounted, quick, daemon)
         }
         // The daemon has died, or this user may not look into the mount.
         Err(e) if status::is_dead(&e) => {
@@ -71,7 +59,28 @@ pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
             unmount(&mounted, true)?;
             dead.wait(&mounted)
         }
-        Err(_) => unmount(&mounted, false),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => unmount(&mounted, false),
+        // It serves, only its status cannot be read, which is no reason to leave anything staged.
+        Err(_) => {
+            let daemon = processes::daemon_of(mounted.device, &mounted.mountpoint);
+            commit_and_unmount(&mounted, quick, daemon)
+        }
+    }
+}
+
+fn commit_and_unmount(mounted: &Mounted, quick: bool, daemon: Option<u32>) -> CommandResult {
+    let watched = daemon.and_then(Daemon::watch);
+    let mut left = Unfinished::Nothing;
+    if mounted.writable {
+        write_out(mounted)?;
+        left = commit(mounted, quick)?;
+    }
+    unmount(mounted, false)?;
+    watched.map_or(Ok(()), |daemon| daemon.wait(mounted))?;
+    match left {
+        Unfinished::Nothing => Ok(()),
+        // Each has been named.
+        Unfinished::Staged => Err(Failure::silent()),
     }
 }
 
@@ -107,7 +116,8 @@ pub(super) fn left_behind(place: &[OsString]) -> CommandResult {
     let mountpoint = Path::new(mountpoint);
     let found = mount_table::find(mountpoint).map_err(Failure::new)?;
     let is_it = found.is_some_and(|mounted| *mounted.device.to_string() == **device);
-    let is_dead = || std::fs::metadata(mountpoint).is_err_and(|e| status::is_dead(&e));
+    // The kernel would tell the root's attributes by heart; this it has to ask.
+    let is_dead = || status::of(mountpoint).is_err_and(|e| status::is_dead(&e));
     match is_it && is_dead() {
         true => session::unmount(mountpoint, true).map_err(Failure::new),
         false => Ok(()),
@@ -209,11 +219,12 @@ fn refuse_unstored(mounted: &Mounted, held: &Value) -> CommandResult {
         let (path, why) = (text("path"), text("why"));
         output::complain(format!("{path}: not all of it can be stored: {why}"));
     }
-    if let Some(more @ 1..) = held["failed_unlisted"].as_u64() {
+    let unlisted = held["failed_unlisted"].as_u64().unwrap_or(0);
+    if let more @ 1.. = unlisted {
         let files = counted(more, "more file");
         output::complain(format!("{files} cannot be stored"));
     }
-    match failed.is_empty() {
+    match failed.is_empty() && unlisted == 0 {
         true => Ok(()),
         false => {
             let path = mounted.mountpoint.display();
@@ -262,6 +273,10 @@ fn name_staged(status: &Value) -> Unfinished {
     for removed in status["half_removed"].as_array().into_iter().flatten() {
         let path = removed.as_str().unwrap_or_default();
         output::complain(format!("{path}: {COMES_BACK}"));
+    }
+    if let Some(more @ 1..) = status["half_removed_unlisted"].as_u64() {
+        let arrays = counted(more, "more array");
+        output::complain(format!("{arrays}: {COMES_BACK}"));
     }
     for staged in &staged {
         let text = |name: &str| staged[name].as_str().unwrap_or_default();

@@ -14,8 +14,24 @@ use crate::container::names::path_text;
 /// KiB.
 const LISTED: usize = 32 << 10;
 
+/// Most bytes of all that is told, as the kernel hands it out.
+const MOST: usize = 60 << 10;
+
+/// The lists that are told, those first that are missed least.
+const LISTS: [&str; 6] = [
+    "/requests/slowest",
+    "/half_removed",
+    "/held_back/logged",
+    "/not_kept",
+    "/staged",
+    "/held_back/failed",
+];
+
 /// Most paths of a list beside that one.
 const MOST_PATHS: usize = 64;
+
+/// Room for a count of what a list lacks, and its name.
+const COUNT: usize = 50;
 
 /// Most of those with a reason.
 const MOST_FAILED: usize = 8;
@@ -43,7 +59,7 @@ impl Watched {
 fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
     let (mut listed, mut bytes, count) = (Vec::new(), 0, all.len());
     for each in all {
-        bytes += each.to_string().len() + 1;
+        bytes += length(&each).saturating_add(1);
         if bytes > LISTED {
             break;
         }
@@ -53,10 +69,51 @@ fn that_fit(all: Vec<Value>) -> (Vec<Value>, usize) {
     (listed, unlisted)
 }
 
-/// Of one container, in memory and in its log.
+/// How many bytes a value has as text.
+fn length(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+/// Shortens lists until all of it fits into an attribute: without a status nobody could unmount
+/// knowing what stays staged.
+fn fit(status: &mut Value) {
+    for list in LISTS {
+        let over = length(status).saturating_sub(MOST);
+        if over > 0 {
+            drop_end(status, list, over);
+        }
+    }
+}
+
+/// Drops the end of a list, at least so many bytes of it, if it has them; how many entries are
+/// missing is told beside it.
+fn drop_end(status: &mut Value, list: &str, bytes: usize) {
+    let (mut freed, mut dropped) = (0_usize, 0_u64);
+    let Some(entries) = status.pointer_mut(list).and_then(Value::as_array_mut) else {
+        return;
+    };
+    // The count that is new has a length, too.
+    let wanted = bytes.saturating_add(COUNT);
+    while freed < wanted
+        && let Some(last) = entries.pop()
+    {
+        freed = freed.saturating_add(length(&last)).saturating_add(1);
+        dropped = dropped.saturating_add(1);
+    }
+    if let Some((parent, name)) = list.rsplit_once('/')
+        && let Some(parent) = status.pointer_mut(parent).and_then(Value::as_object_mut)
+    {
+        let name = format!("{name}_unlisted");
+        let before = parent.get(&name).and_then(Value::as_u64).unwrap_or(0);
+        parent.insert(name, before.saturating_add(dropped).into());
+    }
+}
+
+/// Of one container, in memory or in its log. After an fsync the log has what is in memory, so the
+/// larger of both is told, not their sum.
 fn staged_bytes(container: &Value) -> u64 {
     let bytes = ["bytes", "log_bytes"].map(|of| container[of].as_u64().unwrap_or(0));
-    bytes[0].saturating_add(bytes[1])
+    bytes[0].max(bytes[1])
 }
 
 /// A name in a file may be very long, and so may the reason that names it.
@@ -152,10 +209,12 @@ impl Tree {
     }
 
     /// The first of them: an attribute has a length.
-    fn half_removed_names(&self) -> Vec<String> {
-        let arrays = self.half_removed().into_iter().take(MOST_PATHS);
-        let names = arrays.map(|path| path.to_string_lossy().into_owned());
-        names.collect()
+    fn half_removed_names(&self) -> (Vec<String>, usize) {
+        let arrays = self.half_removed();
+        let unlisted = arrays.len().saturating_sub(MOST_PATHS);
+        let names = arrays.into_iter().take(MOST_PATHS);
+        let names = names.map(|path| path.to_string_lossy().into_owned());
+        (names.collect(), unlisted)
     }
 
     /// What is told of requests, by whoever serves them.
@@ -188,10 +247,18 @@ impl Tree {
     }
 
     pub fn status(&self) -> Value {
+        let mut status = self.whole_status();
+        fit(&mut status);
+        status
+    }
+
+    fn whole_status(&self) -> Value {
         let stats = self.cache.stats.snapshot();
         let staged = self.staged_containers();
-        let staged_bytes = staged.iter().map(staged_bytes).sum::<u64>();
+        let staged_bytes = staged.iter().map(staged_bytes);
+        let staged_bytes = staged_bytes.fold(0, u64::saturating_add);
         let (staged, unlisted) = that_fit(staged);
+        let (half_removed, half_removed_unlisted) = self.half_removed_names();
         let not_kept = self.live.new.not_kept.lines();
         json!({
             "pid": std::process::id(),
@@ -206,7 +273,8 @@ impl Tree {
             "staged_unlisted": unlisted,
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
-            "half_removed": self.half_removed_names(),
+            "half_removed": half_removed,
+            "half_removed_unlisted": half_removed_unlisted,
             "views_listed": self.settings.views == Views::Listed,
             "held_back": self.held_back(),
             "counted": self.counted(),
@@ -240,5 +308,36 @@ mod tests {
         assert_eq!(listed.len() + unlisted, 100);
         let each = listed[0].to_string().len() + 1;
         assert_eq!(listed.len(), LISTED / each);
+    }
+
+    #[test]
+    fn the_whole_fits_whatever_the_names_are() {
+        // Control characters take six bytes each as text.
+        let long = "\u{1}".repeat(4000);
+        let mut status = json!({
+            "pid": 1,
+            "staged": [{ "path": "/data/x.blp", "why": "kept" }],
+            "staged_unlisted": 0,
+            "half_removed": vec![long.clone(); 64],
+            "half_removed_unlisted": 5,
+            "held_back": { "failed": [{ "path": "/data/y", "why": "full" }], "logged": [long] },
+            "requests": { "slowest": vec![json!({ "path": "ä".repeat(400) }); 16] },
+        });
+        fit(&mut status);
+        assert!(length(&status) <= MOST);
+        assert_eq!(status["requests"]["slowest_unlisted"], 16);
+        let listed = status["half_removed"].as_array().map_or(0, Vec::len) as u64;
+        assert_eq!(status["half_removed_unlisted"], 5 + 64 - listed);
+        assert_eq!(status["staged"][0]["why"], "kept");
+        assert_eq!(status["held_back"]["failed"][0]["why"], "full");
+        let before = status.clone();
+        fit(&mut status);
+        assert_eq!(status, before);
+    }
+
+    #[test]
+    fn what_is_in_memory_and_in_the_log_is_counted_once() {
+        let of = |bytes, log| staged_bytes(&json!({ "bytes": bytes, "log_bytes": log }));
+        assert_eq!((of(7, 0), of(7, 9), of(9, 7)), (7, 9, 9));
     }
 }

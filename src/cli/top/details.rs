@@ -9,6 +9,7 @@ use super::watching::WatchedMount;
 use crate::cli::output::path_text;
 use crate::cli::size;
 use crate::cli::status::requests;
+use crate::daemon::log::one_line;
 
 /// Lines about a mount.
 pub(super) fn lines(watched: &WatchedMount) -> Vec<String> {
@@ -18,7 +19,7 @@ pub(super) fn lines(watched: &WatchedMount) -> Vec<String> {
         false => "read-only",
     };
     let at = path_text(&mounted.mountpoint);
-    let mut lines = vec![format!("{at}: {} ({access})", mounted.source)];
+    let mut lines = vec![format!("{at}: {} ({access})", one_line(&mounted.source))];
     match (watched.status(), watched.trouble()) {
         (Some(status), _) => {
             lines.extend(counters(status));
@@ -32,12 +33,12 @@ pub(super) fn lines(watched: &WatchedMount) -> Vec<String> {
 fn counters(status: &Value) -> Vec<String> {
     let number = |at: &str| number(status, at);
     let bytes = |at: &str| size::show(number(at));
-    let version = status["version"].as_str().unwrap_or("?");
+    let version = one_line(status["version"].as_str().unwrap_or("?"));
     let staged = status["staged"].as_array().map_or(0, Vec::len) as u64;
     vec![
         format!(
             "daemon   pid {}, version {version}, up {}",
-            status["pid"],
+            one_line(&status["pid"].to_string()),
             up(number("/seconds"))
         ),
         format!(
@@ -71,7 +72,7 @@ pub(super) fn slowest(status: &Value) -> Vec<String> {
         .pointer("/requests/slowest")
         .and_then(Value::as_array);
     let each = slow.into_iter().flatten().map(|request| {
-        let text = |of: &str| request[of].as_str().unwrap_or("?");
+        let text = |of: &str| one_line(request[of].as_str().unwrap_or("?"));
         let seconds = request["seconds"].as_f64().unwrap_or(0.0);
         let ago = request["ago"].as_u64().unwrap_or(0);
         format!(
@@ -105,9 +106,10 @@ mod tests {
     #[test]
     fn slow_requests_are_told_with_their_paths() {
         assert_eq!(slowest(&json!({})), Vec::<String>::new());
-        let request = json!({ "kind": "read", "path": "/x.blp/data", "seconds": 1.25, "ago": 7 });
+        let request =
+            json!({ "kind": "read", "path": "/x.blp/\u{1b}data", "seconds": 1.25, "ago": 7 });
         let lines = slowest(&json!({ "requests": { "slowest": [request] } }));
-        let expected = "  read           1.25 s,  7 s ago  /x.blp/data";
+        let expected = "  read           1.25 s,  7 s ago  /x.blp/%1Bdata";
         assert_eq!(lines[1..], [expected]);
     }
 

@@ -197,7 +197,8 @@ fn the_guardian_has_nothing_of_the_mount_and_ends_with_the_daemon() {
     wait_until("the guardian has ended", || has_ended(guardian));
 }
 
-/// With `auto_unmount`: what a dead daemon has left is unmounted, what is mounted there since stays.
+/// With `auto_unmount`: what a dead daemon has left is unmounted, what is mounted there since
+/// stays.
 #[test]
 fn a_mount_whose_daemon_was_killed_is_unmounted_if_that_is_asked_for() {
     let (source, mountpoint) = (source(), scratch_directory());

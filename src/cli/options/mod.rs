@@ -187,7 +187,7 @@ pub(super) fn set_encoding(
     name: &str,
     value: &str,
 ) -> Result<(), Failure> {
-    let wrong = |why| Failure::usage(format!("--{name} {value}: {why}"));
+    let wrong = |why| Failure::usage(format!("--{name}={value}: {why}"));
     scratch::set(options, name, value).map_err(wrong)
 }
 

@@ -274,7 +274,8 @@ impl<'a, W: Write> DescriptionWriter<'a, W> {
 
     fn not_shown(&mut self, unreadable: &UnreadableDescription) -> io::Result<()> {
         self.name(&unreadable.name)?;
-        writeln!(self.out, "  not shown: {}", unreadable.reason)?;
+        let reason = shortened(&unreadable.reason, 4 * LINE_MOST);
+        writeln!(self.out, "  not shown: {reason}")?;
         self.attributes(&unreadable.attributes)
     }
 }

@@ -21,11 +21,12 @@ use super::{CommandResult, Failure, output, size, styled};
 use crate::container::Preferences;
 use crate::container::describe::{ArrayDescription, Description, describe};
 use crate::error::Error;
+use crate::look::table::cut;
 use crate::memory::budget::Budget;
 
 const COLUMNS: &[Column] = &[
     column("  name", CellSide::Left, 80),
-    column("type", CellSide::Left, 16),
+    column("type", CellSide::Left, TYPE_MOST),
     column("shape", CellSide::Left, 28),
     column("size", CellSide::Right, 12),
     column("stored", CellSide::Right, 12),
@@ -35,6 +36,12 @@ const COLUMNS: &[Column] = &[
 
 /// Longest text of a cell, in characters.
 const CELL_MOST: usize = 200;
+
+/// Widest type: those of compounds are long lists.
+const TYPE_MOST: usize = 16;
+
+/// Longest reason and fault, in characters.
+const REASON_MOST: usize = 1000;
 
 const fn column(title: &'static str, side: CellSide, most: usize) -> Column {
     Column { title, side, most }
@@ -213,9 +220,11 @@ impl ArrayListing<'_> {
                 }
             }
             for (name, reason) in not_shown(container) {
+                let reason = shortened(reason, REASON_MOST);
                 writeln!(out, "? {path}/{name}: not shown: {reason}")?;
             }
-            let mut faults = container.faults.iter().map(|fault| format!("! {fault}"));
+            let faults = container.faults.iter();
+            let mut faults = faults.map(|fault| format!("! {}", shortened(fault, REASON_MOST)));
             faults.try_for_each(|fault| writeln!(out, "{}", Styled(FAULT, fault)))
         })?;
         sized.sort_by_key(|(bytes, _)| Reverse(*bytes));
@@ -247,10 +256,12 @@ impl ArrayListing<'_> {
                 }
             }
             for (name, reason) in not_shown(container) {
+                let reason = shortened(reason, REASON_MOST);
                 let note = format!("  {prefix}{name}  not shown: {reason}");
                 table.add(TableLine::Note(note), out)?;
             }
-            let mut faults = container.faults.iter().map(|fault| format!("  ! {fault}"));
+            let faults = container.faults.iter();
+            let mut faults = faults.map(|fault| format!("  ! {}", shortened(fault, REASON_MOST)));
             faults.try_for_each(|fault| table.add(TableLine::Fault(fault), out))
         })?;
         sized.sort_by_key(|(bytes, _)| Reverse(*bytes));
@@ -267,7 +278,7 @@ fn row(prefix: &str, array: &ArrayDescription) -> Vec<String> {
     let shape: Vec<String> = array.shape.iter().map(u64::to_string).collect();
     vec![
         format!("  {prefix}{}", array.name),
-        shortened(&array.dtype, CELL_MOST),
+        cut(&shortened(&array.dtype, CELL_MOST), Some(TYPE_MOST)),
         format!("({})", shape.join(", ")),
         size::show(array.bytes),
         size::show(array.stored_bytes),

@@ -16,6 +16,9 @@ use crate::container::{Attributes, Container, Preferences};
 use crate::look::element::ElementType;
 use crate::look::physical::PhysicalScale;
 
+/// Arrays of a group that are named.
+const NAMES_MOST: usize = 30;
+
 /// An array, and what its container says of it.
 pub(super) struct OpenedArray {
     pub(super) found: FoundContainer,
@@ -39,16 +42,51 @@ pub(super) fn open(
     let cache = BlockCache::new(cache);
     let opened = found.open(cache.budget())?;
     let name = join(&found.within, name.unwrap_or_default());
-    let wanted = opened.resolve(&name);
+    let mut wanted = opened.resolve(&name);
     if wanted.is_empty() {
-        return Err(Failure::usage(format!(
-            "{} is a container: say which array, as 'arrayfs ls {}' shows them",
-            path.display(),
-            path.display()
-        )));
+        wanted = only_array(&opened).ok_or_else(|| {
+            Failure::usage(format!(
+                "{} is a container: say which array, as 'arrayfs ls {}' shows them",
+                path.display(),
+                path.display()
+            ))
+        })?;
     }
-    of(&found, &opened, &cache, &wanted)?
-        .ok_or_else(|| container::missing(&found.shown(), &opened, &wanted))
+    match of(&found, &opened, &cache, &wanted)? {
+        Some(array) => Ok(array),
+        None => Err(group(&opened, &wanted)
+            .unwrap_or_else(|| container::missing(&found.shown(), &opened, &wanted))),
+    }
+}
+
+/// The only array of a container.
+fn only_array(container: &Arc<Container>) -> Option<String> {
+    match &container.all_written()[..] {
+        [only] => Some(only.path()),
+        _ => None,
+    }
+}
+
+/// What is said of a group, which is no array: those that are in it.
+fn group(container: &Arc<Container>, path: &str) -> Option<Failure> {
+    let is_within = |array: &String| {
+        let rest = array.strip_prefix(path);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let arrays = container.all_written();
+    let mut within: Vec<String> = arrays.iter().map(Located::path).filter(is_within).collect();
+    let more = within.len().saturating_sub(NAMES_MOST);
+    within.truncate(NAMES_MOST);
+    if more > 0 {
+        within.push(format!("and {more} more"));
+    }
+    let is_group = !within.is_empty();
+    is_group.then(|| {
+        Failure::usage(format!(
+            "{path} is a group; its arrays: {}",
+            within.join(", ")
+        ))
+    })
 }
 
 /// The array of this path, if there is one.

@@ -11,6 +11,7 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 
 use super::{CommandResult, output};
+use crate::look::value::is_obeyed;
 
 /// Of an array, a container.
 pub(super) const NAME: Style = Style::new().bold();
@@ -50,7 +51,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
                 short.push_str("...");
                 break;
             }
-            c if c.is_control() => short.extend(c.escape_unicode()),
+            c if is_obeyed(c) => short.extend(c.escape_unicode()),
             c => short.push(c),
         }
     }

@@ -42,6 +42,8 @@ pub struct Chart {
     pub down: ChartAxis,
     values: Vec<SampledValue>,
     range: Option<ShownRange>,
+    /// How many values there are, if only a sample of them is here.
+    pub sample_of: Option<u64>,
     /// What is written with numbers.
     pub units: Option<String>,
 }
@@ -78,6 +80,7 @@ impl Chart {
             },
             values,
             range,
+            sample_of: None,
             units: None,
         }
     }
@@ -156,7 +159,10 @@ impl Chart {
             ),
             None => "no numbers".into(),
         };
-        told += &format!(", of {} values", self.values.len());
+        told += &match self.sample_of {
+            Some(all) => format!(", of a sample of {} of {all} values", self.values.len()),
+            None => format!(", of {} values", self.values.len()),
+        };
         for (count, what) in [(nan, "NaN"), (fill, "fill"), (infinite, "infinite")] {
             if count > 0 {
                 told += &format!(", {count} {what}");
@@ -183,6 +189,12 @@ mod tests {
         chart.units = Some("K".into());
         let told = "minimum -1.5 K, maximum 2 K, of 5 values, 1 NaN, 1 fill, 1 infinite";
         assert_eq!(chart.summary(), told);
+        chart.sample_of = Some(90);
+        assert!(
+            chart
+                .summary()
+                .contains(", of a sample of 5 of 90 values, 1 NaN")
+        );
         assert_eq!((&*chart.down.first, &*chart.down.last), ("2", "-1.5"));
     }
 

@@ -84,6 +84,11 @@ impl ElementLayout {
         })
     }
 
+    /// How many elements are read whole at once: of more, only the first bytes are.
+    pub fn most_whole(&self) -> u64 {
+        (BYTES_AT_ONCE as u64 / self.size.max(1)).clamp(1, AT_ONCE as u64)
+    }
+
     /// The elements at all combinations of indices, of which there are at most [`AT_ONCE`].
     pub fn read(&self, source: &dyn RangeSource, indices: &[Vec<u64>]) -> Result<PickedElements> {
         let count = indices

@@ -50,18 +50,38 @@ impl TextTable {
     /// The lines, none wider than `width` unless a single column is.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         let longest = width.map(|width| (width / 2).max(16));
-        let mut columns: Vec<LaidColumn> = self
-            .columns
-            .iter()
-            .map(|column| LaidColumn::of(column, longest, self.row_gap))
-            .collect();
+        let columns = self.columns.iter();
+        let columns = columns.map(|column| LaidColumn::of(column, longest, self.row_gap));
+        self.laid(self.labels(), columns.collect(), width)
+    }
+
+    /// The lines of a part of a long table, as wide as they are. Columns are as wide as in the
+    /// parts before it at least; `widths` are those of the labels and of the columns.
+    pub fn lines_below(&self, widths: &mut Vec<ColumnWidth>) -> Vec<String> {
+        widths.resize(self.columns.len() + 1, ColumnWidth::default());
+        let mut labels = self.labels();
+        let columns = self.columns.iter();
+        let columns = columns.map(|column| LaidColumn::of(column, None, self.row_gap));
+        let mut columns: Vec<LaidColumn> = columns.collect();
+        let all = std::iter::once(&mut labels).chain(&mut columns);
+        for (column, width) in all.zip(widths) {
+            column.widen(width);
+        }
+        self.laid(labels, columns, None)
+    }
+
+    fn laid(
+        &self,
+        labels: LaidColumn,
+        mut columns: Vec<LaidColumn>,
+        width: Option<usize>,
+    ) -> Vec<String> {
         if let Some(at) = self.column_gap {
             columns.insert(
                 at.min(columns.len()),
                 LaidColumn::gap(self.rows.len(), self.row_gap),
             );
         }
-        let labels = self.labels();
         if let Some(width) = width {
             self.fit(&mut columns, width.saturating_sub(labels.width));
         }
@@ -98,7 +118,8 @@ impl TextTable {
         let needed = |columns: &[LaidColumn]| -> usize {
             columns.iter().map(|column| column.width + APART).sum()
         };
-        if needed(columns) <= room {
+        // Where there is but one, nothing can be left out.
+        if needed(columns) <= room || columns.len() < 2 {
             return;
         }
         let mut gap = self.column_gap.unwrap_or_else(|| {
@@ -116,6 +137,23 @@ impl TextTable {
                     drop(columns.remove(gap));
                 }
             }
+        }
+    }
+}
+
+/// How wide a column has become.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ColumnWidth {
+    width: usize,
+    behind_point: usize,
+}
+
+impl ColumnWidth {
+    /// So wide.
+    pub fn of(width: usize) -> ColumnWidth {
+        ColumnWidth {
+            width,
+            behind_point: 0,
         }
     }
 }
@@ -156,6 +194,14 @@ impl LaidColumn {
         let widths = (0..column.lines.len()).map(|n| column.aligned(n).width());
         column.width = widths.max().unwrap_or(0);
         column
+    }
+
+    /// As wide as it was before, or wider.
+    fn widen(&mut self, before: &mut ColumnWidth) {
+        self.behind_point = self.behind_point.max(before.behind_point);
+        let widths = (0..self.lines.len()).map(|n| self.aligned(n).width());
+        self.width = widths.fold(before.width, usize::max);
+        (before.width, before.behind_point) = (self.width, self.behind_point);
     }
 
     /// Instead of columns that are left out.
@@ -248,6 +294,33 @@ mod tests {
             "11   1e-09  _",
         ];
         assert_eq!(table.lines(Some(80)), expected);
+    }
+
+    #[test]
+    fn columns_of_a_later_part_stand_where_they_did() {
+        let part = |label: &str, cell: &str| TextTable {
+            rows: vec![label.into()],
+            columns: vec![
+                column("x", &[cell], CellSide::Point),
+                column("n", &["1"], CellSide::Right),
+            ],
+            ..TextTable::default()
+        };
+        let mut widths = vec![ColumnWidth::of(3)];
+        let first = part("0", "10.25").lines_below(&mut widths);
+        assert_eq!(first, ["         x  n", "  0  10.25  1"]);
+        let second = part("1", "1.5").lines_below(&mut widths);
+        assert_eq!(second[1], "  1   1.5   1");
+    }
+
+    #[test]
+    fn one_wide_column_has_no_gap() {
+        let table = TextTable {
+            rows: vec!["0".into()],
+            columns: vec![column("", &["0123456789abcdef"], CellSide::Left)],
+            ..TextTable::default()
+        };
+        assert_eq!(table.lines(Some(16)), ["0  0123456789abcdef"]);
     }
 
     #[test]

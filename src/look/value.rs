@@ -161,6 +161,8 @@ fn complex_text((real, imaginary): (f64, f64), size: usize, digits: Digits) -> S
 }
 
 fn string(bytes: &[u8], size: usize) -> String {
+    // Other parts of a compound may follow.
+    let bytes = bytes.get(..bytes.len().min(size)).unwrap_or(bytes);
     let end = bytes.iter().rposition(|byte| *byte != 0);
     let used = bytes.get(..end.map_or(0, |end| end + 1));
     let mut text = printable(&String::from_utf8_lossy(used.unwrap_or_default()));
@@ -206,11 +208,25 @@ fn date(bytes: &[u8], unit: &str, big: bool) -> Option<String> {
     })
 }
 
+/// Whether a terminal obeys a character instead of showing it: controls, ends of lines and of
+/// paragraphs, and what changes the direction of writing.
+pub fn is_obeyed(c: char) -> bool {
+    let is_mark = matches!(
+        c,
+        '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+    );
+    is_mark || c.is_control()
+}
+
 /// On one line, without what a terminal would obey.
 pub fn printable(text: &str) -> String {
     let mut printed = String::with_capacity(text.len());
     for c in text.chars() {
-        match c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}') {
+        match is_obeyed(c) {
             true => printed.extend(c.escape_default()),
             false => printed.push(c),
         }
@@ -254,6 +270,15 @@ mod tests {
     }
 
     #[test]
+    fn strings_end_where_the_next_part_begins() {
+        let compound = "[('name', '|S4'), ('x', '<i4'), ('s', '|S2', (2,))]";
+        let bytes = b"ab\0\0\x41\0\0\0cdef";
+        assert_eq!(told(compound, bytes), "(ab, 65, [cd, ef])");
+        let lines = told("[('s', '|S2'), ('x', '|u1')]", b"ab\x43");
+        assert_eq!(lines, "(ab, 67)");
+    }
+
+    #[test]
     fn what_is_cut_off_is_said() {
         let long = ElementType::Bytes { size: 9 };
         assert_eq!(text(&long, b"abc", Digits::All), "abc…");
@@ -265,6 +290,7 @@ mod tests {
 
     #[test]
     fn terminals_obey_nothing() {
+        assert_eq!(printable("a\u{2066}\u{200f}"), "a\\u{2066}\\u{200f}");
         assert_eq!(
             printable("\u{1b}[2J\u{9b}x\u{202e}"),
             "\\u{1b}[2J\\u{9b}x\\u{202e}"

@@ -17,7 +17,7 @@ use crate::look::number_text::{Digits, short};
 use crate::look::picture::{PictureSize, png};
 use crate::look::sample::{DecodeCost, SampleReader, SampledValue, indices, scattered, thinned};
 use crate::look::terminal::{self, TerminalArea};
-use crate::look::value::{number, text};
+use crate::look::value::{number, printable, text};
 
 /// Values of a line, and of a histogram.
 const LINE_MOST: u64 = 1 << 20;
@@ -34,6 +34,11 @@ const OTHER_ROWS: usize = 8;
 
 /// Refuses what is no place for a picture before anything is read.
 pub(super) fn may_be_written(path: &Path, preferences: Preferences) -> CommandResult {
+    if path == Path::new("-") {
+        return Err(Failure::usage(
+            "-o -: a picture is not written to standard output; name a file that ends in .png",
+        ));
+    }
     let extension = path
         .extension()
         .map(|extension| extension.to_ascii_lowercase());
@@ -58,6 +63,15 @@ pub(super) fn show(
     file: Option<(&Path, PictureSize)>,
 ) -> CommandResult {
     let element = numbers_of(&view)?;
+    if view.is_empty() {
+        return match file {
+            None => view.print_empty(),
+            Some(_) => Err(Failure::new(format!(
+                "{}: no elements, of which a picture could be made",
+                view.title()
+            ))),
+        };
+    }
     let screen = Screen::find();
     let area = TerminalArea {
         width: screen.width().saturating_sub(1),
@@ -89,7 +103,8 @@ pub(super) fn show(
     chart.units = view
         .scale
         .units
-        .clone()
+        .as_deref()
+        .map(printable)
         .filter(|_| view.is_physical || !view.scale.is_scaled());
     match file {
         None => {
@@ -183,10 +198,18 @@ impl<'a> Plot<'a> {
         captions
     }
 
+    /// How many values the slice has, if not all of them are read.
+    fn sample_of(&self, steps: &[u64]) -> Option<u64> {
+        let counts = self.view.slices.iter().map(|slice| slice.count);
+        let all = counts.fold(1u64, u64::saturating_mul);
+        steps.iter().any(|step| *step > 1).then_some(all)
+    }
+
     fn bars(&self) -> Result<Chart, Failure> {
         let steps = scattered(&self.view.slices, HISTOGRAM_MOST, &self.cost);
         let values = self.read(&indices(&self.view.slices, &steps))?;
         let mut chart = Chart::bars(values, BARS);
+        chart.sample_of = self.sample_of(&steps);
         chart.captions = self.captions(&steps);
         Ok(chart)
     }
@@ -198,6 +221,7 @@ impl<'a> Plot<'a> {
         let values = self.read(&lists)?;
         let along = lists.get(axis).map(Vec::as_slice).unwrap_or_default();
         let mut chart = Chart::line(values, self.axis(axis, along));
+        chart.sample_of = self.sample_of(&steps);
         chart.captions = self.captions(&steps);
         Ok(chart)
     }
@@ -223,6 +247,7 @@ impl<'a> Plot<'a> {
         let (down_axis, across_axis) =
             (self.axis(down, list(down)), self.axis(across, list(across)));
         let mut chart = Chart::heat(values, columns, down_axis, across_axis);
+        chart.sample_of = self.sample_of(&steps);
         chart.captions = self.captions(&steps);
         let (first, last) = (&chart.down.first, &chart.down.last);
         chart.captions.push(match north {
@@ -287,7 +312,7 @@ impl<'a> Plot<'a> {
             .attributes
             .get("units")
             .and_then(|units| units.as_str());
-        Some((texts, units.unwrap_or_default().to_owned()))
+        Some((texts, printable(units.unwrap_or_default())))
     }
 }
 

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::look::element::{ElementType, StructurePart};
 use crate::look::layout::{AT_ONCE, ElementLayout};
 use crate::look::number_text::{Digits, float};
-use crate::look::table::{CellSide, TableColumn, TextTable};
-use crate::look::value::{number, text};
+use crate::look::table::{CellSide, ColumnWidth, TableColumn, TextTable};
+use crate::look::value::{number, printable, text};
 
 /// Rows and columns where nothing bounds them.
 pub(super) const MOST: u64 = 1000;
@@ -74,6 +74,9 @@ fn most_columns(screen: &Screen, all: bool) -> u64 {
 }
 
 pub(super) fn show(view: &ArrayView, all: bool, exact: bool) -> CommandResult {
+    if view.is_empty() {
+        return view.print_empty();
+    }
     let mut plane = ShownPlane::of(view)?;
     let screen = Screen::find();
     let digits = match exact || !screen.is_terminal || all {
@@ -84,14 +87,14 @@ pub(super) fn show(view: &ArrayView, all: bool, exact: bool) -> CommandResult {
     let rows = ShownPart::of(plane.rows(), most_rows(&screen, all));
     let columns = ShownPart::of(plane.across(), most_columns(&screen, all));
     let wide = if all { None } else { screen.told_width };
-    let captions = plane.captions();
+    let captions = plane.view.captions.clone();
     let per_row = columns.numbers_len();
     if per_row > AT_ONCE as u64 {
         return Err(Failure::usage(format!(
             "a row of {per_row} values is more than is written at once; --slice chooses some"
         )));
     }
-    let batch = (CELLS / per_row.max(1)).max(1);
+    let batch = plane.rows_at_once(per_row);
     if all && rows.count > batch {
         return plane.stream(&captions, rows.count, columns, batch);
     }
@@ -140,12 +143,21 @@ impl<'a> ShownPlane<'a> {
         })
     }
 
-    fn captions(&self) -> Vec<String> {
-        let mut captions = self.view.captions.clone();
-        if self.rows() == 0 || self.across() == 0 {
-            captions.push("no elements".into());
-        }
-        captions
+    /// Rows that are read and made at once: all of their bytes, unless those of a single row are
+    /// too many, and no more cells than fit in little memory.
+    fn rows_at_once(&self, per_row: u64) -> u64 {
+        let columns = if self.is_compound() {
+            self.columns.len() as u64
+        } else {
+            1
+        };
+        let cells = CELLS / per_row.saturating_mul(columns).max(1);
+        cells.min(self.layout.most_whole() / per_row.max(1)).max(1)
+    }
+
+    /// Whether the parts of elements have columns of their own.
+    fn is_compound(&self) -> bool {
+        self.view.across.is_none() && self.columns.iter().any(|part| !part.name.is_empty())
     }
 
     fn count(&self, axis: Option<usize>) -> u64 {
@@ -189,8 +201,8 @@ impl<'a> ShownPlane<'a> {
     ) -> std::result::Result<TextTable, Failure> {
         let across = part.numbers();
         let mut columns: Vec<TableColumn> = self.headers(&across);
-        let batch = (CELLS as usize / across.len().max(1)).max(1);
-        for some in rows.chunks(batch) {
+        let batch = self.rows_at_once(across.len() as u64);
+        for some in rows.chunks(usize::try_from(batch).unwrap_or(usize::MAX)) {
             self.fill(some, &across, &mut columns)?;
         }
         Ok(TextTable {
@@ -209,10 +221,10 @@ impl<'a> ShownPlane<'a> {
             cells: Vec::new(),
             side,
         };
-        if self.view.across.is_none() && self.columns.len() > 1 {
+        if self.is_compound() {
             let columns = self.columns.iter();
             return columns
-                .map(|part| column(part.name.clone(), self.side(&part.element)))
+                .map(|part| column(printable(&part.name), self.side(&part.element)))
                 .collect();
         }
         let side = match &self.view.view.element {
@@ -254,7 +266,7 @@ impl<'a> ShownPlane<'a> {
     }
 
     fn add_cells(&self, bytes: &[u8], column: usize, to: &mut [TableColumn]) {
-        if self.view.across.is_none() && self.columns.len() > 1 {
+        if self.is_compound() {
             for (part, column) in self.columns.iter().zip(to) {
                 let bytes = bytes.get(part.offset..).unwrap_or_default();
                 column.cells.push(text(&part.element, bytes, self.digits));
@@ -290,11 +302,14 @@ impl<'a> ShownPlane<'a> {
             }
             Ok(())
         })?;
+        let longest = self.labels(self.view.down, &[0, rows.saturating_sub(1)]);
+        let longest = longest.iter().map(String::len).max();
+        let mut widths = vec![ColumnWidth::of(longest.unwrap_or(0))];
         let mut at = 0;
         while at < rows {
             let some: Vec<u64> = (at..rows.min(at.saturating_add(batch))).collect();
             let table = self.table(&some, None, columns)?;
-            let lines = table.lines(None);
+            let lines = table.lines_below(&mut widths);
             let header = usize::from(at > 0 && table.has_header());
             let mut out = std::io::stdout().lock();
             for line in lines.iter().skip(header) {

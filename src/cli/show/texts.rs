@@ -19,6 +19,9 @@ pub(super) fn show(view: &ArrayView, all: bool) -> CommandResult {
     let count = counts
         .try_fold(1u64, u64::checked_mul)
         .ok_or_else(|| Failure::new("more texts than can be counted"))?;
+    if count == 0 {
+        return view.print_empty();
+    }
     let screen = Screen::find();
     let mut lines = vec![view.title()];
     lines.extend(view.captions());

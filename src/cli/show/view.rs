@@ -1,7 +1,9 @@
 //! Which part of an array is shown, and what is said of it.
 
-use super::super::Failure;
+use std::io::Write;
+
 use super::super::open_array::{OpenedArray, scale_of};
+use super::super::{CommandResult, Failure, output};
 use crate::container::names::path_text;
 use crate::look::element::{ElementType, StructurePart};
 use crate::look::physical::PhysicalScale;
@@ -58,14 +60,28 @@ impl ArrayView {
             .collect()
     }
 
+    /// Whether the slice has no elements.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slices.iter().any(|slice| slice.count == 0)
+    }
+
+    /// What is printed of a slice without elements.
+    pub(super) fn print_empty(&self) -> CommandResult {
+        let mut lines = vec![self.title()];
+        lines.extend(self.captions());
+        lines.push("no elements".into());
+        output::print(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
+    }
+
     /// Takes the first index of the first axes, until at most two are left.
     pub(super) fn take_first_plane(&mut self) {
+        if self.is_empty() {
+            return;
+        }
         let axes = self.axes();
         let before = axes.len().saturating_sub(2);
         for axis in axes.into_iter().take(before) {
-            if let Some(slice) = self.slices.get_mut(axis)
-                && slice.count > 0
-            {
+            if let Some(slice) = self.slices.get_mut(axis) {
                 *slice = AxisSlice::single(slice.start);
             }
         }

@@ -4,6 +4,7 @@
 //! All that a daemon counts is since the mount began. A mount whose daemon does not answer has
 //! `arrayfs_up 0` and nothing else. Used by [`super::status`].
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde_json::Value;
@@ -163,6 +164,20 @@ const METRICS: &[Metric] = &[
     ),
 ];
 
+/// How long lists are; their entries are no matter for a metric.
+const LENGTHS: &[Metric] = &[
+    gauge(
+        "arrayfs_staged_containers",
+        "/staged",
+        "Containers with changes that are not committed.",
+    ),
+    gauge(
+        "arrayfs_slow_requests",
+        "/requests/slowest",
+        "Requests of the last minute that took 0.1 seconds or more, 16 at most.",
+    ),
+];
+
 const DURATIONS: &str = "arrayfs_request_duration_seconds";
 
 /// Writes all metrics of all mounts.
@@ -196,6 +211,9 @@ pub(super) fn print(out: &mut impl Write, states: &[MountState]) -> io::Result<(
     METRICS
         .iter()
         .try_for_each(|metric| values(out, metric, &visible))?;
+    LENGTHS
+        .iter()
+        .try_for_each(|metric| lengths(out, metric, &visible))?;
     durations(out, &visible)
 }
 
@@ -221,6 +239,26 @@ fn values(out: &mut impl Write, metric: &Metric, states: &[&MountState]) -> io::
         Some((mounted, value))
     };
     let values: Vec<_> = serving(states).into_iter().filter_map(has).collect();
+    put_values(out, metric, &values)
+}
+
+/// The same of lists, with what of them is not listed.
+fn lengths(out: &mut impl Write, metric: &Metric, states: &[&MountState]) -> io::Result<()> {
+    let has = |(mounted, status): (_, &Value)| {
+        let listed = status.pointer(metric.at)?.as_array()?.len() as u64;
+        let unlisted = status.pointer(&format!("{}_unlisted", metric.at));
+        let unlisted = unlisted.and_then(Value::as_u64).unwrap_or(0);
+        Some((mounted, listed.saturating_add(unlisted)))
+    };
+    let values: Vec<_> = serving(states).into_iter().filter_map(has).collect();
+    put_values(out, metric, &values)
+}
+
+fn put_values(
+    out: &mut impl Write,
+    metric: &Metric,
+    values: &[(&Mounted, impl Display)],
+) -> io::Result<()> {
     if values.is_empty() {
         return Ok(());
     }
@@ -335,6 +373,8 @@ mod tests {
         let status = json!({
             "version": "1",
             "cache": { "hits": 7 },
+            "staged": [{}],
+            "staged_unlisted": 2,
             "requests": {
                 "bounds_us": [16, 64, 1_048_576],
                 "kinds": { "read": { "seconds": 1.5, "by_time": [1, 2, 0, 4] } },
@@ -346,6 +386,7 @@ mod tests {
         ]);
         for line in [
             r#"arrayfs_cache_hits_total{mountpoint="/m"} 7"#,
+            r#"arrayfs_staged_containers{mountpoint="/m"} 3"#,
             r#"arrayfs_request_duration_seconds_bucket{mountpoint="/m",operation="read",le="0.000016"} 1"#,
             r#"arrayfs_request_duration_seconds_bucket{mountpoint="/m",operation="read",le="1.048576"} 3"#,
             r#"arrayfs_request_duration_seconds_bucket{mountpoint="/m",operation="read",le="+Inf"} 7"#,

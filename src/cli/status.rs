@@ -8,7 +8,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
 
 use super::counted::counted;
@@ -90,7 +89,8 @@ fn is_missing(path: &Path) -> bool {
 /// What the daemons of mounts say, which are asked side by side.
 fn of_all(mounts: Vec<Mounted>) -> Vec<(Mounted, io::Result<Value>)> {
     let asked = mounts.into_iter().map(|mounted| {
-        let answer = start_asking(&mounted.mountpoint);
+        let of = mounted.clone();
+        let answer = write_out::aside(move || ask_mount(&of));
         (mounted, answer)
     });
     let (asked, until): (Vec<_>, _) = (asked.collect(), Instant::now() + PATIENCE);
@@ -110,22 +110,25 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What the daemon of a mount says. Asked in a thread: a daemon that is stopped would hold us up
 /// for good.
 pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
-    let answered = start_asking(mountpoint)?.recv_timeout(PATIENCE);
+    let mountpoint = mountpoint.to_owned();
+    let answered = write_out::aside(move || ask(&mountpoint))?.recv_timeout(PATIENCE);
     answered.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-fn start_asking(mountpoint: &Path) -> io::Result<Receiver<io::Result<Value>>> {
-    let (sender, answer) = crossbeam_channel::bounded(1);
-    let mountpoint = mountpoint.to_owned();
-    std::thread::Builder::new().spawn(move || {
-        // The receiver is gone after the time limit.
-        let _ = sender.send(ask(&mountpoint));
-    })?;
-    Ok(answer)
+/// Asks the daemon of a mount, and waits as long as it takes. What is mounted over it would answer
+/// in its place.
+pub(super) fn ask_mount(mounted: &Mounted) -> io::Result<Value> {
+    match mount_table::device_at(&mounted.mountpoint) {
+        Ok(device) if device != mounted.device => Err(HIDDEN.into()),
+        _ => ask(&mounted.mountpoint),
+    }
 }
 
-/// Asks, and waits as long as it takes.
-pub(super) fn ask(mountpoint: &Path) -> io::Result<Value> {
+/// No daemon answers with this one.
+const HIDDEN: io::ErrorKind = io::ErrorKind::ResourceBusy;
+
+/// Asks whoever is mounted there.
+fn ask(mountpoint: &Path) -> io::Result<Value> {
     let mut value = vec![0; 65536];
     let n = rustix::fs::getxattr(mountpoint, STATUS, &mut value[..])?;
     value.truncate(n);
@@ -329,6 +332,25 @@ pub(super) fn describe(e: &io::Error) -> String {
         _ if is_dead(e) => "dead: the daemon has ended; clear it with arrayfs umount".into(),
         io::ErrorKind::PermissionDenied => "serving another user".into(),
         io::ErrorKind::TimedOut => "not answering".into(),
+        HIDDEN => "hidden: something else is mounted over it".into(),
         _ => format!("unknown: {}", plain(e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_below_another_one_is_not_asked() {
+        let below = Mounted {
+            mountpoint: "/".into(),
+            root: "/".into(),
+            source: "/data".into(),
+            device: mount_table::device_at(Path::new("/proc")).unwrap(),
+            writable: false,
+        };
+        let told = ask_mount(&below).unwrap_err();
+        assert!(describe(&told).starts_with("hidden: "));
     }
 }

@@ -27,7 +27,7 @@ use super::request_counters::RequestKind as Kind;
 use super::serving::ended;
 use crate::disk::{Allocation, NewAttributes, NewEntry};
 use crate::error::Error;
-use crate::tree::{Hole, PageCache};
+use crate::tree::{Hole, PageCache, Tree};
 
 impl Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
@@ -159,16 +159,14 @@ impl Filesystem for Adapter {
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let name = name.to_owned();
-        self.serve_done((req, Kind::Unlink, parent), reply, move |tree| {
-            tree.unlink(id(parent), &name)
+        self.serve_named((req, Kind::Unlink, parent), name, move |serving, name| {
+            serving.done(reply, |tree| tree.unlink(id(parent), name));
         });
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let name = name.to_owned();
-        self.serve_done((req, Kind::Rmdir, parent), reply, move |tree| {
-            tree.remove_directory(id(parent), &name)
+        self.serve_named((req, Kind::Rmdir, parent), name, move |serving, name| {
+            serving.done(reply, |tree| tree.remove_directory(id(parent), name));
         });
     }
 
@@ -182,16 +180,16 @@ impl Filesystem for Adapter {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let (name, newname) = (name.to_owned(), newname.to_owned());
-        self.serve_about(
-            (req, Kind::Rename, parent),
-            [parent, newparent],
-            reply,
-            move |tree| {
+        let newname = newname.to_owned();
+        self.serve_named((req, Kind::Rename, parent), name, move |serving, name| {
+            let rename = |tree: &Tree| {
                 let how = renaming(flags).ok_or(Error::Unsuitable)?;
-                tree.rename((id(parent), &name), (id(newparent), &newname), how)
-            },
-        );
+                tree.rename((id(parent), name), (id(newparent), &newname), how)
+            };
+            serving.done_about([parent, newparent], reply, |tree| {
+                tree.retry(|| rename(tree))
+            });
+        });
     }
 
     fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {

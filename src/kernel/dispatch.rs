@@ -170,7 +170,8 @@ impl Adapter {
         let at_work = self.stand_ins.begin();
         if at_work.is_last() {
             let Some(data) = owned(data) else {
-                return reply.error(Errno::ENOMEM);
+                reply.error(Errno::ENOMEM);
+                return self.serving.end(timed, None);
             };
             self.hand_over(Errand::Look, move |serving| {
                 serving.written(file, past_cache, reply, |tree| work(tree, &data));

@@ -72,7 +72,7 @@ pub(super) struct RequestCounters {
     written: AtomicU64,
     io_errors: AtomicU64,
     slow: SlowRequests,
-    /// The thread that asked for the status last.
+    /// The thread that asked for the status last; 0 is none.
     watcher: AtomicU32,
 }
 
@@ -94,7 +94,7 @@ impl RequestCounters {
         inode: INodeNo,
     ) -> TimedRequest {
         let inode = InodeId(inode.0);
-        let by_watcher = inode == InodeId::ROOT && self.watcher.load(Relaxed) == request.pid();
+        let by_watcher = inode == InodeId::ROOT && self.is_watched_by(request.pid());
         let is_look = matches!(kind, RequestKind::Getattr | RequestKind::Getxattr);
         TimedRequest {
             kind: match by_watcher && is_look {
@@ -104,6 +104,11 @@ impl RequestCounters {
             inode,
             since: Instant::now(),
         }
+    }
+
+    /// Whether this thread watches. The kernel says 0 of all that are in another pid name space.
+    fn is_watched_by(&self, pid: u32) -> bool {
+        pid != 0 && self.watcher.load(Relaxed) == pid
     }
 
     /// From now on this thread is the one that watches.
@@ -218,6 +223,16 @@ mod tests {
             (&told["read_bytes"], &told["io_errors"]),
             (&json!(4096), &json!(1))
         );
+    }
+
+    #[test]
+    fn who_cannot_be_told_apart_is_no_watcher() {
+        let counters = RequestCounters::default();
+        assert!(!counters.is_watched_by(0));
+        counters.watcher.store(7, Relaxed);
+        assert!(counters.is_watched_by(7) && !counters.is_watched_by(8));
+        counters.watcher.store(0, Relaxed);
+        assert!(!counters.is_watched_by(0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 
 use super::figures::{Figures, Look};
-use crate::cli::status::{ask, describe};
+use crate::cli::status::{ask_mount, describe};
 use crate::daemon::mount_table::Mounted;
 
 /// A daemon that has not answered for this long is said not to.
@@ -37,12 +37,12 @@ impl WatchedMount {
     pub(super) fn new(mounted: Mounted, told: impl Fn() + Send + 'static) -> io::Result<Self> {
         let (asks, asked) = bounded::<()>(1);
         let (sender, answers) = bounded(1);
-        let mountpoint = mounted.mountpoint.clone();
+        let of = mounted.clone();
         std::thread::Builder::new()
             .name("ask".into())
             .spawn(move || {
                 while asked.recv().is_ok() {
-                    let answer = ask(&mountpoint);
+                    let answer = ask_mount(&of);
                     if sender.send((Instant::now(), answer)).is_err() {
                         return;
                     }

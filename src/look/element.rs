@@ -39,7 +39,11 @@ pub enum ElementType {
     /// A string of code points, padded with NULs.
     Characters { count: usize, big: bool },
     /// A date, or a time span, counted in `unit`.
-    Date { unit: String, big: bool },
+    Date {
+        unit: String,
+        is_span: bool,
+        big: bool,
+    },
     /// Bytes of which no more is known.
     Raw { size: usize },
     /// A compound.
@@ -299,6 +303,7 @@ fn of_text(descr: &str) -> Option<ElementType> {
         ('U', _) => ElementType::Characters { count: size, big },
         ('M' | 'm', 8) => ElementType::Date {
             unit: unit.trim_end_matches(']').to_owned(),
+            is_span: kind == 'm',
             big,
         },
         ('V', _) => ElementType::Raw { size },

@@ -118,7 +118,7 @@ pub fn text(element: &ElementType, bytes: &[u8], digits: Digits) -> String {
         }
         ElementType::Bytes { size } => Some(string(bytes, *size)),
         ElementType::Characters { count, big } => Some(characters(bytes, *count, *big)),
-        ElementType::Date { unit, big } => date(bytes, unit, *big),
+        ElementType::Date { unit, is_span, big } => date(bytes, unit, *is_span, *big),
         ElementType::Raw { size } => Some(raw(bytes, *size)),
         ElementType::Structure(parts) => {
             let parts = parts.iter().filter(|part| !part.name.is_empty());
@@ -197,15 +197,91 @@ fn raw(bytes: &[u8], size: usize) -> String {
     text
 }
 
-/// NumPy's `NaT` is the least number. Units that are not parts of seconds or days are told with the
-/// number.
-fn date(bytes: &[u8], unit: &str, big: bool) -> Option<String> {
+/// NumPy's `NaT` is the least number. Spans, and dates of an unknown unit, are told as the number.
+fn date(bytes: &[u8], unit: &str, is_span: bool, big: bool) -> Option<String> {
     let number = integer(bytes.get(..8)?, true, big)?;
-    Some(match number == i128::from(i64::MIN) {
-        true => "NaT".into(),
-        false if unit.is_empty() => number.to_string(),
-        false => format!("{number} {unit}"),
+    if number == i128::from(i64::MIN) {
+        return Some("NaT".into());
+    }
+    let counted = match unit {
+        "" => number.to_string(),
+        unit => format!("{number} {}", printable(unit)),
+    };
+    let date = iso_date(number, unit).filter(|_| !is_span);
+    Some(date.unwrap_or(counted))
+}
+
+/// A date as ISO 8601 and NumPy spell it, to the unit in which it is counted from 1970 on: one of
+/// NumPy's, or so many of it.
+fn iso_date(number: i128, unit: &str) -> Option<String> {
+    let name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
+    let every = match unit.strip_suffix(name)? {
+        "" => 1,
+        every => i128::from(every.parse::<u32>().ok()?),
+    };
+    let n = number.checked_mul(every)?;
+    let digits: usize = match name {
+        "Y" => return Some(year_text(n.checked_add(1970)?)),
+        "M" => {
+            let year = n.div_euclid(12).checked_add(1970)?;
+            let month = n.rem_euclid(12).checked_add(1)?;
+            return Some(format!("{}-{month:02}", year_text(year)));
+        }
+        "W" => return day_text(n.checked_mul(7)?),
+        "D" => return day_text(n),
+        "h" => {
+            let day = day_text(n.div_euclid(24))?;
+            return Some(format!("{day}T{:02}", n.rem_euclid(24)));
+        }
+        "m" => return Some(minute_text(n)?),
+        "s" => 0,
+        "ms" => 3,
+        "us" | "μs" => 6,
+        "ns" => 9,
+        "ps" => 12,
+        "fs" => 15,
+        "as" => 18,
+        _ => return None,
+    };
+    let each = 10i128.checked_pow(u32::try_from(digits).ok()?)?;
+    let (seconds, part) = (n.div_euclid(each), n.rem_euclid(each));
+    let minute = minute_text(seconds.div_euclid(60))?;
+    let second = seconds.rem_euclid(60);
+    Some(match digits {
+        0 => format!("{minute}:{second:02}"),
+        digits => format!("{minute}:{second:02}.{part:0digits$}"),
     })
+}
+
+fn year_text(year: i128) -> String {
+    match year < 0 {
+        true => format!("{year:05}"),
+        false => format!("{year:04}"),
+    }
+}
+
+/// A minute, by its number from 1970 on.
+fn minute_text(n: i128) -> Option<String> {
+    let (hours, minute) = (n.div_euclid(60), n.rem_euclid(60));
+    let day = day_text(hours.div_euclid(24))?;
+    Some(format!("{day}T{:02}:{minute:02}", hours.rem_euclid(24)))
+}
+
+/// A day, by its number from 1970 on, in the Gregorian calendar.
+fn day_text(n: i128) -> Option<String> {
+    // Years begin in March here, so that the leap day is the last; 400 years have 146,097 days.
+    let days = n.checked_add(719_468)?;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = match month < 10 {
+        true => (month + 3, 0),
+        false => (month - 9, 1),
+    };
+    let year = era.checked_mul(400)?.checked_add(year + next)?;
+    Some(format!("{}-{month:02}-{day:02}", year_text(year)))
 }
 
 /// Whether a terminal obeys a character instead of showing it: controls, ends of lines and of
@@ -267,6 +343,25 @@ mod tests {
         assert_eq!(told("<m8[s]", &[5, 0, 0, 0, 0, 0, 0, 0]), "5 s");
         let compound = "[('a', '|u1'), ('b', '|i1', (2,))]";
         assert_eq!(told(compound, &[1, 2, 255]), "(1, [2, -1])");
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let date = |descr: &str, n: i64| told(descr, &n.to_le_bytes());
+        assert_eq!(date("<M8[D]", 18_262), "2020-01-01");
+        assert_eq!(date("<M8[D]", 19_782), "2024-02-29");
+        assert_eq!(date("<M8[D]", -1), "1969-12-31");
+        assert_eq!(date("<M8[W]", 1), "1970-01-08");
+        assert_eq!(date("<M8[Y]", -1970), "0000");
+        assert_eq!(date("<M8[M]", -1), "1969-12");
+        assert_eq!(date("<M8[h]", 25), "1970-01-02T01");
+        assert_eq!(date("<M8[15m]", 3), "1970-01-01T00:45");
+        assert_eq!(date("<M8[s]", 1_000_000_000), "2001-09-09T01:46:40");
+        assert_eq!(date("<M8[ns]", -1), "1969-12-31T23:59:59.999999999");
+        assert_eq!(date("<M8[x]", 5), "5 x");
+        assert_eq!(date("<m8[D]", 18_262), "18262 D");
+        assert_eq!(date("<M8[Y]", i64::MAX), "9223372036854777777");
+        assert!(date("<M8[D]", i64::MAX).starts_with("2525273"));
     }
 
     #[test]

@@ -272,6 +272,7 @@ fn prometheus_gets_what_the_status_says() {
         ("arrayfs_cache_limit_bytes", f64::from(4 << 20)),
         ("arrayfs_io_errors_total", 0.0),
         ("arrayfs_commits_total", 0.0),
+        ("arrayfs_staged_containers", 0.0),
     ] {
         assert_eq!(value(name), expected, "{name}");
     }

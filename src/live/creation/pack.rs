@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::live::directory::SourceDirectory;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileId, Stat};
+use crate::source::{FileId, FileKind, Stat};
 use crate::stage::new_name;
 
 /// How long a new container is not used before it is packed, unless the mount's options say
@@ -169,13 +169,16 @@ impl Containers {
         let times = used.map_or(0, |used| used.times);
         let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
         let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
-        let begun = Instant::now();
+        let (begun, is_new) = (Instant::now(), container.new.is_new());
         let packed = self.retry(|| match container.new.is_new() {
             true => self.pack(id, container, &may),
             false => self.take_added(id, container, &may),
         });
         match &packed {
-            Ok(PackOutcome::Packed) => self.commits.done(begun, 0),
+            Ok(PackOutcome::Packed) => {
+                let bytes = is_new.then(|| self.packed_bytes(id));
+                self.commits.done(begun, bytes.unwrap_or(0));
+            }
             Err(e) if !is_busy(e) => self.commits.failed(begun),
             _ => {}
         }
@@ -202,6 +205,15 @@ impl Containers {
             Err(_) => {}
         }
         packed
+    }
+
+    /// The size of a container that is one file. One of many files is not looked through for this.
+    fn packed_bytes(&self, id: ContainerId) -> u64 {
+        let path = self.places.path(id);
+        match path.and_then(|path| self.store.stat(&path)) {
+            Ok(stat) if stat.kind == FileKind::File => stat.identity.size,
+            _ => 0,
+        }
     }
 
     /// Packing that is not done by then is given up: what would be packed stays new.

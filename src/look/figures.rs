@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use super::element::{ElementType, StructurePart};
 use super::histogram::{Histogram, HistogramBin};
+use super::number_text::{Digits, float};
 use super::physical::PhysicalScale;
 use super::value::{ElementNumber, complex, number};
 
@@ -153,6 +154,24 @@ impl NumberSums {
         self.broken += next.broken;
         self.finite += next.finite;
         self.histogram.merge(&next.histogram);
+    }
+
+    /// As if the same numbers had been added so many times.
+    fn repeat(&mut self, times: u64) {
+        let counts = [
+            &mut self.count,
+            &mut self.missing,
+            &mut self.nan,
+            &mut self.infinite,
+            &mut self.zeros,
+            &mut self.broken,
+            &mut self.finite,
+        ];
+        for count in counts {
+            *count = count.saturating_mul(times);
+        }
+        self.squares *= times as f64;
+        self.histogram.repeat(times);
     }
 
     /// What is told of them.
@@ -312,6 +331,18 @@ impl ColumnSums {
         }
     }
 
+    /// As if the same elements had been added so many times.
+    pub fn repeat(&mut self, times: u64) {
+        match self {
+            ColumnSums::Numbers(sums) | ColumnSums::Magnitudes(sums) => sums.repeat(times),
+            ColumnSums::Texts(sums) => {
+                sums.count = sums.count.saturating_mul(times);
+                sums.empty = sums.empty.saturating_mul(times);
+            }
+            ColumnSums::Others(count) => *count = count.saturating_mul(times),
+        }
+    }
+
     /// Adds the sums of the same column of the elements that follow.
     pub fn merge(&mut self, next: &ColumnSums) {
         match (self, next) {
@@ -331,6 +362,22 @@ impl ColumnSums {
             ColumnSums::Texts(sums) => ColumnFigures::Texts(sums.figures()),
             ColumnSums::Others(count) => ColumnFigures::Others { count: *count },
         }
+    }
+}
+
+impl ColumnFigures {
+    /// With extremes of short floats as they are spelled: 0.1 and not 0.10000000149011612.
+    pub fn spelled(mut self, element: &ElementType) -> ColumnFigures {
+        if let (ColumnFigures::Numbers(of), ElementType::Float { size, .. }) =
+            (&mut self, flat(element).0)
+        {
+            for extreme in [&mut of.minimum, &mut of.maximum] {
+                if let Some(ElementNumber::Float(value)) = extreme {
+                    *value = float(*value, *size, Digits::All).parse().unwrap_or(*value);
+                }
+            }
+        }
+        self
     }
 }
 
@@ -365,7 +412,7 @@ pub struct EntrySums {
 /// What is told of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EntryFigures {
-    /// `row` or `column`.
+    /// `row` or `column`; `pointer` if nobody says which.
     pub per: &'static str,
     pub rows: u64,
     pub entries: u64,

@@ -96,6 +96,13 @@ impl Histogram {
         }
     }
 
+    /// As if everything had been added so many times.
+    pub fn repeat(&mut self, times: u64) {
+        for count in &mut self.counts {
+            *count = count.saturating_mul(times);
+        }
+    }
+
     fn place(&self, value: f64) -> i64 {
         let scaled = value * self.scale;
         let rest = -self.exponent - TINY;

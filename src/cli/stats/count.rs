@@ -23,6 +23,9 @@ use crate::look::portions::ArrayPortions;
 /// Portions that may be done before one that is not.
 const AHEAD: u64 = 64;
 
+/// Arrays of fewer portions are walked through whatever is stored of them.
+const PORTIONS_FEW: u64 = 16;
+
 /// An array that is to be counted.
 pub(super) struct ArrayCount<'a> {
     pub(super) array: &'a CachedArray,
@@ -56,6 +59,9 @@ impl ArrayCount<'_> {
             return Ok(self.no_sums());
         };
         let portions = ArrayPortions::of(self.info, self.chunks);
+        if let Some(sums) = self.never_written(&layout, &portions)? {
+            return Ok(sums);
+        }
         let merged = Mutex::new(MergedSums {
             next: 0,
             sums: self.no_sums(),
@@ -83,6 +89,42 @@ impl ArrayCount<'_> {
             Some(error) => Err(error),
             None => Ok(merged.sums),
         }
+    }
+
+    /// The sums of a large array of which nothing is stored: it is the same element throughout, and
+    /// may be larger than can ever be walked through. None if it is not like that.
+    fn never_written(
+        &self,
+        layout: &ElementLayout,
+        portions: &ArrayPortions,
+    ) -> Result<Option<Vec<ColumnSums>>> {
+        let count = self.info.shape.iter();
+        let count = count.fold(1u64, |all, len| all.saturating_mul(*len));
+        if self.info.stored_bytes > 0 || portions.count() < PORTIONS_FEW {
+            return Ok(None);
+        }
+        let mut is_stored = false;
+        self.array.array.survey(&mut |_| is_stored = true)?;
+        if is_stored {
+            return Ok(None);
+        }
+        // What is made up may be more than one fill value in some format: that would be seen here.
+        let first = layout.read_as_stored(self.array, &portions.get(0))?;
+        let element = first.get(0);
+        for n in [0, portions.count() / 2, portions.count() - 1] {
+            let some = layout.read_as_stored(self.array, &portions.get(n))?;
+            let mut elements = some.bytes.chunks_exact(some.size.max(1));
+            if elements.any(|other| other != element) {
+                return Ok(None);
+            }
+        }
+        let mut sums = self.no_sums();
+        for (sums, column) in sums.iter_mut().zip(&self.columns) {
+            sums.add(column, element, first.size, self.scale);
+            sums.repeat(count);
+        }
+        self.bar.inc(self.info.bytes);
+        Ok(Some(sums))
     }
 
     fn work(&self, shared: &SharedCount<'_>) {

@@ -23,7 +23,7 @@ use crate::container::stored::ArrayDetails;
 use crate::container::{Attributes, Container, Preferences};
 use crate::look::element::StructurePart;
 use crate::look::figures::{ColumnFigures, ColumnSums, TextSums};
-use crate::look::lines::each_line;
+use crate::look::lines::each_text;
 use crate::look::physical::PhysicalScale;
 use count::ArrayCount;
 use told::{ArrayStats, ContainerStats};
@@ -106,12 +106,12 @@ impl ContainerLook<'_> {
         let array = cached(located, index, self.cache, self.found, &info);
         let Some(element) = element_of(&info, &details, self.opened) else {
             let mut sums = TextSums::default();
-            each_line(&array, &mut |_, line, len| {
+            each_text(&array, &mut |_, line, len| {
                 self.bar.inc(len.saturating_add(1));
                 sums.add(line, len);
                 true
             })?;
-            let columns = vec![(String::new(), ColumnSums::Texts(sums))];
+            let columns = vec![(String::new(), ColumnSums::Texts(sums).figures())];
             return Ok(stats(path, &info, &PhysicalScale::none(), columns));
         };
         let scale = scale_of(&attributes, &element, &details, self.opened);
@@ -124,11 +124,11 @@ impl ContainerLook<'_> {
             bar: self.bar,
         };
         let sums = counting.run()?;
-        let names = counting
-            .columns
-            .iter()
-            .map(|part: &StructurePart| part.name.clone());
-        let columns = names.zip(sums).collect();
+        let parts = counting.columns.iter().zip(sums);
+        let told = |(part, sums): (&StructurePart, ColumnSums)| {
+            (part.name.clone(), sums.figures().spelled(&part.element))
+        };
+        let columns = parts.map(told).collect();
         Ok(stats(path, &info, &scale, columns))
     }
 }
@@ -137,16 +137,14 @@ fn stats(
     name: String,
     info: &Info,
     scale: &PhysicalScale,
-    columns: Vec<(String, ColumnSums)>,
+    columns: Vec<(String, ColumnFigures)>,
 ) -> ArrayStats {
-    let figures =
-        |(name, sums): (String, ColumnSums)| -> (String, ColumnFigures) { (name, sums.figures()) };
     ArrayStats {
         name,
         dtype: info.dtype.name().into_owned(),
         shape: info.shape.clone(),
         units: scale.units.clone().filter(|_| !scale.is_scaled()),
         packed: scale.is_scaled().then(|| scale.formula()),
-        columns: columns.into_iter().map(figures).collect(),
+        columns,
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::super::container::FoundContainer;
+use super::super::counted::counted;
 use super::super::screen::Screen;
 use super::super::{CommandResult, output};
 use crate::look::figures::{ColumnFigures, EntryFigures, NumberFigures, TextFigures};
@@ -69,9 +70,14 @@ impl ContainerStats {
             match is_single {
                 true => self.arrays.iter().try_for_each(|array| array.print(out))?,
                 false => {
-                    for line in overview(&self.arrays).lines(screen.told_width) {
-                        writeln!(out, "{line}")?;
+                    let mut table = overview(&self.arrays);
+                    let mut lines = table.lines(screen.told_width);
+                    if lines.first().is_some_and(|header| header.contains('…')) {
+                        // The last columns are those that can be done without.
+                        table.column_gap = Some(table.columns.len());
+                        lines = table.lines(screen.told_width);
                     }
+                    lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
                 }
             }
             self.matrices
@@ -233,11 +239,11 @@ impl MatrixStats {
         let entries = &self.entries;
         writeln!(
             out,
-            "{of}entries per {per} ({}): {} {per}s with {} entries, minimum {}, median {about}{}, mean {}, \
+            "{of}entries per {per} ({}): {} with {}, minimum {}, median {about}{}, mean {}, \
              maximum {}, {} empty",
             printable(&self.pointers),
-            entries.rows,
-            entries.entries,
+            counted(entries.rows, per),
+            counted(entries.entries, "entry"),
             entries.minimum,
             short(entries.median),
             short(entries.mean),

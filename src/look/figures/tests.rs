@@ -125,3 +125,39 @@ proptest! {
         prop_assert_eq!(binned, finite.len() as u64);
     }
 }
+
+#[test]
+fn repeated_elements_are_as_if_added_each() {
+    let scale = PhysicalScale::none();
+    let of = |times: usize| {
+        let mut sums = NumberSums::default();
+        let values = [2.0, 0.0, 2.5].map(ElementNumber::Float);
+        (0..times).for_each(|_| sums.add(values.into_iter(), &scale));
+        sums
+    };
+    let mut repeated = of(1);
+    repeated.repeat(4);
+    let (repeated, added) = (repeated.figures(), of(4).figures());
+    assert_eq!((repeated.count, repeated.zeros), (added.count, added.zeros));
+    assert_eq!(
+        (repeated.mean, &repeated.histogram),
+        (added.mean, &added.histogram)
+    );
+    assert_eq!(repeated.standard_deviation, added.standard_deviation);
+}
+
+#[test]
+fn extremes_of_short_floats_are_spelled_as_such() {
+    let single = ElementType::Float {
+        size: 4,
+        big: false,
+    };
+    let mut sums = NumberSums::default();
+    let value = ElementNumber::Float(f64::from(0.1f32));
+    sums.add([value].into_iter(), &PhysicalScale::none());
+    let figures = ColumnSums::Numbers(sums).figures().spelled(&single);
+    let ColumnFigures::Numbers(figures) = figures else {
+        panic!("numbers");
+    };
+    assert_eq!(figures.minimum, Some(ElementNumber::Float(0.1)));
+}

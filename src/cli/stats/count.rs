@@ -31,6 +31,8 @@ pub(super) struct ArrayCount<'a> {
     pub(super) array: &'a CachedArray,
     pub(super) info: &'a Info,
     pub(super) chunks: &'a [u64],
+    /// What is not stored of it is fill, not made from other arrays.
+    pub(super) is_own: bool,
     pub(super) columns: Vec<StructurePart>,
     pub(super) scale: &'a PhysicalScale,
     pub(super) bar: &'a ProgressBar,
@@ -100,7 +102,7 @@ impl ArrayCount<'_> {
     ) -> Result<Option<Vec<ColumnSums>>> {
         let count = self.info.shape.iter();
         let count = count.fold(1u64, |all, len| all.saturating_mul(*len));
-        if self.info.stored_bytes > 0 || portions.count() < PORTIONS_FEW {
+        if !self.is_own || self.info.stored_bytes > 0 || portions.count() < PORTIONS_FEW {
             return Ok(None);
         }
         let mut is_stored = false;

@@ -19,7 +19,7 @@ use super::{CommandResult, Failure, container, output, progress};
 use crate::array::Info;
 use crate::cache::BlockCache;
 use crate::container::inside::Located;
-use crate::container::stored::ArrayDetails;
+use crate::container::stored::{ArrayDetails, LayoutName};
 use crate::container::{Attributes, Container, Preferences};
 use crate::look::element::StructurePart;
 use crate::look::figures::{ColumnFigures, ColumnSums, TextSums};
@@ -119,6 +119,10 @@ impl ContainerLook<'_> {
             array: &array,
             info: &info,
             chunks: &details.chunks,
+            is_own: matches!(
+                details.layout,
+                Some(LayoutName::Chunked | LayoutName::Contiguous)
+            ),
             columns: element.columns(),
             scale: &scale,
             bar: self.bar,

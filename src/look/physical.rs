@@ -296,7 +296,7 @@ mod tests {
         };
         let of =
             |attributes: Value| PhysicalScale::of_netcdf(attributes.as_object().unwrap(), &single);
-        let fill = ElementNumber::Float(f64::from(9.969_209_968_386_869e36_f32));
+        let fill = ElementNumber::Float(f64::from(9.969_21e36_f32));
         assert!(of(json!({"units": "K"})).is_missing(fill));
         assert!(!of(json!({"_FillValue": -1})).is_missing(fill));
         assert!(!scale(json!({}), &single).is_missing(fill));

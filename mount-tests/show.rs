@@ -132,6 +132,8 @@ fn rows_of_sparse_matrices_are_counted_in_every_format() {
         .map(|matrix| matrix["name"].as_str().unwrap())
         .collect();
     assert!(names.contains(&"X"), "{names:?}");
+    let group = golden("binsparse/sources/cells.h5ad").join("X");
+    shown(&group, &[]).failed_saying(2, &["X is a group", "X/data"]);
 }
 
 #[test]
@@ -146,6 +148,7 @@ fn wrong_usage_is_told_apart_from_failure() {
     shown(&at("scalar"), &["--plot"]).failed_saying(2, &["a single value"]);
     shown(&at("wide"), &["-o", "x.jpg"]).failed_saying(2, &[".png"]);
     shown(&at("wide"), &["-o", "x.png", "--size", "3x3"]).failed_saying(2, &["too small"]);
+    shown(&at("wide"), &["-o", "-"]).failed_saying(2, &["standard output"]);
     shown(&at("text"), &["--plot"]).failed_saying(1, &["no numbers"]);
     shown(&at("none"), &[]).failed_saying(1, &["no array 'none'"]);
     shown(&file, &[]).failed_saying(2, &["say which array"]);

@@ -183,6 +183,27 @@ def hdf5():
     figures(path, {**arrays, "large": large})
 
 
+def texts_and_compounds():
+    path = DIRECTORY / "texts.h5"
+    values = ["a\nb", "c", "d\n\ne", "f"]
+    part = np.dtype([("name", "S4"), ("x", "i4"), ("pad", "S600"), ("two", "S2", 2)])
+    record = (b"ab", 65, b"p" * 600, [b"cd", b"ef"])
+    with h5py.File(path, "w") as file:
+        file.create_dataset("texts", data=values, dtype=h5py.string_dtype())
+        file.create_dataset("square", data=np.array(values, object).reshape(2, 2), dtype=h5py.string_dtype())
+        file.create_dataset("parts", data=np.full(70_000, np.array(record, part)), compression="gzip")
+        file.create_dataset("none", (0, 3, 4), "f4", maxshape=(None, 3, 4))
+    told = [value.replace("\n", "\\n") for value in values]
+    assert said("show", path, "texts")[1:] == [f"{n}  {text}" for n, text in enumerate(told)]
+    assert [line.split("  ")[1] for line in said("show", path, "square")[1:]] == told
+    backwards = said("show", path, "texts", "--slice", "::-1")[2:]
+    assert backwards == [f"{n}  {told[n]}" for n in (3, 2, 1, 0)], backwards
+    for line in said("show", path, "parts", "--all")[2:]:
+        assert line.split()[1:] == ["ab", "65", "p" * 600, "[cd,", "ef]"], line
+    for arguments in ([], ["--plot"], ["--slice", "5:"]):
+        assert said("show", path, "none", *arguments)[-1] == "no elements"
+
+
 def column_major():
     path, values = DIRECTORY / "f.blp", np.asfortranarray(values_of("<f8", (37, 21)))
     bloscpack.pack_ndarray_to_file(values, str(path))
@@ -238,6 +259,7 @@ def sparse():
 
 DIRECTORY.mkdir(exist_ok=True)
 hdf5()
+texts_and_compounds()
 column_major()
 for kind in ("NETCDF4", "NETCDF3_CLASSIC"):
     netcdf(kind)

@@ -233,7 +233,7 @@ fn iso_date(number: i128, unit: &str) -> Option<String> {
             let day = day_text(n.div_euclid(24))?;
             return Some(format!("{day}T{:02}", n.rem_euclid(24)));
         }
-        "m" => return Some(minute_text(n)?),
+        "m" => return minute_text(n),
         "s" => 0,
         "ms" => 3,
         "us" | "μs" => 6,

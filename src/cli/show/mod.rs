@@ -25,8 +25,8 @@ const SHOWN: &str = "\
 A slice is NumPy's: an index, -1 (the last), start:stop, start:stop:step, ':' or '...' for each \
 axis, separated by commas. Of more than two axes the first plane is shown.
 
-On a terminal a table has as many rows and columns as fit; what is left out is '…'. In a pipe or a \
-file it has at most 1,000 of each, as wide as they are, and all digits of every number. --all: \
+On a terminal a table has as many rows and columns as fit; what is left out has an ellipsis. In a \
+pipe or a file it has at most 1,000 of each, as wide as they are, and all digits of every number. --all: \
 every row and column of the slice.
 
 A picture takes every n-th element where there are more than pixels, and says so. With '-o' it is \

@@ -16,7 +16,7 @@ use super::container::{self, Found, FoundContainer, orphans_line};
 use super::counted::counted;
 use super::described::{in_stored, ratio_text};
 use super::styled::{FAULT, Styled, shortened};
-use super::table::{CellSide, Column, Table, TableLine};
+use super::table::{Column, ColumnSide, Table, TableLine};
 use super::{CommandResult, Failure, output, size, styled};
 use crate::container::Preferences;
 use crate::container::describe::{ArrayDescription, Description, describe};
@@ -25,13 +25,13 @@ use crate::look::table::cut;
 use crate::memory::budget::Budget;
 
 const COLUMNS: &[Column] = &[
-    column("  name", CellSide::Left, 80),
-    column("type", CellSide::Left, TYPE_MOST),
-    column("shape", CellSide::Left, 28),
-    column("size", CellSide::Right, 12),
-    column("stored", CellSide::Right, 12),
-    column("ratio", CellSide::Right, 8),
-    column("codec", CellSide::Left, 24),
+    column("  name", ColumnSide::Left, 80),
+    column("type", ColumnSide::Left, TYPE_MOST),
+    column("shape", ColumnSide::Left, 28),
+    column("size", ColumnSide::Right, 12),
+    column("stored", ColumnSide::Right, 12),
+    column("ratio", ColumnSide::Right, 8),
+    column("codec", ColumnSide::Left, 24),
 ];
 
 /// Longest text of a cell, in characters.
@@ -43,7 +43,7 @@ const TYPE_MOST: usize = 16;
 /// Longest reason and fault, in characters.
 const REASON_MOST: usize = 1000;
 
-const fn column(title: &'static str, side: CellSide, most: usize) -> Column {
+const fn column(title: &'static str, side: ColumnSide, most: usize) -> Column {
     Column { title, side, most }
 }
 

@@ -19,14 +19,14 @@ const GAP: &str = "  ";
 
 pub(super) struct Column {
     pub(super) title: &'static str,
-    pub(super) side: CellSide,
+    pub(super) side: ColumnSide,
     /// Widest that it becomes.
     pub(super) most: usize,
 }
 
 /// On which side of its column a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CellSide {
+pub(super) enum ColumnSide {
     Left,
     Right,
 }
@@ -105,8 +105,8 @@ impl Table {
         for ((cell, width), column) in cells.iter().zip(&self.widths).zip(self.columns) {
             let space = " ".repeat(width.saturating_sub(cell.width()));
             match column.side {
-                CellSide::Left => line.extend([cell, &*space, GAP]),
-                CellSide::Right => line.extend([&*space, cell, GAP]),
+                ColumnSide::Left => line.extend([cell, &*space, GAP]),
+                ColumnSide::Right => line.extend([&*space, cell, GAP]),
             }
         }
         line.truncate(line.trim_end().len());
@@ -121,17 +121,17 @@ mod tests {
     const COLUMNS: &[Column] = &[
         Column {
             title: "name",
-            side: CellSide::Left,
+            side: ColumnSide::Left,
             most: 8,
         },
         Column {
             title: "size",
-            side: CellSide::Right,
+            side: ColumnSide::Right,
             most: 8,
         },
         Column {
             title: "codec",
-            side: CellSide::Left,
+            side: ColumnSide::Left,
             most: 8,
         },
     ];

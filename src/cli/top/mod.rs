@@ -25,7 +25,7 @@ use super::which_mount::{WhichMount, no_mount, which_mount};
 use super::{CommandResult, Failure};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
-use screen::{Screen, Wish};
+use screen::{TopScreen, Wish};
 use table::{MountRow, TableShape};
 use watching::WatchedMount;
 
@@ -93,7 +93,7 @@ fn watch(
     happenings: &Receiver<Happening>,
     interval: Duration,
 ) -> io::Result<Option<i32>> {
-    let mut screen = Screen::new();
+    let mut screen = TopScreen::new();
     let mut next = Instant::now();
     loop {
         if Instant::now() >= next {
@@ -128,7 +128,7 @@ fn print_once(
     interval: Duration,
 ) -> CommandResult {
     let failed = |e: io::Error| Failure::new(format!("cannot look at mounts: {}", plain(&e)));
-    let screen = Screen::new();
+    let screen = TopScreen::new();
     for time in [interval, Duration::ZERO] {
         mounts.look().map_err(failed)?;
         let until = Instant::now() + time;
@@ -212,7 +212,7 @@ impl Mounts {
     }
 
     /// As they are shown.
-    fn rows(&mut self, screen: &Screen) -> Vec<MountRow> {
+    fn rows(&mut self, screen: &TopScreen) -> Vec<MountRow> {
         self.take_answers();
         let row = |mount: &WatchedMount| MountRow {
             mountpoint: path_text(&mount.mounted.mountpoint),

@@ -8,10 +8,10 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
-use super::table::{Column, MountRow, SortOrder, TableShape, beginning_of};
+use super::table::{MountRow, SortOrder, TableShape, TopColumn, beginning_of};
 
 /// What the user has chosen.
-pub(super) struct Screen {
+pub(super) struct TopScreen {
     pub(super) order: SortOrder,
     /// The mountpoint that is selected.
     selected: Option<String>,
@@ -30,11 +30,11 @@ pub(super) enum Wish {
 
 const HELP: &str = "q quit  s sort  r reverse  arrows select";
 
-impl Screen {
-    pub(super) fn new() -> Screen {
-        Screen {
+impl TopScreen {
+    pub(super) fn new() -> TopScreen {
+        TopScreen {
             order: SortOrder {
-                column: Column::Read,
+                column: TopColumn::Read,
                 reversed: false,
             },
             selected: None,
@@ -151,7 +151,7 @@ mod tests {
         (0..count).map(row).collect()
     }
 
-    fn drawn(screen: &mut Screen, (width, height): (u16, u16), rows: &[MountRow]) -> String {
+    fn drawn(screen: &mut TopScreen, (width, height): (u16, u16), rows: &[MountRow]) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let details = vec!["the details".to_owned(); 12];
         terminal
@@ -164,13 +164,13 @@ mod tests {
         cells.map(line).collect::<Vec<String>>().join("\n")
     }
 
-    fn press(screen: &mut Screen, code: KeyCode, rows: &[MountRow]) -> Wish {
+    fn press(screen: &mut TopScreen, code: KeyCode, rows: &[MountRow]) -> Wish {
         screen.take(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), rows)
     }
 
     #[test]
     fn a_screen_shows_mounts_and_details() {
-        let text = drawn(&mut Screen::new(), (80, 24), &rows(3));
+        let text = drawn(&mut TopScreen::new(), (80, 24), &rows(3));
         for part in [
             "arrayfs top  mounts: 3",
             "*READ/s",
@@ -187,7 +187,7 @@ mod tests {
         for width in [0, 1, 7, 20, 79, 80, 300] {
             for height in [0, 1, 2, 3, 5, 24, 60] {
                 for count in [0, 1, 2, 40] {
-                    drawn(&mut Screen::new(), (width, height), &rows(count));
+                    drawn(&mut TopScreen::new(), (width, height), &rows(count));
                 }
             }
         }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_selected_mount_is_in_sight() {
-        let (mut screen, rows) = (Screen::new(), rows(40));
+        let (mut screen, rows) = (TopScreen::new(), rows(40));
         for _ in 0..30 {
             assert_eq!(press(&mut screen, KeyCode::Down, &rows), Wish::Draw);
             let selected = format!("/mnt/{:03}", screen.selected_of(&rows));
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn keys_quit_sort_and_reverse() {
-        let (mut screen, rows) = (Screen::new(), rows(2));
+        let (mut screen, rows) = (TopScreen::new(), rows(2));
         let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(screen.take(&Event::Key(control_c), &rows), Wish::Quit);
         for quit in [KeyCode::Char('q'), KeyCode::Esc] {
@@ -221,7 +221,7 @@ mod tests {
         press(&mut screen, KeyCode::Char('s'), &rows);
         press(&mut screen, KeyCode::Char('r'), &rows);
         let expected = SortOrder {
-            column: Column::Decoded,
+            column: TopColumn::Decoded,
             reversed: true,
         };
         assert_eq!(screen.order, expected);

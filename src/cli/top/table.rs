@@ -19,7 +19,7 @@ pub(super) struct MountRow {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
+pub(super) enum TopColumn {
     Mount,
     Read,
     Decoded,
@@ -31,97 +31,97 @@ pub(super) enum Column {
     Staged,
 }
 
-impl Column {
-    const ALL: [Column; 9] = [
-        Column::Mount,
-        Column::Read,
-        Column::Decoded,
-        Column::Written,
-        Column::Requests,
-        Column::Hits,
-        Column::Cache,
-        Column::Open,
-        Column::Staged,
+impl TopColumn {
+    const ALL: [TopColumn; 9] = [
+        TopColumn::Mount,
+        TopColumn::Read,
+        TopColumn::Decoded,
+        TopColumn::Written,
+        TopColumn::Requests,
+        TopColumn::Hits,
+        TopColumn::Cache,
+        TopColumn::Open,
+        TopColumn::Staged,
     ];
 
     /// In the order in which they go where there is no room for all.
-    const FIRST_TO_GO: [Column; 8] = [
-        Column::Open,
-        Column::Staged,
-        Column::Cache,
-        Column::Hits,
-        Column::Requests,
-        Column::Written,
-        Column::Decoded,
-        Column::Read,
+    const FIRST_TO_GO: [TopColumn; 8] = [
+        TopColumn::Open,
+        TopColumn::Staged,
+        TopColumn::Cache,
+        TopColumn::Hits,
+        TopColumn::Requests,
+        TopColumn::Written,
+        TopColumn::Decoded,
+        TopColumn::Read,
     ];
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Column::Mount => "MOUNT",
-            Column::Read => "READ/s",
-            Column::Decoded => "DECOD/s",
-            Column::Written => "WRITE/s",
-            Column::Requests => "REQ/s",
-            Column::Hits => "HITS",
-            Column::Cache => "CACHE",
-            Column::Open => "OPEN",
-            Column::Staged => "STAGED",
+            TopColumn::Mount => "MOUNT",
+            TopColumn::Read => "READ/s",
+            TopColumn::Decoded => "DECOD/s",
+            TopColumn::Written => "WRITE/s",
+            TopColumn::Requests => "REQ/s",
+            TopColumn::Hits => "HITS",
+            TopColumn::Cache => "CACHE",
+            TopColumn::Open => "OPEN",
+            TopColumn::Staged => "STAGED",
         }
     }
 
     /// Of the mounts' column: what it has at least. A title that is marked fits.
     fn width(self) -> usize {
         match self {
-            Column::Mount | Column::Decoded | Column::Written => 8,
-            Column::Cache => 9,
-            Column::Read | Column::Staged => 7,
-            Column::Requests | Column::Open => 6,
-            Column::Hits => 5,
+            TopColumn::Mount | TopColumn::Decoded | TopColumn::Written => 8,
+            TopColumn::Cache => 9,
+            TopColumn::Read | TopColumn::Staged => 7,
+            TopColumn::Requests | TopColumn::Open => 6,
+            TopColumn::Hits => 5,
         }
     }
 
-    pub(super) fn next(self) -> Column {
-        let at = Column::ALL.iter().position(|column| *column == self);
-        Column::ALL[(at.unwrap_or(0) + 1) % Column::ALL.len()]
+    pub(super) fn next(self) -> TopColumn {
+        let at = TopColumn::ALL.iter().position(|column| *column == self);
+        TopColumn::ALL[(at.unwrap_or(0) + 1) % TopColumn::ALL.len()]
     }
 
-    pub(super) fn previous(self) -> Column {
-        let at = Column::ALL.iter().position(|column| *column == self);
-        let before = at.unwrap_or(0) + Column::ALL.len() - 1;
-        Column::ALL[before % Column::ALL.len()]
+    pub(super) fn previous(self) -> TopColumn {
+        let at = TopColumn::ALL.iter().position(|column| *column == self);
+        let before = at.unwrap_or(0) + TopColumn::ALL.len() - 1;
+        TopColumn::ALL[before % TopColumn::ALL.len()]
     }
 
     fn text(self, figures: &Figures) -> String {
         match self {
-            Column::Mount => String::new(),
-            Column::Read => short_rate(figures.read),
-            Column::Decoded => short_rate(figures.decoded),
-            Column::Written => short_rate(figures.written),
-            Column::Requests => count_rate(figures.requests),
-            Column::Hits => percent(figures.hits),
-            Column::Cache => format!(
+            TopColumn::Mount => String::new(),
+            TopColumn::Read => short_rate(figures.read),
+            TopColumn::Decoded => short_rate(figures.decoded),
+            TopColumn::Written => short_rate(figures.written),
+            TopColumn::Requests => count_rate(figures.requests),
+            TopColumn::Hits => percent(figures.hits),
+            TopColumn::Cache => format!(
                 "{}/{}",
                 short(figures.cache_used),
                 short(figures.cache_limit)
             ),
-            Column::Open => format!("{}/{}", figures.open_files, figures.open_containers),
-            Column::Staged => short(figures.staged_bytes),
+            TopColumn::Open => format!("{}/{}", figures.open_files, figures.open_containers),
+            TopColumn::Staged => short(figures.staged_bytes),
         }
     }
 
     fn value(self, figures: &Figures) -> f64 {
         let rate = |rate: Option<f64>| rate.unwrap_or(-1.0);
         match self {
-            Column::Mount => 0.0,
-            Column::Read => rate(figures.read),
-            Column::Decoded => rate(figures.decoded),
-            Column::Written => rate(figures.written),
-            Column::Requests => rate(figures.requests),
-            Column::Hits => rate(figures.hits),
-            Column::Cache => figures.cache_used as f64,
-            Column::Open => figures.open_files as f64,
-            Column::Staged => figures.staged_bytes as f64,
+            TopColumn::Mount => 0.0,
+            TopColumn::Read => rate(figures.read),
+            TopColumn::Decoded => rate(figures.decoded),
+            TopColumn::Written => rate(figures.written),
+            TopColumn::Requests => rate(figures.requests),
+            TopColumn::Hits => rate(figures.hits),
+            TopColumn::Cache => figures.cache_used as f64,
+            TopColumn::Open => figures.open_files as f64,
+            TopColumn::Staged => figures.staged_bytes as f64,
         }
     }
 }
@@ -129,7 +129,7 @@ impl Column {
 /// By what the table is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SortOrder {
-    pub(super) column: Column,
+    pub(super) column: TopColumn,
     /// Not as usual: names fall, numbers rise.
     pub(super) reversed: bool,
 }
@@ -141,14 +141,14 @@ impl SortOrder {
             let by_name = one.mountpoint.cmp(&other.mountpoint);
             let answered = other.figures.is_some().cmp(&one.figures.is_some());
             let by_value = match (one.figures, other.figures) {
-                (Some(one), Some(other)) if self.column != Column::Mount => {
+                (Some(one), Some(other)) if self.column != TopColumn::Mount => {
                     let (one, other) = (self.column.value(&one), self.column.value(&other));
                     other.total_cmp(&one)
                 }
                 _ => Ordering::Equal,
             };
             let by_column = match self.column {
-                Column::Mount => by_name,
+                TopColumn::Mount => by_name,
                 _ => by_value,
             };
             let by_column = match self.reversed {
@@ -162,7 +162,7 @@ impl SortOrder {
 
 /// The columns that a table has, and the width of that of the mounts.
 pub(super) struct TableShape {
-    columns: Vec<Column>,
+    columns: Vec<TopColumn>,
     mount: usize,
     /// Of all.
     width: usize,
@@ -171,15 +171,16 @@ pub(super) struct TableShape {
 impl TableShape {
     /// For a terminal of this width.
     pub(super) fn of_width(width: usize) -> TableShape {
-        let mut columns = Column::ALL.to_vec();
-        let taken = |columns: &[Column]| columns.iter().map(|c| c.width() + 1).sum::<usize>() - 1;
-        for column in Column::FIRST_TO_GO {
+        let mut columns = TopColumn::ALL.to_vec();
+        let taken =
+            |columns: &[TopColumn]| columns.iter().map(|c| c.width() + 1).sum::<usize>() - 1;
+        for column in TopColumn::FIRST_TO_GO {
             if taken(&columns) <= width {
                 break;
             }
             columns.retain(|kept| *kept != column);
         }
-        let others = taken(&columns) - Column::Mount.width();
+        let others = taken(&columns) - TopColumn::Mount.width();
         TableShape {
             mount: width.saturating_sub(others),
             columns,
@@ -190,17 +191,20 @@ impl TableShape {
     /// With room for all of these mountpoints.
     pub(super) fn with_room_for(rows: &[MountRow]) -> TableShape {
         let longest = rows.iter().map(|row| row.mountpoint.width()).max();
-        let mount = longest.unwrap_or(0).max(Column::Mount.width());
-        let others = Column::ALL.iter().skip(1).map(|column| column.width() + 1);
+        let mount = longest.unwrap_or(0).max(TopColumn::Mount.width());
+        let others = TopColumn::ALL
+            .iter()
+            .skip(1)
+            .map(|column| column.width() + 1);
         TableShape::of_width(mount + others.sum::<usize>())
     }
 
     pub(super) fn header(&self, order: SortOrder) -> String {
-        let mark = |column: Column| match column == order.column {
+        let mark = |column: TopColumn| match column == order.column {
             true => format!("*{}", column.title()),
             false => column.title().to_owned(),
         };
-        self.line(&mark(Column::Mount), mark)
+        self.line(&mark(TopColumn::Mount), mark)
     }
 
     pub(super) fn row(&self, row: &MountRow) -> String {
@@ -214,7 +218,7 @@ impl TableShape {
         }
     }
 
-    fn line(&self, mount: &str, text: impl Fn(Column) -> String) -> String {
+    fn line(&self, mount: &str, text: impl Fn(TopColumn) -> String) -> String {
         let mut line = padded(&end_of(mount, self.mount), self.mount);
         for column in self.columns.iter().skip(1) {
             let width = column.width();
@@ -275,7 +279,7 @@ mod tests {
     }
 
     const BY_READ: SortOrder = SortOrder {
-        column: Column::Read,
+        column: TopColumn::Read,
         reversed: false,
     };
 
@@ -332,7 +336,7 @@ mod tests {
         };
         assert_eq!(sorted(reversed, &rows), "/d/a/b/c");
         let by_name = SortOrder {
-            column: Column::Mount,
+            column: TopColumn::Mount,
             reversed: true,
         };
         assert_eq!(sorted(by_name, &rows), "/d/b/a/c");
@@ -340,12 +344,12 @@ mod tests {
 
     #[test]
     fn columns_go_round() {
-        let all = Column::ALL
+        let all = TopColumn::ALL
             .iter()
-            .fold(Column::Mount, |column, _| column.next());
+            .fold(TopColumn::Mount, |column, _| column.next());
         assert_eq!(
-            (all, Column::Mount.previous()),
-            (Column::Mount, Column::Staged)
+            (all, TopColumn::Mount.previous()),
+            (TopColumn::Mount, TopColumn::Staged)
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Lines and values of text, from the front, from the back, and where values have lines of their own.
+//! Lines and values of text, from the front, from the back, and where values have lines of their
+//! own.
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -52,6 +52,7 @@ mod requests;
 mod rights;
 mod scratch;
 mod show;
+mod sparse_archives;
 mod stored;
 mod structure;
 mod system_log;

@@ -41,11 +41,21 @@ fn block_size(attr: &Attr) -> u32 {
     }
 }
 
+/// What is stored, and a block at least of everything that has bytes: programs that keep holes
+/// (`tar -S`) take what has none for one hole, and read nothing of it. The bytes may be held,
+/// staged, made up, or in the kernel alone. A link has its bytes in its inode.
+fn blocks(attr: &Attr) -> u64 {
+    match attr.kind {
+        FileKind::Symlink => attr.blocks,
+        _ => attr.blocks.max(attr.size.min(1)),
+    }
+}
+
 pub(super) fn file_attr(attr: &Attr) -> FileAttr {
     FileAttr {
         ino: INodeNo(attr.inode.0),
         size: attr.size,
-        blocks: attr.blocks,
+        blocks: blocks(attr),
         atime: time(attr.atime),
         mtime: time(attr.mtime),
         ctime: time(attr.ctime),

@@ -62,6 +62,36 @@ fn a_file_takes_the_place_of_an_array() {
     arrayfs([Path::new("verify"), &place.stored("x.h5")]).success();
 }
 
+/// Programs at work in two groups of a file: what one of them has just made does not go with the
+/// last that the other one takes away.
+#[test]
+fn temporary_files_come_and_go_in_two_groups_at_once() {
+    const ROUNDS: i32 = 600;
+    const EDITED: i32 = 60;
+    let place = with_groups();
+    let work = |group: &str| {
+        let at = place.join("x.h5").join(group);
+        let new = at.join("new");
+        for round in 0..ROUNDS {
+            let content = numbers(&[round; 12]);
+            let went = write(&new, &content).and_then(|()| match round % EDITED {
+                0 => rename(&new, at.join("rows")),
+                _ => remove_file(&new),
+            });
+            went.unwrap_or_else(|e| panic!("{group}, round {round}: {e}"));
+        }
+    };
+    std::thread::scope(|threads| {
+        for group in ["g", "g/deep"] {
+            threads.spawn(move || work(group));
+        }
+    });
+    // Both names are one array's.
+    let last = numbers(&[ROUNDS - EDITED; 12]);
+    assert_content(&place.join("x.h5/g/deep/rows"), &last);
+    assert!(!added(&place, "x.h5").exists());
+}
+
 #[test]
 fn files_lie_in_groups_as_in_the_container() {
     let mut place = with_groups();

@@ -51,7 +51,7 @@ pub fn remove_left(
             let cause = std::io::Error::from_raw_os_error(libc::EEXIST);
             let shown = store.display(&path);
             let doing = format!(
-                "{} is not written_here; look into it, and move or remove it",
+                "{} is not of arrayfs; look into it, and move or remove it",
                 shown.display()
             );
             Err(Error::io(doing, cause))

@@ -12,6 +12,7 @@ use super::roles::{DraftRole, DraftRules};
 use crate::commit::added::{
     added_of, added_path, announce_move, finish_move, make_below, remove_empty,
 };
+use crate::commit::drafts::is_of;
 use crate::container::creation::Creation;
 use crate::disk::{Caller, Place, Renaming, Target};
 use crate::error::{Error, Result};
@@ -134,17 +135,34 @@ impl Containers {
         disk.sync(Target::Named { path, id }, false)
     }
 
-    /// The directory of added files of a container, whose name is on the disk.
-    fn room_for_added(&self, container: &Path) -> Result<(PathBuf, FileId)> {
-        let found = added_of(&*self.store, container)?;
-        let room = match found {
-            Some(found) => found,
-            None => {
-                let now = self.store.stat(container)?;
-                let made = self.make_hidden(container, added_path(container), owner_of(&now))?;
-                (made.path, made.id)
+    /// The directory of added files of a container, made if there is none. Of programs that put
+    /// files into two groups at the same moment each may make it, and none takes away what another
+    /// one has just made.
+    pub(crate) fn added_or_made(&self, container: &Path) -> Result<(PathBuf, FileId)> {
+        const TRIES: usize = 16;
+        let (store, path) = (&*self.store, added_path(container));
+        let owner = owner_of(&store.stat(container)?);
+        let mut made = Err(Error::NotFound);
+        for _ in 0..TRIES {
+            if let Some(found) = added_of(store, container)? {
+                return Ok(found);
             }
-        };
+            made = self.make_hidden(container, path.clone(), owner);
+            if !made.as_ref().is_err_and(Error::is_already_there) {
+                break;
+            }
+            match store.stat(&path) {
+                Ok(found) if !is_of(&found, owner.uid) => self.make_way(&path)?,
+                // Another thread was faster, or has removed it again.
+                _ => {}
+            }
+        }
+        made.map(|made| (made.path, made.id))
+    }
+
+    /// The same, whose name is on the disk.
+    fn room_for_added(&self, container: &Path) -> Result<(PathBuf, FileId)> {
+        let room = self.added_or_made(container)?;
         let spot = self.spot(container)?;
         let (path, id) = (&*spot.directory, spot.id);
         self.writable()?.sync(Target::Named { path, id }, false)?;

@@ -155,7 +155,7 @@ impl Containers {
             Err(Error::Io { cause, .. }) if is_full(&cause) => {
                 let shown = self.store.display(drafts);
                 log::warn!(
-                    "{}: left by another container, or not written_here; look into it, and move or remove it",
+                    "{}: left by another container, or not of arrayfs; look into it, and move or remove it",
                     shown.display()
                 );
                 Err(refused("make", drafts, libc::EEXIST))
@@ -166,11 +166,19 @@ impl Containers {
 
     /// Makes a container that is as empty as it was made a new one.
     pub(crate) fn make_drafts(&self, container: &Path, owner: Caller) -> Result<SourceDirectory> {
-        self.make_hidden(container, drafts_path(container), owner)
+        let path = drafts_path(container);
+        match self.make_hidden(container, path.clone(), owner) {
+            // Of a container that had this name before.
+            Err(e) if e.is_already_there() => {
+                self.make_way(&path)?;
+                self.make_hidden(container, path, owner)
+            }
+            made => made,
+        }
     }
 
-    /// Makes a hidden directory of a container.
-    pub(crate) fn make_hidden(
+    /// Makes a hidden directory of a container, if nothing lies there.
+    pub(super) fn make_hidden(
         &self,
         container: &Path,
         path: PathBuf,
@@ -182,15 +190,7 @@ impl Containers {
             id: spot.id,
             name: path.file_name().ok_or(Error::Unsuitable)?,
         };
-        let make = || disk.make(place, NewEntry::Directory { mode: CLOSED }, owner);
-        match make() {
-            // Of a container that had this name before.
-            Err(e) if e.is_already_there() => {
-                self.make_way(&path)?;
-                make()
-            }
-            other => other,
-        }?;
+        disk.make(place, NewEntry::Directory { mode: CLOSED }, owner)?;
         let made = self.store.stat(&path)?;
         // Where modes and owners are not kept, the recovery would not believe after a crash that
         // this is the container's.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::super::container_directory::ContainerDirectory;
 use super::super::{InodeId, Tree};
 use super::{SourceDirectory, refused};
-use crate::commit::added::{added_of, added_path, make_below, remove_empty};
+use crate::commit::added::{added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
@@ -54,17 +54,7 @@ impl Tree {
             ..SourceDirectory::new(added_path(&path), now.identity.id)
         };
         new.new_place(name)?;
-        if added_of(&*self.store, &path)?.is_none() {
-            match self
-                .live
-                .make_hidden(&path, added_path(&path), owner_of(&now))
-            {
-                // Another thread was faster; or it is not believed.
-                Err(e) if e.is_already_there() => added_of(&*self.store, &path)?.ok_or(e).map(drop),
-                other => other.map(drop),
-            }?;
-        }
-        let top = added_of(&*self.store, &path)?.ok_or(Error::NotFound)?;
+        let top = self.live.added_or_made(&path)?;
         let (disk, store) = (self.live.writable()?, &*self.store);
         make_below(disk, store, top, (&directory.below, owner_of(&now)))?;
         self.directory_beside(directory)

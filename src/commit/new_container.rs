@@ -127,11 +127,8 @@ impl NewContainer<'_> {
         replaced
     }
 
-    pub fn id(&self) -> FileId {
-        self.id
-    }
-
-    fn path(&self) -> PathBuf {
+    /// Where it lies until then.
+    pub fn path(&self) -> PathBuf {
         self.at.spot.directory.join(&self.name)
     }
 

@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::own_lengths::ArrayLengths;
 use super::rewrite::{MemberNumber, Recipe};
 use super::{FORMATS, Format, Preferences};
 use crate::error::{Error, Result};
@@ -87,6 +88,12 @@ pub trait Creation: Send + Sync {
         _bytes: u64,
     ) -> Result<GivenDescription> {
         Err(Error::Invalid(NOT_TYPED.into()))
+    }
+
+    /// Lengths of arrays that the file would have longer, filled up: with these they are shown as
+    /// long as the mount lives that has made it.
+    fn own_lengths(&self, _content: &GivenContent) -> Result<ArrayLengths> {
+        Ok(ArrayLengths::new())
     }
 
     /// Tells the files of a container of this content; EINVAL if it does not fit its description.

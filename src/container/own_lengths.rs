@@ -3,7 +3,8 @@
 //! A format may have one length for several arrays: when one of them has grown, the others have
 //! grown in the file, too, which their readers know to be filled, and writers in the mount must
 //! not: they append to what they wrote. They belong to a version of a container; a commit sets
-//! them. Used by `live`, and by the formats when a container is opened.
+//! them, and `live` keeps them from one version to the next. Used by `live`, and by the formats
+//! when a container is opened.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,11 @@ impl OwnLengths {
     /// The length of an array, if it has one of its own.
     pub fn of(&self, array: &str) -> Option<u64> {
         self.lock().as_ref()?.get(array).copied()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> ArrayLengths {
+        self.lock().as_deref().cloned().unwrap_or_default()
     }
 
     /// Sets all of them, and returns those before.

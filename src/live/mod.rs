@@ -11,6 +11,7 @@ pub mod committing;
 pub mod container;
 pub mod creation;
 pub mod directory;
+pub mod lasting;
 pub mod opening;
 pub mod owner;
 pub mod place;
@@ -47,6 +48,7 @@ pub use recovery::StaleLogs;
 use committing::counters::CommitCounters;
 use committing::due::DueCommits;
 use creation::state::NewContainers;
+use lasting::LastingTable;
 use shown::stored_readers::StoredReaders;
 use staged::remembered::StagedVersions;
 use version::Versions;
@@ -83,6 +85,7 @@ pub struct Containers {
     pub(crate) new: NewContainers,
     pub(crate) commits: CommitCounters,
     stored_readers: Arc<StoredReaders>,
+    lasting: LastingTable,
 }
 
 /// Tasks that wait for each background thread at most: more are better left to a commit, which has
@@ -113,6 +116,7 @@ impl Containers {
             settings,
             stage_memory: is_writable.then(|| StageMemory::new(Arc::clone(cache.budget()))),
             background: is_writable.then(background),
+            lasting: LastingTable::new(cache.budget()),
             cache,
             versions,
             staged: StagedVersions::default(),

@@ -210,7 +210,7 @@ impl Containers {
         old.staged.forget_stage();
         self.forget_staged(old);
         let left = self.recover_logs_with((id, &recognised, &path), StaleLogs::Applied);
-        let next = self.versions.create(id, recognised, &found);
+        let next = self.begin_version(id, recognised, &found);
         self.resume(&next, left.unwrap_or_else(Recovered::failed));
         known.version = Some(Arc::clone(&next));
         self.retire(&current, &path);
@@ -236,8 +236,10 @@ impl Containers {
         let Some(stage) = left.stage else { return };
         // Arrays are as long as they were when they were written to, whatever the file says.
         let arrays = stage.logged_arrays().into_iter();
-        let lengths = arrays.map(|array| (array.path, array.len)).collect();
-        version.recognised.left.own_lengths.replace(lengths);
+        let own = &version.recognised.left.own_lengths;
+        let mut lengths = own.all();
+        lengths.extend(arrays.map(|array| (array.path, array.len)));
+        own.replace(lengths);
         let begun = version.staged.begun(&self.cache, || {
             StagedContainer::resumed(stage, self.open_version(version)?)
         });
@@ -278,7 +280,7 @@ impl Containers {
         if !left.keeps_out() {
             let found = version.recognised.stat(&*self.store, &path)?;
             let recognised = version.recognised.clone();
-            let next = self.versions.create(version.container, recognised, &found);
+            let next = self.begin_version(version.container, recognised, &found);
             self.resume(&next, left);
             if !next.staged.is_pending() {
                 known.version = Some(Arc::clone(&next));

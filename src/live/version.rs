@@ -161,7 +161,7 @@ impl Containers {
             return Ok(version);
         }
         let recognised = known.recognised.clone();
-        let version = self.versions.create(id, recognised, &found);
+        let version = self.begin_version(id, recognised, &found);
         self.resume(&version, left);
         if let Some(old) = known.version.replace(Arc::clone(&version)) {
             self.retire(&old, &path);
@@ -172,6 +172,18 @@ impl Containers {
             self.give_way_to_arrays(&version, &path);
         }
         Ok(version)
+    }
+
+    /// A version of a container that shows what this mount has shown of it.
+    pub(crate) fn begin_version(
+        &self,
+        id: ContainerId,
+        recognised: Recognised,
+        found: &MemberStats,
+    ) -> Arc<ContainerVersion> {
+        let version = self.versions.create(id, recognised, found);
+        self.recall(&version);
+        version
     }
 
     /// The listing of an opened container, which the kernel keeps, goes when the container changes,

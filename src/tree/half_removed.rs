@@ -1,6 +1,6 @@
-//! Containers of which arrays have been removed, each by itself, and which are there still.
+//! Containers of which entries have been removed, each by itself, and which are there still.
 //!
-//! Such an array comes back when the mount ends, and is reported by name. Used by
+//! Such an entry comes back when the mount ends; arrays are reported by name. Used by
 //! `writing::removal`.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::inode::InodeId;
 use crate::live::version::ContainerVersion;
 
-/// Versions of which arrays have been removed, by the inodes of their containers.
+/// Versions of which entries have been removed, by the inodes of their containers.
 #[derive(Default)]
 pub(super) struct HalfRemoved(Mutex<HashMap<InodeId, Arc<ContainerVersion>>>);
 

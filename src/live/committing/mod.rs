@@ -217,9 +217,19 @@ impl Containers {
         let time = container.stage.time_set();
         let mut publisher = CommitPublisher::new(self, version, container);
         let begun = Instant::now();
-        let outcome = with_own_lengths(version, &commit, || commit.carry_out(&mut publisher));
+        // The files are opened by them before all is done. The lengths of arrays that have not
+        // changed stay, and the others are those that are shown already.
+        let own = &version.recognised.left.own_lengths;
+        let before = own.replace(changes.rewrite.own_lengths(changes.changed));
+        let outcome = commit.carry_out(&mut publisher);
+        if publisher.found.is_none() {
+            own.replace(before);
+        }
         match &outcome {
-            Ok(CommitOutcome::Published) => self.commits.done(begun, commit.told.get()),
+            Ok(CommitOutcome::Published) => {
+                changes.rewrite.published();
+                self.commits.done(begun, commit.told.get());
+            }
             Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_)) => {}
             Err(_) => self.commits.failed(begun),
         }
@@ -295,24 +305,4 @@ impl Containers {
 /// Whether the log of a container lies in the directory that it is, and is its own.
 pub(crate) fn moves_its_log(container: &LiveContainer, version: &ContainerVersion) -> bool {
     container.stored == FileKind::Directory && !version.staged.keeps_out()
-}
-
-/// Commits, after which arrays are shown with the lengths that they have then.
-fn with_own_lengths(
-    version: &ContainerVersion,
-    commit: &Commit<'_>,
-    carry_out: impl FnOnce() -> Result<CommitOutcome>,
-) -> Result<CommitOutcome> {
-    let own = &version.recognised.left.own_lengths;
-    // The files are opened by them before all is done. The lengths of arrays that have not changed
-    // stay, and the others are those that are shown already.
-    let before = own.replace(commit.rewrite.own_lengths(commit.changed));
-    let outcome = carry_out();
-    match outcome {
-        Ok(CommitOutcome::Published) => commit.rewrite.published(),
-        _ => {
-            own.replace(before);
-        }
-    }
-    outcome
 }

@@ -157,7 +157,9 @@ impl Containers {
             version.blocks(),
             ahead.map_or_else(next, OpenedAhead::blocks),
         );
-        let before = version.adopt(found.identity(), blocks);
+        let now = found.identity();
+        self.note_follows(version, &now);
+        let before = version.adopt(now.clone(), blocks);
         let opened = match ahead {
             Some(ahead) => self.open_as_ahead(version, path, ahead),
             None => self.reopen_version(version, path),
@@ -166,8 +168,12 @@ impl Containers {
         if shown.is_err() {
             // A commit that is planned by the old file must never be carried out on the new one: to
             // us that is another process's.
-            version.adopt(before, old);
+            version.adopt(before.clone(), old);
             ahead.inspect(|ahead| ahead.take_back());
+        }
+        if before != now {
+            self.lasting
+                .forget(if shown.is_err() { &now } else { &before });
         }
         shown?;
         version.note_owner_of(&found);

@@ -10,7 +10,7 @@
 //! [`super::pack`], and by `tree::writing`.
 
 use std::path::Path;
-use std::sync::{Arc, MutexGuard};
+use std::sync::MutexGuard;
 
 use super::content::DraftContent;
 use super::pack::{PackOutcome, is_busy};
@@ -23,10 +23,11 @@ use crate::error::{Error, Result};
 use crate::live::committing::Effort;
 use crate::live::creation::pack::InUse;
 use crate::live::directory::SourceDirectory;
+use crate::live::lasting::LastingFacts;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileId, FileKind, Stat, open_same};
+use crate::source::{FileKind, Stat, open_same};
 use crate::stage::new_name;
 
 /// A container that is written anew, as it was when that began.
@@ -43,27 +44,11 @@ impl Containers {
     /// Something is about to be put beside the arrays of a container that is a file, or changed
     /// there. Whether it may become an array.
     pub(crate) fn watch_added(&self, id: ContainerId, container: &LiveContainer) -> bool {
-        let takes = container.new.takes_later().is_some();
+        let takes = self.lasting_facts(container).takes_later;
         if takes {
             self.watch(id);
         }
         takes
-    }
-
-    /// A container has been packed, and is this file: others may follow. It is not forgotten,
-    /// unless many have been packed since.
-    pub(super) fn await_later(&self, (id, made): (ContainerId, FileId), container: &LiveContainer) {
-        let Ok(version) = self.current(id, container) else {
-            return;
-        };
-        if version.identity().file().is_none_or(|file| file.id != made) {
-            return;
-        }
-        container.new.take_later(&version);
-        self.places.hold(id);
-        if let Some(oldest) = self.new.note_made(id) {
-            self.let_go(oldest);
-        }
     }
 
     /// Before the directory of a container is synced that is not new: added files become arrays if
@@ -84,10 +69,8 @@ impl Containers {
         container: &LiveContainer,
         may: &dyn Fn() -> bool,
     ) -> Result<PackOutcome> {
-        let made = container.new.takes_later();
         let version = self.current(id, container)?;
-        if !made.is_some_and(|made| Arc::ptr_eq(&made, &version)) {
-            container.new.take_no_more();
+        if !self.lasting.of(&version.identity()).takes_later {
             return Ok(PackOutcome::Packed);
         }
         self.commit(&version, Effort::All)?;
@@ -163,6 +146,10 @@ impl Containers {
         let spot = self.spot(path)?;
         let at = self.place_of_packed(creation, (&spot, now), may)?;
         let attributes = content.attributes_of_made(now);
+        let facts = LastingFacts {
+            own_lengths: creation.own_lengths(given)?,
+            ..self.lasting_facts(container)
+        };
         let (new, not_kept) = self.write_packed(&at, creation, given, (now, &attributes))?;
         if !not_kept.is_empty() {
             new.discard();
@@ -183,8 +170,7 @@ impl Containers {
             self.new.used(remaking.id);
             return still.and_then(|_| Err(refused("pack", path, libc::EBUSY)));
         }
-        let made = new.id();
-        new.replace(now.identity)?;
+        self.put_in_place(new, (container, now.identity), facts)?;
         let removed = self.remove_taken(remaking, &spot);
         drop((committing, alone));
         for (name, stat) in content.read_files() {
@@ -195,7 +181,7 @@ impl Containers {
             log::warn!("{e}");
         }
         // The kernel is to forget what it knows of the version before.
-        self.await_later((remaking.id, made), container);
+        self.notice_change(remaking.id, container);
         Ok(())
     }
 

@@ -20,9 +20,10 @@ use crate::container::creation::{Creation, GivenContent, PackingRule};
 use crate::disk::{Caller, NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::live::directory::SourceDirectory;
+use crate::live::lasting::LastingFacts;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileId, FileKind, Stat};
+use crate::source::{FileIdentity, FileKind, Stat};
 use crate::stage::new_name;
 
 /// How long a new container is not used before it is packed, unless the mount's options say
@@ -258,6 +259,7 @@ impl Containers {
         }
         let spot = self.spot(&path)?;
         let at = self.place_of_packed(creation, (&spot, &now), may)?;
+        let own_lengths = creation.own_lengths(&content.given)?;
         let as_now = (&now, &content.attributes(&now));
         let (new, not_kept) = self.write_packed(&at, creation, &content.given, as_now)?;
         let alone = self.new.exclusive();
@@ -270,9 +272,14 @@ impl Containers {
             }
             return still.and_then(|_| busy());
         }
-        let made = new.id();
-        new.replace(now.identity)?;
-        self.note_packed((id, made), container, (creation, not_kept));
+        self.tell_not_kept(id, &not_kept);
+        let facts = LastingFacts {
+            own_lengths,
+            takes_later: creation.takes_later(),
+            not_kept,
+        };
+        self.put_in_place(new, (container, now.identity), facts)?;
+        container.new.end();
         let rules = DraftRules::new(creation, content.given.description.as_ref());
         let carried = self.carry_over(&rules, creation, &drafts.path, &path);
         drop(alone);
@@ -284,33 +291,35 @@ impl Containers {
         Ok(PackOutcome::Packed)
     }
 
-    fn note_packed(
+    /// A container that has been written takes its place. What is known of it is noted before
+    /// anybody sees it.
+    pub(super) fn put_in_place(
         &self,
-        (id, made): (ContainerId, FileId),
-        container: &LiveContainer,
-        (creation, not_kept): (&dyn Creation, Vec<String>),
-    ) {
-        container.new.end();
-        if creation.takes_later() {
-            self.await_later((id, made), container);
-        }
-        self.note_not_kept(id, container, not_kept);
+        new: NewContainer<'_>,
+        (container, seen): (&LiveContainer, FileIdentity),
+        facts: LastingFacts,
+    ) -> Result<()> {
+        let recognised = container.known().recognised.clone();
+        let identity = match recognised.identity(&*self.store, &new.path()) {
+            Ok(identity) => identity,
+            Err(e) => {
+                new.discard();
+                return Err(e);
+            }
+        };
+        self.lasting.set(&identity, facts);
+        let put = new.replace(seen);
+        put.inspect_err(|_| self.lasting.forget(&identity))
     }
 
     /// Tells what of its description a container could not keep.
-    pub(super) fn note_not_kept(
-        &self,
-        id: ContainerId,
-        container: &LiveContainer,
-        not_kept: Vec<String>,
-    ) {
+    fn tell_not_kept(&self, id: ContainerId, not_kept: &[String]) {
         let path = self.shown_path(id);
-        for line in &not_kept {
+        for line in not_kept {
             let line = format!("{}: not kept: {line}", path.display());
             log::warn!("{line}");
             self.new.not_kept.note(line);
         }
-        container.new.note_not_kept(not_kept);
     }
 
     /// Where the container is written that takes the place of an empty one, under a hidden name.
@@ -393,7 +402,7 @@ impl Containers {
             let used = self.new.last_use(id)?;
             return Some(format!("staged: {}", used.why()));
         }
-        let not_kept = container.new.not_kept();
+        let not_kept = self.lasting_facts(&container).not_kept;
         let is_packed = !container.new.is_new() && !not_kept.is_empty();
         is_packed.then(|| format!("clean: not kept: {}", not_kept.join("; ")))
     }

@@ -7,17 +7,16 @@
 //! found again by any later mount. Here is the state that a mount keeps of each; [`super::drafts`]
 //! begins, and [`super::pack`] ends it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{
-    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError, Weak,
+    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 use std::time::{Duration, Instant};
 
 use super::not_kept::NotKept;
 use crate::live::ContainerId;
-use crate::live::version::ContainerVersion;
 use crate::source::FileId;
 
 /// Of one container.
@@ -29,17 +28,6 @@ pub(crate) struct CreationState {
     is_new: AtomicBool,
     /// Held by the thread that packs, moves or removes it.
     creating: Mutex<()>,
-    /// Of one that this mount has packed. Most are none.
-    packed: Mutex<Option<Box<PackedHere>>>,
-}
-
-#[derive(Default)]
-struct PackedHere {
-    /// What its description said and it could not have, as long as this mount shows it.
-    not_kept: Vec<String>,
-    /// The version that this mount has made, if what is put into it later becomes an array: one of
-    /// which others have changed something is another.
-    made: Weak<ContainerVersion>,
 }
 
 impl CreationState {
@@ -65,33 +53,6 @@ impl CreationState {
     /// Whether its drafts are shown, and not the container's own entries.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new.load(Ordering::Acquire)
-    }
-
-    pub(super) fn note_not_kept(&self, lines: Vec<String>) {
-        lock(&self.packed).get_or_insert_default().not_kept = lines;
-    }
-
-    pub(crate) fn not_kept(&self) -> Vec<String> {
-        let packed = lock(&self.packed);
-        packed
-            .as_ref()
-            .map_or_else(Vec::new, |packed| packed.not_kept.clone())
-    }
-
-    pub(super) fn take_later(&self, made: &Arc<ContainerVersion>) {
-        lock(&self.packed).get_or_insert_default().made = Arc::downgrade(made);
-    }
-
-    /// Nothing becomes an array any more.
-    pub(super) fn take_no_more(&self) {
-        if let Some(packed) = &mut *lock(&self.packed) {
-            packed.made = Weak::new();
-        }
-    }
-
-    /// The version into which something may be put.
-    pub(super) fn takes_later(&self) -> Option<Arc<ContainerVersion>> {
-        lock(&self.packed).as_ref()?.made.upgrade()
     }
 
     pub(crate) fn lock_creation(&self) -> MutexGuard<'_, ()> {
@@ -124,12 +85,7 @@ pub(crate) struct NewContainers {
     pub(crate) not_kept: NotKept,
     /// When packing is given up, if the mount is coming to its end.
     until: Mutex<Option<Instant>>,
-    /// Packed containers into which something may be put, the oldest first.
-    made: Mutex<VecDeque<ContainerId>>,
 }
-
-/// So many packed containers are not forgotten.
-const MADE_MOST: usize = 1000;
 
 #[derive(Default)]
 struct NewList {
@@ -213,13 +169,6 @@ impl NewContainers {
             used.waited = None;
             self.note(&mut list);
         }
-    }
-
-    /// One more has been packed. If they are too many, the oldest is returned.
-    pub(super) fn note_made(&self, container: ContainerId) -> Option<ContainerId> {
-        let mut made = lock(&self.made);
-        made.push_back(container);
-        (made.len() > MADE_MOST).then(|| made.pop_front()).flatten()
     }
 
     pub(crate) fn note_wait(&self, container: ContainerId, times: u64) {

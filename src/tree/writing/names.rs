@@ -189,10 +189,17 @@ impl Tree {
 
     /// A name led to this, and is gone.
     pub(super) fn forget_name(&self, link: &Dirent, stat: &Stat) {
+        let is_last = stat.kind != FileKind::File || stat.nlink < 2;
+        if is_last
+            && let Some((_, node)) = self.inodes.named(link, stat)
+            && let Some(container) = node.container()
+        {
+            self.live.forget_lasting(container);
+        }
         if let Some(Node::Container(container)) = self.inodes.unlinked(link, stat).as_deref() {
             self.live.close(container);
         }
-        if stat.kind == FileKind::File && stat.nlink < 2 {
+        if is_last && stat.kind == FileKind::File {
             self.written_here.remove(stat.identity.id);
         }
         self.names_changed(link.parent);

@@ -60,9 +60,7 @@ impl Tree {
             return Err(refused("remove", &path, libc::ENOTEMPTY));
         }
         version.tombstones.add(entry);
-        if opened.array_at(entry).is_some() {
-            self.remember_half_removed(&version);
-        }
+        self.remember_half_removed(&version);
         self.names_changed(parent);
         Ok(true)
     }
@@ -80,8 +78,8 @@ impl Tree {
         }
     }
 
-    /// Arrays that were removed of a container are remembered as long as the mount lives, whatever
-    /// the kernel forgets.
+    /// What was removed of a container is remembered as long as the mount lives, whatever the
+    /// kernel forgets.
     fn remember_half_removed(&self, version: &Arc<ContainerVersion>) {
         let added = self.half_removed.insert(version.container.into(), version);
         if added {

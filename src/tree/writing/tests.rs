@@ -4,6 +4,7 @@
 mod added;
 mod calls;
 mod driving;
+mod forgotten;
 mod later;
 mod little_memory;
 mod made;

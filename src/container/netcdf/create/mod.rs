@@ -21,6 +21,7 @@ use crate::container::creation::{
     Creation, GivenContent, GivenDescription, GivenType, PackingRule,
 };
 use crate::container::hdf5::NETCDF4;
+use crate::container::own_lengths::ArrayLengths;
 use crate::container::rewrite::Recipe;
 use crate::container::{Format, Preferences};
 use crate::error::{Error, Result};
@@ -70,6 +71,16 @@ impl Creation for NetCdf {
         match is_classic {
             true => description.unwrap_or_default().with_type(path, to, bytes),
             false => NETCDF4.typed(description, path, to, bytes),
+        }
+    }
+
+    fn own_lengths(&self, content: &GivenContent) -> Result<ArrayLengths> {
+        match &content.description {
+            Some(description) if is_classic(description) => {
+                let new = NewClassic::described(description, &content.arrays, None)?;
+                Ok(new.own_lengths())
+            }
+            _ => Ok(ArrayLengths::new()),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::container::binsparse::{self, GivenMembers};
 use crate::container::creation::{GivenArray, GivenDescription};
 use crate::container::names;
 use crate::container::numbers::Numbers;
+use crate::container::own_lengths::ArrayLengths;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart};
 use crate::container::rewrite::{CommitWay, Recipe};
@@ -117,6 +118,20 @@ impl NewClassic {
         let classic = description.more.get(CLASSIC).and_then(Value::as_str);
         new.fit(classic.or(description.version.as_deref()))?;
         Ok(new)
+    }
+
+    /// Lengths of record variables with fewer records than the file.
+    pub(super) fn own_lengths(&self) -> ArrayLengths {
+        let all = self.header.records.unwrap_or(0);
+        let is_short = |variable: &&NewVariable| {
+            variable.of_records && variable.len < all.saturating_mul(variable.run)
+        };
+        let short = self.variables.iter().filter(is_short);
+        let lengths = short.filter_map(|variable| {
+            let array = variable.array.as_ref()?;
+            Some((array.name().to_owned(), variable.len))
+        });
+        lengths.collect()
     }
 
     /// Whether the file is the container of Binsparse that a descriptor says; EINVAL if not.

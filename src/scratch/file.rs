@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 use std::time::Instant;
 
@@ -153,6 +154,11 @@ impl ScratchFile {
         self.io.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a thread writes to the stored file, or waits for the disk.
+    pub(super) fn is_being_stored(&self) -> bool {
+        matches!(self.io.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
     pub(super) fn read(&self) -> RwLockReadGuard<'_, FileContent> {
         self.content.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,6 +169,17 @@ impl ScratchFile {
 
     pub(super) fn times(&self) -> MutexGuard<'_, FileTimes> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When it was changed first since it was stored, if it was; none at all while a thread is
+    /// storing it.
+    pub(super) fn changed_since(&self) -> Option<Option<Instant>> {
+        match self.times.try_lock() {
+            _ if self.is_being_stored() => None,
+            Ok(times) => Some(times.since),
+            Err(TryLockError::Poisoned(times)) => Some(times.into_inner().since),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// As programs see it.

@@ -7,13 +7,13 @@
 //! the source's own.
 //!
 //! The way of a write: [`handles`] checks it and has room reserved ([`reserve`]), [`content`] holds
-//! it in chunks ([`copy`] takes whole ones from another file), [`room`] and [`settle`] say when it
-//! is stored, [`flush`] has it encoded ([`encode`]), laid out ([`merge`]) and written, at once or
-//! by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look. The way of a read:
-//! [`content`], then the cache, then [`base`]. [`names`] and [`find`] know how names are stored,
-//! [`renaming`] replaces one kind by another, [`raw`] is what lay there before. [`recovery`] knows
-//! what a crash leaves, [`relaid`] shows that to those who only read, and [`convert`] makes a store
-//! of a directory, and a directory of a store.
+//! it in chunks ([`copy`] takes whole ones from another file), [`room`], [`due`] and [`settle`] say
+//! when it is stored, [`flush`] has it encoded ([`encode`]), laid out ([`merge`]) and written, at
+//! once or by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look. The way of a
+//! read: [`content`], then the cache, then [`base`]. [`names`] and [`find`] know how names are
+//! stored, [`renaming`] replaces one kind by another, [`raw`] is what lay there before.
+//! [`recovery`] knows what a crash leaves, [`relaid`] shows that to those who only read, and
+//! [`convert`] makes a store of a directory, and a directory of a store.
 //!
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 
@@ -24,6 +24,7 @@ mod content;
 mod convert;
 mod copy;
 mod disk;
+mod due;
 mod encode;
 mod file;
 mod find;

@@ -3,8 +3,8 @@
 //!
 //! Held chunks are charged to the mount's budget as a table, which is never refused; so programs
 //! that write faster than the disk are held up here: who would hold more than a part of the budget
-//! flushes first. A thread of its own flushes what was closed a moment ago, and what has been open
-//! and changed for long. Used by [`super::store`] and [`super::disk`].
+//! flushes first. What was closed a moment ago, and what has been open and changed for long, is
+//! stored by threads of its own ([`super::due`]). Used by [`super::store`] and [`super::disk`].
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use rustix::process::{Resource, getrlimit};
 
+use super::due::{DueFiles, look_after};
 use super::encode::EncodeOptions;
 use super::file::{FileTimes, ScratchFile};
 use super::flush::FlushExtent;
@@ -26,13 +27,6 @@ use crate::error::{Error, Result};
 use crate::memory::budget::TableCharge;
 use crate::source::{FileId, Stat, Store, Timestamp};
 use crate::workers::WorkerThreads;
-
-/// How often it is looked whether something is due.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// What was closed is stored after this long, and what is open after that.
-const CLOSED: Duration = Duration::from_secs(3);
-const OPEN: Duration = Duration::from_secs(25);
 
 /// How long the room left on the disk is taken for what it was.
 const SPACE_KNOWN: Duration = Duration::from_millis(200);
@@ -60,6 +54,7 @@ pub struct ScratchRoom {
     pub(super) raw_files: RawFiles,
     files: Mutex<HashMap<FileId, Weak<ScratchFile>>>,
     changed: Mutex<HashMap<FileId, Arc<ScratchFile>>>,
+    pub(super) due: DueFiles,
     known_times: Mutex<LruCache<FileId, (Timestamp, Timestamp)>>,
     versions: AtomicU64,
     /// Plain bytes that were encoded, and what became of them.
@@ -107,6 +102,7 @@ impl ScratchRoom {
             raw_files: RawFiles::default(),
             files: Mutex::default(),
             changed: Mutex::default(),
+            due: DueFiles::default(),
             known_times: Mutex::new(LruCache::new(TIMES_KEPT)),
             versions: AtomicU64::new(1 << 62),
             encoded: Default::default(),
@@ -232,7 +228,10 @@ impl ScratchRoom {
             if self.held.used().saturating_add(bytes) <= self.held_most {
                 return Ok(());
             }
-            if let Err(e) = other.flush(FlushExtent::All) {
+            // One that is just being stored may take long, and who writes to it waits for it.
+            if !other.is_being_stored()
+                && let Err(e) = other.flush(FlushExtent::All)
+            {
                 other.note_failure(&e);
             }
         }
@@ -276,7 +275,7 @@ impl ScratchRoom {
         let closed = self
             .changed_files()
             .into_iter()
-            .filter(|file| !file.is_open());
+            .filter(|file| !file.is_open() && !file.is_being_stored());
         for file in closed.take(STORED_AT_ONCE) {
             if let Err(e) = self.settle_one(&file, FlushExtent::IfCheap) {
                 file.note_failure(&e);
@@ -284,34 +283,8 @@ impl ScratchRoom {
         }
     }
 
-    /// Stores what is due.
-    fn look(&self) {
-        for file in self.changed_files() {
-            let since = file.times().since.map(|since| since.elapsed());
-            let done = match since {
-                _ if file.is_gone() => {
-                    self.forget(&file);
-                    Ok(())
-                }
-                Some(since) if file.is_open() && since >= OPEN => file.flush_open(),
-                Some(since) if !file.is_open() && since >= CLOSED => {
-                    self.settle_one(&file, FlushExtent::IfCheap)
-                }
-                None if !file.is_open() && !file.is_deferred.load(Ordering::Relaxed) => {
-                    self.settle_one(&file, FlushExtent::IfCheap)
-                }
-                _ => Ok(()),
-            };
-            if let Err(e) = done {
-                log::error!("{e}");
-                file.note_failure(&e);
-                file.times().since = Some(Instant::now());
-            }
-        }
-    }
-
     /// Nobody can read it any more.
-    fn forget(&self, file: &ScratchFile) {
+    pub(super) fn forget(&self, file: &ScratchFile) {
         self.changed().remove(&file.id);
     }
 }
@@ -320,15 +293,4 @@ impl ScratchRoom {
 fn most_open() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit / 4).unwrap_or(usize::MAX)
-}
-
-/// Until the mount has ended.
-fn look_after(room: &Weak<ScratchRoom>) {
-    loop {
-        std::thread::sleep(LOOK);
-        let Some(room) = room.upgrade() else {
-            return;
-        };
-        room.look();
-    }
 }

@@ -101,8 +101,7 @@ impl Mount {
         let wanted = Arc::new(OnceLock::new());
         let stale_files = StaleFiles::start(Arc::clone(&tree), Arc::clone(&wanted))?;
         let lost_names = NameDropping::start(Arc::clone(&tree), Arc::clone(&wanted))?;
-        let (new_containers, put_off, large) =
-            (Arc::clone(&tree), Arc::clone(&tree), Arc::clone(&tree));
+        let [new_containers, committing] = [(); 2].map(|()| Arc::clone(&tree));
         let adapter = Adapter::new(tree, options.clone(), ended, (stale_files, lost_names));
         let config = fuser_config(options);
         let session = match at {
@@ -126,12 +125,14 @@ impl Mount {
             std::thread::Builder::new()
                 .name("new-containers".into())
                 .spawn(move || new_containers.containers().pack_when_quiet())?;
-            std::thread::Builder::new()
-                .name("put-off-commits".into())
-                .spawn(move || put_off.containers().commit_when_due(Later::PutOff))?;
-            std::thread::Builder::new()
-                .name("large-commits".into())
-                .spawn(move || large.containers().commit_when_due(Later::Large))?;
+            for (later, name) in [(Later::PutOff, "put-off"), (Later::Large, "large")] {
+                for _ in 0..later.threads() {
+                    let committing = Arc::clone(&committing);
+                    std::thread::Builder::new()
+                        .name(format!("{name}-commits"))
+                        .spawn(move || committing.containers().commit_when_due(later))?;
+                }
+            }
         }
         Ok(Mount {
             _session: ManuallyDrop::new(session),

@@ -2,8 +2,8 @@
 //!
 //! A commit that takes long goes on after the close that began it, and a container whose commits
 //! are slow rests for a while, so that one commit does the work of many closes. Each of the two
-//! kinds has a thread of its own, so that neither waits for the other. This module says when;
-//! [`super::later`] makes them.
+//! kinds has threads of its own, so that neither waits for the other; a container is committed by
+//! one of them at a time. This module says when; [`super::later`] makes them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -48,6 +48,17 @@ pub enum Later {
     PutOff,
     /// It does more than a program is made to wait for.
     Large,
+}
+
+impl Later {
+    /// Threads that make such commits. When one of those that were put off is made was promised: it
+    /// does not wait for another container's that takes long.
+    pub fn threads(self) -> usize {
+        match self {
+            Later::PutOff => 4,
+            Later::Large => 1,
+        }
+    }
 }
 
 /// When a container was committed last, and how long that took.
@@ -129,7 +140,8 @@ impl DueCommits {
                 list.under_way.push(version.container);
                 return DueCommit { version, of: self };
             }
-            let due = list.due.iter().filter(|((of, _), _)| *of == why);
+            let due = list.due.iter();
+            let due = due.filter(|((of, id), _)| *of == why && !list.under_way.contains(id));
             let next = due.map(|(_, due)| due.at).min();
             list = match next.map(|next| next.saturating_duration_since(Instant::now())) {
                 Some(left) => {
@@ -159,7 +171,51 @@ impl DueList {
     fn take_due(&mut self, why: Later) -> Option<Arc<ContainerVersion>> {
         let now = Instant::now();
         let mut due = self.due.iter();
-        let (&key, _) = due.find(|((of, _), due)| *of == why && due.at <= now)?;
+        let is_free = |id: &ContainerId| !self.under_way.contains(id);
+        let (&key, _) = due.find(|((of, id), due)| *of == why && due.at <= now && is_free(id))?;
         self.due.remove(&key).map(|due| due.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::container::{FORMATS, Preferences, Recognised};
+    use crate::live::version::Versions;
+    use crate::source::Store;
+    use crate::source::local::LocalStore;
+
+    #[test]
+    fn while_one_container_is_committed_another_is_and_none_by_two_threads() {
+        let directory = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> =
+            Arc::new(LocalStore::open(directory.path(), directory.path()).unwrap());
+        let version = |id| {
+            let recognised = Recognised {
+                format: FORMATS[1],
+                damage: None,
+                preferences: Preferences::default(),
+                left: Default::default(),
+            };
+            let found = recognised.stat(&*store, Path::new("")).unwrap();
+            Versions::default().create(ContainerId(id), recognised, &found)
+        };
+        let (due, now) = (DueCommits::default(), Instant::now());
+        let versions = [1, 2].map(version);
+        let set = |version| due.set(Later::PutOff, version, now);
+        versions.iter().for_each(set);
+        let [one, other] = [(); 2].map(|()| due.wait(Later::PutOff));
+        assert_ne!(one.version.container, other.version.container);
+        let again = one.version.container;
+        set(&one.version);
+        assert!(due.take_due(Later::PutOff).is_none());
+        std::thread::scope(|threads| {
+            let waits = threads.spawn(|| due.wait(Later::PutOff).version.container);
+            drop(other);
+            drop(one);
+            assert_eq!(waits.join().unwrap(), again);
+        });
     }
 }

@@ -121,6 +121,9 @@ fn fill(at: &Path) {
     put(join("deep/er/text"), &b"let x = y;\n".repeat(30_000));
     put(join("tilde.blp~"), b"its name is like an escape");
     put(join("x~raw"), b"its name is like another's");
+    put(join(".x.arrayfs-stage"), b"its name is like a log's");
+    std::fs::create_dir(join(".x.arrayfs-files")).unwrap();
+    put(join(".x.arrayfs-files/.y.arrayfs-new"), b"there, too");
     put(join(&"n".repeat(251)), b"a long name");
     put(at.join(OsStr::from_bytes(b"\xff\n \\")), b"no text");
     let linked = put(join("linked"), &seeded.rising(500_000));

@@ -19,6 +19,8 @@ pub(crate) struct SourceDirectory {
     pub(crate) id: FileId,
     /// The directory of a container that it is, or lies beside.
     pub(crate) container: Option<(Arc<OpenContainer>, EntryIndex)>,
+    /// There are no containers, and so nothing of ours beside them.
+    pub(crate) takes_any_name: bool,
 }
 
 impl SourceDirectory {
@@ -27,13 +29,14 @@ impl SourceDirectory {
             path,
             id,
             container: None,
+            takes_any_name: false,
         }
     }
 
     /// For something new: names of ours, and those of a container's own, are refused.
     pub(crate) fn new_place<'a>(&'a self, name: &'a OsStr) -> Result<Place<'a>> {
         let kept_by = match &self.container {
-            _ if is_hidden_name(name) => "arrayfs",
+            _ if !self.takes_any_name && is_hidden_name(name) => "arrayfs",
             Some((container, at)) if !container.shows_beside(*at, name) => "the container",
             _ => return Ok(self.place(name)),
         };

@@ -3,6 +3,7 @@
 //! An entry is looked into once per version of it. What could not be looked into is never
 //! remembered as an ordinary file.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::inode::Dirent;
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::live::recognition::{Recognition, recognise};
 use crate::live::{LiveContainer, Places};
 use crate::source::{FileKind, Stat};
+use crate::stage::is_hidden_name;
 
 /// The node of an entry. A file that becomes a container, or is replaced by another file, is
 /// another inode: the kernel neither lets an inode change its type nor two files share their cached
@@ -28,7 +30,22 @@ pub(super) fn node_of(stat: &Stat, recognised: Option<Recognised>) -> Node {
     }
 }
 
+/// Whether a name of the source is shown beside containers: those of logs, of new files of commits
+/// and of drafts are ours.
+pub(super) fn is_shown(name: &OsStr) -> bool {
+    !is_hidden_name(name)
+}
+
 impl Tree {
+    /// The same in this mount: where nothing is a container, names like those are anybody's.
+    pub(super) fn shows(&self, name: &OsStr) -> bool {
+        self.has_no_containers() || is_shown(name)
+    }
+
+    pub(super) fn has_no_containers(&self) -> bool {
+        self.settings.containers.preferences.files_only
+    }
+
     /// An entry of a directory of the source, which lies at `above`, with its inode.
     pub(super) fn enter_source(&self, link: Dirent, above: &Path) -> Result<Attr> {
         let mark = self.moves.mark();

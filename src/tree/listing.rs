@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::arrival::is_shown;
 use super::container_directory::ContainerDirectory;
 use super::inode::Dirent;
 use super::listing_cache::{NameRun, RunBuilder};
@@ -21,7 +22,6 @@ use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
-use crate::stage::is_hidden_name;
 
 /// About as many names as fit into an answer to the kernel; so many are looked at at once. The
 /// lists of them stay below what can be refused ([`crate::memory`]).
@@ -131,7 +131,8 @@ impl Tree {
         match &*self.inodes.get(directory)? {
             node @ Node::Directory(_) => {
                 let path = self.locate_directory(directory, node)?;
-                let run = self.names_in_source(directory, &path, after, is_shown, &[])?;
+                let shown = |name: &OsStr| self.shows(name);
+                let run = self.names_in_source(directory, &path, after, shown, &[])?;
                 Ok(ListingStep::in_source(directory, run, after, path))
             }
             Node::Container(container) => self.list_container(directory, container, after),
@@ -365,12 +366,6 @@ impl Tree {
         self.listing_cache.keep(directory, moment, &run);
         Ok(run)
     }
-}
-
-/// Whether a name of the source is shown: those of logs, of new files of commits and of drafts are
-/// ours.
-pub(super) fn is_shown(name: &OsStr) -> bool {
-    !is_hidden_name(name)
 }
 
 /// The container's entry of that name: entries that lie beside one have other names.

@@ -69,7 +69,6 @@ use arrival::node_of;
 use following::FollowingEntries;
 use half_removed::HalfRemoved;
 use inode::{Dirent, Inodes};
-use listing::is_shown;
 use listing_cache::ListingCache;
 use lost_names::LostNames;
 use moves::Moves;
@@ -238,7 +237,7 @@ impl Tree {
 
     /// Finds `name` in a directory and counts one look-up of the inode it returns.
     pub fn lookup(&self, parent: InodeId, name: &OsStr) -> Result<Attr> {
-        if !is_shown(name) {
+        if !self.shows(name) {
             return Err(Error::NotFound);
         }
         let link = Dirent::new(parent, name);

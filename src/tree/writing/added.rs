@@ -27,10 +27,10 @@ impl Tree {
         directory: &ContainerDirectory,
     ) -> Result<SourceDirectory> {
         let path = self.beside(directory)?;
+        let id = self.store.stat(&path)?.identity.id;
         Ok(SourceDirectory {
-            id: self.store.stat(&path)?.identity.id,
-            path,
             container: Some((Arc::clone(&directory.opened), directory.at)),
+            ..SourceDirectory::new(path, id)
         })
     }
 

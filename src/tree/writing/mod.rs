@@ -39,7 +39,10 @@ impl Tree {
     /// of its drafts; of another one that of what lies beside its arrays. NotFound if it has none.
     fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
         match &*self.inodes.get(inode)? {
-            Node::Directory(at) => Ok(SourceDirectory::new(self.inodes.path(inode)?, at.id)),
+            Node::Directory(at) => Ok(SourceDirectory {
+                takes_any_name: self.has_no_containers(),
+                ..SourceDirectory::new(self.inodes.path(inode)?, at.id)
+            }),
             Node::Container(container) if container.new.is_new() => {
                 self.live.drafts_to_change(inode.into())
             }

@@ -75,7 +75,7 @@ impl Tree {
         let _stays = self.live.new.shared();
         if let NewEntry::Directory { mode } = what
             && let Some(format) = format_named(name)
-            && !self.settings.containers.preferences.files_only
+            && !self.has_no_containers()
             && !self.is_below_container(parent)
         {
             let creation = format.creation().ok_or_else(|| {

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::listing::is_shown;
+use super::super::arrival::is_shown;
 use super::super::node::Node;
 use super::super::{InodeId, Tree};
 use super::{SourceDirectory, refused};

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::super::Tree;
-use super::super::listing::is_shown;
+use super::super::arrival::is_shown;
 use super::rename::Side;
 use super::{SourceDirectory, refused};
 use crate::commit::tidy::remove_tree;

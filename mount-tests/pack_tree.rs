@@ -423,6 +423,25 @@ fn unpacking_recovers_first() {
     assert_content(&ground.at("z.blp"), &expected);
 }
 
+/// The second names of what renames replace are a store's own: no mount shows them, and recovery
+/// removes them.
+#[test]
+fn a_name_that_a_store_has_for_itself_is_refused() {
+    let ground = Ground::of(|at| {
+        std::fs::create_dir(at.join("d.blp")).unwrap();
+        put(at.join("d.blp/.arrayfs-renaming-5"), b"somebody's");
+        put(at.join(".arrayfs-renaming-notes"), b"no such name");
+        set_times(at, 600_000_000);
+    });
+    let said = ["d.blp/.arrayfs-renaming-5", "give it another name first"];
+    ground.run("pack").failed_saying(1, &said);
+    ground.assert_plain();
+    std::fs::remove_file(ground.at("d.blp/.arrayfs-renaming-5")).unwrap();
+    ground.run("pack").success();
+    let mounted = Mounted::new(ground.path(), RW);
+    assert_content(&mounted.join(".arrayfs-renaming-notes"), b"no such name");
+}
+
 #[test]
 fn other_file_systems_below_are_not_entered() {
     if !is_root("a file system below") {

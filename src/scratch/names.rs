@@ -85,8 +85,10 @@ pub(super) fn renaming(inode: u64) -> OsString {
     OsString::from_vec([RENAMING, number.as_bytes()].concat())
 }
 
+/// Whether a name is such a second name.
 pub(super) fn is_renaming(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(RENAMING)
+    let number = name.as_bytes().strip_prefix(RENAMING);
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// The name under which something of the other kind is stored that is shown by the same name.

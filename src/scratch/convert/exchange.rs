@@ -100,6 +100,7 @@ impl Conversion<'_> {
             }),
             Err(e) => {
                 self.unlink_quietly(first.place(&temporary));
+                self.restore_times(&first.directory, first.id);
                 Err(e)
             }
         }
@@ -144,6 +145,15 @@ impl Conversion<'_> {
 
     /// Gives files that are prepared the names of the old ones. What fails here is the disk.
     pub(super) fn publish(&self, prepared: Vec<PreparedFile>) -> Result<()> {
+        let directories = directories_of(&prepared);
+        let published = self.give_way(prepared);
+        for (path, id) in directories {
+            self.restore_times(&path, id);
+        }
+        published
+    }
+
+    fn give_way(&self, prepared: Vec<PreparedFile>) -> Result<()> {
         if prepared.is_empty() {
             return Ok(());
         }
@@ -172,9 +182,6 @@ impl Conversion<'_> {
                 self.done.before.fetch_add(file.old.identity.size, Relaxed);
                 self.done.after.fetch_add(file.len, Relaxed);
             }
-        }
-        for (path, id) in directories {
-            self.restore_times(&path, id);
         }
         Ok(())
     }
@@ -279,18 +286,12 @@ impl Conversion<'_> {
 
     /// A directory has the times again that it had before all this.
     pub(super) fn restore_times(&self, path: &Path, id: FileId) {
-        let Some(times) = self.log.times(id.inode) else {
-            return;
-        };
-        let target = Target::Named { path, id };
-        if let Err(e) = self.disk.set_attributes(target, &times) {
-            log::debug!("{e}");
-        }
+        self.log.restore_times(self.disk, path, id);
     }
 }
 
 /// Not every file system has directories that can be synced.
-fn unless_no_such_call(e: Error) -> Result<()> {
+pub(super) fn unless_no_such_call(e: Error) -> Result<()> {
     match &e {
         Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         _ => Err(e),

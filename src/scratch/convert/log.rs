@@ -151,8 +151,18 @@ impl ConvertLog {
         of_name.any(|known| !is_there(&known.stored))
     }
 
+    /// A directory has the times again that it had before all this.
+    pub(super) fn restore_times(&self, disk: &dyn Disk, path: &Path, id: FileId) {
+        let Some(times) = self.times(id.inode) else {
+            return;
+        };
+        if let Err(e) = disk.set_attributes(Target::Named { path, id }, &times) {
+            log::debug!("{e}");
+        }
+    }
+
     /// Times of last access and change that a directory is to have again.
-    pub(super) fn times(&self, directory: u64) -> Option<NewAttributes> {
+    fn times(&self, directory: u64) -> Option<NewAttributes> {
         let (atime, mtime) = self.times.get(&directory)?;
         Some(NewAttributes {
             atime: Some(NewTime::At(*atime)),
@@ -274,6 +284,19 @@ impl NewConvertLog {
             true => self.write(),
             false => Ok(()),
         }
+    }
+
+    /// Nothing has been changed, and nothing will be: the tree is as it was.
+    pub(super) fn give_up(self, disk: &dyn Disk, root: &Stat) -> Result<()> {
+        let (directory, id) = (Path::new(""), root.identity.id);
+        let name = OsStr::new(LOG_NAME);
+        disk.unlink(Place {
+            directory,
+            id,
+            name,
+        })?;
+        self.log.restore_times(disk, directory, id);
+        Ok(())
     }
 
     fn write(&mut self) -> Result<()> {

@@ -170,8 +170,12 @@ pub fn convert(
         true => conversion.end(&plan.root),
         false => Ok(()),
     };
-    conversion.restore_times(Path::new(""), plan.root.identity.id);
-    ran.and(ended).map(|()| converted)
+    let (path, id) = (Path::new(""), plan.root.identity.id);
+    conversion.restore_times(path, id);
+    // Neither the log nor another time of the directory comes back.
+    let synced = conversion.disk.sync(Target::Named { path, id }, false);
+    let synced = synced.or_else(exchange::unless_no_such_call);
+    ran.and(ended).and(synced).map(|()| converted)
 }
 
 /// The files of a store with what their logs say. One that was not left in order is recovered

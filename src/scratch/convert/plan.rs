@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::names;
 use super::super::recovery::MARK_NAME;
 use super::log::{ConvertLog, NewConvertLog};
 use super::walk::{self, Becomes, WalkedDirectory};
@@ -35,9 +36,11 @@ pub(super) fn plan(
 ) -> Result<Option<ConvertPlan>> {
     let root = store.stat(Path::new(""))?;
     let stored_names = store.stat(Path::new(MARK_NAME)).is_ok();
+    let becomes_store = direction == ConvertDirection::Pack && !stored_names;
     let is_new = !ConvertLog::read(store)?.is_some_and(|left| left.is_finished);
     let mut log = NewConvertLog::begin(store, disk, &root)?;
-    let (mut files, mut bytes, mut temporaries) = (0u64, 0u64, Vec::new());
+    let (mut files, mut bytes) = (0u64, 0u64);
+    let (mut temporaries, mut named_alike) = (Vec::new(), Vec::new());
     let mut directories = vec![PathBuf::new()];
     while let Some(path) = directories.pop() {
         // What cannot be looked at is told when it is to be converted.
@@ -50,8 +53,19 @@ pub(super) fn plan(
         let below = walk::below(&directory, &mut |_| {});
         directories.extend(below.into_iter().map(|(_, path)| path));
         for (name, stat) in &directory.entries {
-            if walk::temporary_of(name).is_some() && stat.kind == FileKind::File {
-                temporaries.push(path.join(name));
+            if names::is_renaming(name) && becomes_store && is_new {
+                log.give_up(disk, &root)?;
+                return Err(kept_by_stores(&store.display(&path.join(name))));
+            }
+            let is_temporary = walk::temporary_of(name).is_some() && stat.kind == FileKind::File;
+            if is_temporary && is_new {
+                // A run that goes on does not take it for ours.
+                log.name(directory.stat.identity.id, stat.identity.id, name, name)?;
+            }
+            match directory.is_of_tree(name, log.log()) {
+                true => named_alike.push(path.join(name)),
+                false if is_temporary => temporaries.push(path.join(name)),
+                false => {}
             }
             if let Becomes::Converted(_) = directory.becomes(name, direction, log.log()) {
                 files += 1;
@@ -62,15 +76,17 @@ pub(super) fn plan(
             note_names(&mut log, &directory, direction, stored_names)?;
         }
         if watch.is_stopped() {
-            // Nothing has been changed: a log that is not finished is written anew.
+            // Nothing has been changed by this run.
+            match is_new {
+                true => log.give_up(disk, &root)?,
+                false => log
+                    .log()
+                    .restore_times(disk, Path::new(""), root.identity.id),
+            }
             return Ok(None);
         }
     }
     watch.begins(files, bytes);
-    let named_alike = match is_new {
-        true => std::mem::take(&mut temporaries),
-        false => Vec::new(),
-    };
     let log = log.ready(disk, root.identity.id)?;
     Ok(Some(ConvertPlan {
         log,
@@ -80,6 +96,14 @@ pub(super) fn plan(
         is_resumed: !is_new,
         files,
     }))
+}
+
+/// No mount would show it, and the next recovery remove it.
+fn kept_by_stores(path: &Path) -> Error {
+    let path = path.display();
+    Error::Invalid(format!(
+        "{path} has a name that a store has for itself; give it another name first"
+    ))
 }
 
 fn note_names(

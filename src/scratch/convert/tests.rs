@@ -1,9 +1,12 @@
 //! Tests of whole conversions over a directory of the local file system: whatever fails first, the
 //! next one goes on, and nothing is removed before what replaces it is on the disk.
 
+use std::collections::BTreeMap;
+use std::fs::FileTimes;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::disk::failing::{FailingDisk, Failure};
@@ -48,7 +51,25 @@ impl ConvertGround {
             std::fs::write(ground.at(name), content).unwrap();
         }
         std::fs::hard_link(ground.at("l"), ground.at("d.blp/l")).unwrap();
+        for (number, directory) in ["d.blp", "d.blp~", ""].into_iter().enumerate() {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(700_000_000 + number as u64);
+            let times = FileTimes::new().set_accessed(time).set_modified(time);
+            let directory = std::fs::File::open(ground.at(directory)).unwrap();
+            directory.set_times(times).unwrap();
+        }
         ground
+    }
+
+    /// Times of directories, by what they are.
+    fn times(&self) -> BTreeMap<u64, (i64, i64)> {
+        let found = |path: &Path| {
+            let found = path.symlink_metadata().unwrap();
+            let times = (found.mtime(), found.mtime_nsec());
+            found.is_dir().then_some((found.ino(), times))
+        };
+        let names = self.names().into_iter().map(|name| self.at(&name));
+        let all = names.chain([self.at("")]);
+        all.filter_map(|path| found(&path)).collect()
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -127,6 +148,7 @@ fn whatever_fails(dies: bool) {
     let mut harmless = 0;
     for call in 1.. {
         let ground = ConvertGround::new();
+        let times = ground.times();
         let mut has_failed = false;
         for direction in [ConvertDirection::Pack, ConvertDirection::Unpack] {
             let failure = Failure::new(libc::EIO);
@@ -136,8 +158,18 @@ fn whatever_fails(dies: bool) {
             }
             let through = |disk| Arc::new(FailingDisk { disk, failure }) as _;
             let outcome = ground.convert(direction, through);
+            // What failed was no setting of times.
+            if !dies && outcome.as_ref().is_ok_and(|done| done.left > 0) {
+                assert_eq!(ground.times(), times, "{call}");
+            }
             has_failed |= outcome.is_err() || outcome.is_ok_and(|done| done.left > 0);
             ground.converted(direction, call);
+            // Those of the root may be lost when the last name has gone, and of one that failed
+            // for which nothing else did.
+            let root = ground.at("").metadata().unwrap().ino();
+            let differ = |(id, time): (&u64, &(i64, i64))| *id != root && times[id] != *time;
+            let differ = ground.times().iter().filter(|at| differ(*at)).count();
+            assert!(differ == 0 || !dies && differ == 1, "{call}");
         }
         harmless = if has_failed { 0 } else { harmless + 1 };
         if harmless > 15 {
@@ -155,6 +187,33 @@ fn whatever_the_disk_refuses_the_next_one_goes_on() {
 #[test]
 fn whenever_the_disk_dies_the_next_one_goes_on() {
     whatever_fails(true);
+}
+
+/// Files that are called like those of a conversion.
+#[test]
+fn what_is_only_called_like_ours_is_left_alone() {
+    const ALIKE: [&str; 2] = [".arrayfs-pack-1a", "d.blp/.arrayfs-unpack-2b"];
+    for call in 1..60 {
+        let ground = ConvertGround::new();
+        let all = ["d.blp", "d.blp~"];
+        let content = |name: &str| {
+            let found = all.iter().map(|above| name.replace("d.blp", above));
+            let mut found = found.map(|name| std::fs::read(ground.at(&name)).ok());
+            found.find_map(|found| found)
+        };
+        for name in ALIKE {
+            std::fs::write(ground.at(name), name).unwrap();
+        }
+        let failure = Failure::new(libc::EIO);
+        failure.die_at(call);
+        let through = |disk| Arc::new(FailingDisk { disk, failure }) as _;
+        let _interrupted = ground.convert(ConvertDirection::Pack, through);
+        let done = ground.convert(ConvertDirection::Pack, |disk| disk);
+        assert_eq!(done.unwrap().left, ALIKE.len() as u64, "{call}");
+        for name in ALIKE {
+            assert_eq!(content(name).as_deref(), Some(name.as_bytes()), "{call}");
+        }
+    }
 }
 
 #[test]

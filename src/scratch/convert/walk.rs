@@ -114,10 +114,22 @@ impl WalkedDirectory {
         self.entries.contains_key(name)
     }
 
-    /// Whether it is no part of the tree: the store's mark, or ours.
+    /// Whether it has a name that a store or a conversion has for itself: it is no part of the
+    /// tree, or it is left alone.
     pub(super) fn is_ours(&self, name: &OsStr) -> bool {
         let is_root = self.path.as_os_str().is_empty();
-        is_root && (name == MARK_NAME || name == LOG_NAME) || temporary_of(name).is_some()
+        is_root && (name == MARK_NAME || name == LOG_NAME)
+            || temporary_of(name).is_some()
+            || names::is_renaming(name)
+    }
+
+    /// Whether an entry with such a name was there before anything was changed.
+    pub(super) fn is_of_tree(&self, name: &OsStr, log: &ConvertLog) -> bool {
+        let (directory, entry) = (&self.stat.identity.id, self.entries.get(name));
+        entry.is_some_and(|entry| {
+            let plain = log.plain_name(directory.inode, entry.identity.id.inode, name);
+            self.is_ours(name) && plain == Some(name)
+        })
     }
 
     /// The other name that an entry has in a store, or outside of one, if that is to be written

@@ -28,8 +28,9 @@ impl ScratchFile {
             return Ok(false);
         };
         let (writer, first) = (self.writer()?, new.chunks());
-        let (start, size) = (new.end(), new.chunk_size as usize);
-        let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, new.checksum);
+        let (start, size) = (new.end(), new.form.chunk_size as usize);
+        let encoder =
+            ChunkEncoder::choose(snapshot.sample(), &self.room.options, new.form.checksum);
         let chunks = &snapshot.chunks;
         let written = pipeline::in_order(
             EncodeSpace::for_threads(chunks.len()),
@@ -54,7 +55,7 @@ impl ScratchFile {
             },
         );
         written?;
-        (new.last, new.said_size) = (new.chunk_size, new.chunk_size);
+        (new.last, new.said_size) = (new.form.chunk_size, new.form.chunk_size);
         let places = &new.at[first as usize..new.at.len() - 1];
         let places: Vec<u8> = places.iter().flat_map(|at| at.to_le_bytes()).collect();
         put_all(writer, new.table + first * ENTRY, &places)?;
@@ -72,7 +73,7 @@ impl ScratchFile {
     fn appended(&self, io: &StoredState, snapshot: &FlushSnapshot) -> Result<Option<StoredChunks>> {
         let content = self.read();
         let stored = &content.stored;
-        let (first, size) = (stored.chunks(), stored.chunk_size as usize);
+        let (first, size) = (stored.chunks(), stored.form.chunk_size as usize);
         let numbers = snapshot.chunks.iter().map(|(number, _, _)| *number);
         let follows = numbers.eq(first..first + snapshot.chunks.len() as u64);
         let are_full = snapshot.chunks.iter().all(|(_, plain, _)| *plain == size);
@@ -82,7 +83,7 @@ impl ScratchFile {
             && count > 0
             && snapshot.len == (first + count) * size as u64
             && snapshot.valid == first
-            && stored.last == stored.chunk_size
+            && stored.last == stored.form.chunk_size
             && first + snapshot.chunks.len() as u64 <= stored.entries;
         if !(fits && follows && are_full && io.len == stored.end()) {
             return Ok(None);

@@ -9,6 +9,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::base::ChunkForm;
 use crate::codec::blosc::encode::{
     BlockSize, ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder,
 };
@@ -40,6 +41,16 @@ impl Default for EncodeOptions {
             chunk_size: 128 << 10,
             checksum: Checksum::Adler32,
             most_moved: 256 << 20,
+        }
+    }
+}
+
+impl EncodeOptions {
+    /// Of files that are written anew.
+    pub(super) fn form(&self) -> ChunkForm {
+        ChunkForm {
+            chunk_size: self.chunk_size.max(1),
+            checksum: self.checksum,
         }
     }
 }

@@ -103,10 +103,10 @@ impl ScratchFile {
             None => (reader, stored_len),
         };
         let stored = match len {
-            0 => StoredChunks::none(options.chunk_size, options.checksum),
+            0 => StoredChunks::none(options.form()),
             _ => StoredChunks::read(&*reader, len, options.chunk_size)?,
         };
-        let mut content = FileContent::new(stored);
+        let mut content = FileContent::new(stored, options.form());
         let log = replay(&mut content, &*reader, len, room.cache.limit())?;
         let file = ScratchFile {
             id: stat.identity.id,

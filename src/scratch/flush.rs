@@ -130,10 +130,8 @@ impl ScratchFile {
         !self.is_open() && !has_names()
     }
 
-    /// None of what is stored is part of it any more.
     fn is_written_anew(&self) -> bool {
-        let content = self.read();
-        content.valid == 0 && content.stored.chunks() > 0
+        self.read().is_written_anew()
     }
 
     pub(super) fn sync_stored(&self, data: bool) -> Result<()> {
@@ -235,9 +233,8 @@ impl ScratchFile {
     /// Nothing of what is stored is wanted.
     fn empty(&self, io: &mut StoredState) -> Result<()> {
         self.cut(io, 0)?;
-        let options = &self.room.options;
         let mut content = self.change();
-        content.stored = StoredChunks::none(options.chunk_size, options.checksum);
+        content.stored = StoredChunks::none(content.form());
         self.room.cache.forget(self.version);
         *io = StoredState::default();
         self.streams.store(true, Ordering::Relaxed);
@@ -313,7 +310,7 @@ impl ScratchFile {
             len,
             valid,
             chunks: chunks.collect(),
-            drops_metadata: len != content.stored.len(),
+            drops_metadata: content.stored.describes_array && len != content.stored.len(),
             least_len: content.least_len,
         };
         (content.cut, content.least_len) = (u64::MAX, u64::MAX);
@@ -335,13 +332,13 @@ impl ScratchFile {
             bytes: Arc::new(HeldBytes::of(bytes)),
             edition: 0,
             unlogged: 0..0,
-            changed: 0..content.stored.chunk_size as usize,
+            changed: 0..content.stored.form.chunk_size as usize,
         })
     }
 
     pub(super) fn encode(&self, snapshot: &FlushSnapshot) -> Result<MergeOrder> {
-        let checksum = self.read().stored.checksum;
-        let size = self.read().stored.chunk_size as usize;
+        let form = self.read().form();
+        let (checksum, size) = (form.checksum, form.chunk_size as usize);
         let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);
         let (mut encoded, mut patches) = (BTreeMap::new(), BTreeMap::new());
         let chunks = &snapshot.chunks;

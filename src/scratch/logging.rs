@@ -98,7 +98,7 @@ impl FileContent {
 
     /// The log has gone: the chunks have what it had.
     pub(super) fn note_stored(&mut self) {
-        let all = 0..self.stored.chunk_size as usize;
+        let all = 0..self.chunk_size() as usize;
         self.held_mut().for_each(|held| held.unlogged = all.clone());
         self.logged_len = self.stored.len();
         self.least_len = self.least_len.min(self.logged_len);

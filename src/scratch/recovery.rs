@@ -337,7 +337,7 @@ impl LeftFile {
             log::error!("{shown}: block {sound} is damaged");
             return Ok(());
         }
-        let size = chunks.chunk_size;
+        let size = chunks.form.chunk_size;
         let keeps = sound.saturating_mul(size.into());
         log::warn!(
             "{shown}: was never synced: cut to {keeps} bytes, the rest did not reach the disk"

@@ -1,7 +1,9 @@
 //! Tests of the whole room over a directory of the local file system: random programs, their files
-//! after flushes, and new mounts. [`crash`]: what is left of them by crashes.
+//! after flushes, and new mounts. [`crash`]: what is left of them by crashes; [`foreign`]: files that
+//! other programs have made.
 
 mod crash;
+mod foreign;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::metadata;
+use super::metadata::{self, numpy::Numpy};
 use super::sections::short_header;
 use crate::codec::blosc::ChunkHeader;
 use crate::error::{Error, Result};
@@ -18,9 +18,18 @@ pub use super::header::FileHeader;
 /// Stored bytes of the header.
 pub const HEADER: u64 = super::header::LEN as u64;
 
-/// What a file of `len` bytes says at its start, and where its metadata end: there its offsets
-/// begin, if it has any.
-pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
+/// What a file says before its chunks.
+pub struct FileHead {
+    pub header: FileHeader,
+    /// Where its metadata end: there its offsets begin, if it has any.
+    pub table: u64,
+    /// Its metadata say which NumPy array its bytes are: of a file of another length they are
+    /// wrong.
+    pub describes_array: bool,
+}
+
+/// What a file of `len` bytes says at its start.
+pub fn read(source: &dyn Source, len: u64) -> Result<FileHead> {
     let mut bytes = [0; super::header::LEN + metadata::HEADER];
     let found = source.read(0, &mut bytes)?;
     let (header, behind) = bytes.split_at(super::header::LEN);
@@ -29,7 +38,11 @@ pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
     };
     let header = FileHeader::parse(header)?;
     if !header.has_metadata {
-        return Ok((header, HEADER));
+        return Ok(FileHead {
+            header,
+            table: HEADER,
+            describes_array: false,
+        });
     }
     let behind = behind
         .first_chunk()
@@ -37,7 +50,13 @@ pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
         .filter(|_| found == bytes.len());
     let as_it_is = AsItIs { source, len };
     let metadata = metadata::read(&as_it_is, behind.as_ref())?;
-    Ok((header, metadata.end))
+    let said = metadata.said.as_ref();
+    let numpy = said.and_then(|said| Numpy::from_metadata(&said.value, 0));
+    Ok(FileHead {
+        header,
+        table: metadata.end,
+        describes_array: numpy.is_some(),
+    })
 }
 
 /// What the last bytes of a file say that a scratch mount has left with a log, or amid a change:
@@ -67,7 +86,7 @@ pub fn has_log(source: &dyn Source) -> Result<bool> {
 
 /// Where the last chunk ends by the table and its header; none if they do not say.
 fn end_of_chunks(source: &dyn Source) -> Result<Option<u64>> {
-    let (header, table) = match read(source, source.len()) {
+    let FileHead { header, table, .. } = match read(source, source.len()) {
         Ok(found) => found,
         Err(Error::Fault(_)) => return Ok(None),
         Err(e) => return Err(e),

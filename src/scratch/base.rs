@@ -239,6 +239,26 @@ impl StoredChunks {
         self.at.last().copied().unwrap_or(layout::HEADER)
     }
 
+    /// Whether the file ends within its last chunk, or before it.
+    pub(super) fn end_early(&self, source: &dyn Source) -> Result<bool> {
+        let last = self.chunks().checked_sub(1);
+        let last = last.and_then(|last| self.slot(last)).map(|(at, _)| at);
+        self.is_cut_off(source, last.unwrap_or(self.end()))
+    }
+
+    /// Whether the file ends within the chunk that begins here, or before it.
+    pub(super) fn is_cut_off(&self, source: &dyn Source, at: u64) -> Result<bool> {
+        let way = HeaderWay {
+            source,
+            len: source.len(),
+            digest: self.form.checksum.digest_len() as u64,
+        };
+        match way.end_of(at) {
+            Err(Error::Fault(_)) => Ok(false),
+            end => Ok(end?.is_none()),
+        }
+    }
+
     /// Where a chunk begins, and its stored bytes with the digest.
     pub(super) fn slot(&self, number: u64) -> Option<(u64, u64)> {
         let index = usize::try_from(number).ok()?;

@@ -185,6 +185,13 @@ impl EncodeSpace {
         Ok(encoded.len())
     }
 
+    /// What was encoded last, and something behind it.
+    pub(super) fn encoded_with(&mut self, len: usize, more: &[u8]) -> Result<&[u8]> {
+        fallible::lengthen(&mut self.out, len + more.len(), DOING)?;
+        self.out[len..][..more.len()].copy_from_slice(more);
+        Ok(&self.out[..len + more.len()])
+    }
+
     /// What was encoded last.
     pub(super) fn encoded(&self, len: usize) -> &[u8] {
         self.out.get(..len).unwrap_or(&[])

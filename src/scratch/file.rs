@@ -13,21 +13,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
-use std::time::Instant;
 
 use super::base::StoredChunks;
 use super::content::FileContent;
+use super::mark::RestMark;
 use super::relaid;
+use super::replay::FoundTail;
 use super::room::ScratchRoom;
-use super::tail::{self, RecordKind, TailLog};
+use super::tail::TailLog;
+use super::times::FileTimes;
 use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
 use crate::disk::DiskFile;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::{FileId, Source, Stat, Timestamp};
-
-/// What a log holds, cuts and holds again is at most so many times what it may hold.
-const REGROWN: u64 = 8;
 
 /// The most chunks that a file may have: their places take 64 MiB.
 pub(super) const MOST_CHUNKS: u64 = 8 << 20;
@@ -37,7 +36,11 @@ pub(super) const MOST_CHUNKS: u64 = 8 << 20;
 pub(super) struct StoredState {
     /// What is stored may have been acknowledged: it is never changed but by way of the log.
     pub(super) is_synced: bool,
+    /// All that was put is known to have reached the disk.
+    pub(super) is_on_disk: bool,
     pub(super) log: Option<TailLog>,
+    /// What the file's end says, if it has no log.
+    pub(super) rest: Option<RestMark>,
     /// Bytes of the stored file.
     pub(super) len: u64,
     /// Where the bytes that were reserved end.
@@ -48,16 +51,6 @@ pub(super) struct StoredState {
     /// A merge could not be finished: what is stored is neither old nor new, and the next mount
     /// finishes it.
     pub(super) is_broken: bool,
-}
-
-/// Times that programs see, where they are not the stored file's.
-#[derive(Default, Clone, Copy)]
-pub(super) struct FileTimes {
-    pub(super) mtime: Option<Timestamp>,
-    /// With the stored file's, as long as that is of a flush.
-    pub(super) ctime: Option<(Timestamp, Option<Timestamp>)>,
-    /// When it was changed first since the last flush.
-    pub(super) since: Option<Instant>,
 }
 
 pub(super) struct ScratchFile {
@@ -107,7 +100,7 @@ impl ScratchFile {
             _ => StoredChunks::read(&*reader, len, options.chunk_size)?,
         };
         let mut content = FileContent::new(stored, options.form());
-        let log = replay(&mut content, &*reader, len, room.cache.limit())?;
+        let found = FoundTail::read(&mut content, &*reader, len, room.cache.limit())?;
         let file = ScratchFile {
             id: stat.identity.id,
             version: room.next_version(),
@@ -115,16 +108,18 @@ impl ScratchFile {
             path: path.to_owned(),
             reader,
             writer: OnceLock::new(),
+            times: Mutex::new(found.times(&stat)),
             io: Mutex::new(StoredState {
                 is_synced: len > 0,
-                log,
+                is_on_disk: false,
+                log: found.log,
+                rest: found.rest,
                 len,
                 reserved: 0,
                 left: Some(stat.identity.mtime),
                 is_broken: false,
             }),
             content: RwLock::new(content),
-            times: Mutex::new(room.times_of(&stat)),
             opens: AtomicUsize::new(0),
             may_have_set_id: AtomicBool::new(true),
             streams: AtomicBool::new(len == 0),
@@ -170,20 +165,6 @@ impl ScratchFile {
         let mut stat = self.reader.stat()?;
         self.show(&mut stat);
         Ok(stat)
-    }
-
-    /// Puts what programs see in the place of what is stored.
-    pub(super) fn show(&self, stat: &mut Stat) {
-        stat.identity.size = self.read().len;
-        let times = *self.times();
-        if let Some(mtime) = times.mtime {
-            stat.identity.mtime = mtime;
-        }
-        stat.ctime = match times.ctime {
-            Some((shown, Some(of_flush))) if of_flush == stat.ctime => shown,
-            Some((shown, None)) => shown,
-            _ => stat.ctime,
-        };
     }
 
     /// Reads at most so many bytes: less only at the end.
@@ -264,17 +245,6 @@ impl ScratchFile {
         failure.take().map_or(Ok(()), Err)
     }
 
-    /// A program has changed something of it that is no byte: its time is shown although a flush
-    /// has one of its own.
-    pub(super) fn note_touched(&self) -> Result<()> {
-        let ctime = self.reader.stat()?.ctime;
-        let mut times = self.times();
-        if times.since.is_some() {
-            times.ctime = Some((ctime, None));
-        }
-        Ok(())
-    }
-
     /// Bytes that are not in their chunks, at least one if anything is not; none if that is
     /// changing.
     pub(super) fn held_back(&self) -> Option<u64> {
@@ -299,60 +269,7 @@ impl Drop for ScratchFile {
         let held = self.read().held_bytes();
         self.room.charge(-(held as i64));
         self.room.cache.forget(self.version);
-        self.room.remember_times(self.id, *self.times());
     }
-}
-
-/// What a log holds, put above the chunks. `most_held`: bytes that may be held.
-fn replay(
-    content: &mut FileContent,
-    source: &dyn Source,
-    len: u64,
-    most_held: u64,
-) -> Result<Option<TailLog>> {
-    let (start, fingerprint) = (content.stored.end(), content.stored.fingerprint());
-    if len <= start {
-        return Ok(None);
-    }
-    let read = |stored: &StoredChunks, number: u64, at: usize, out: &mut [u8]| {
-        let mut plain =
-            crate::memory::fallible::zeros(stored.plain(number) as u64, "cannot replay a log")?;
-        stored.decode(source, number, &mut plain)?;
-        out.copy_from_slice(&plain[at..at + out.len()]);
-        Ok(())
-    };
-    let most = content.chunk_size().saturating_mul(MOST_CHUNKS);
-    let mut grown = 0u64;
-    let next = tail::records(source, start, fingerprint, |record| {
-        let end = record.at.checked_add(record.len);
-        if end.is_none_or(|end| end > most) {
-            let fault = Fault::new("a log speaks of more than a file can have");
-            return Err(fault.found(record.at).into());
-        }
-        let before = content.held_bytes();
-        match record.kind {
-            RecordKind::Data => content.write(record.at, record.bytes, &read),
-            RecordKind::Zeros => content.zero(record.at..record.at + record.len, &read),
-            RecordKind::Length => content.set_len(record.at, &read),
-            RecordKind::Redo | RecordKind::Behind => Ok(()),
-        }?;
-        grown = grown.saturating_add(content.held_bytes().saturating_sub(before));
-        match content.held_bytes() > most_held || grown > most_held.saturating_mul(REGROWN) {
-            true => Err(crate::memory::no_memory("cannot hold what a log has")),
-            false => Ok(()),
-        }
-    })?;
-    if next == start {
-        return Ok(None);
-    }
-    content.is_logged();
-    Ok(Some(TailLog {
-        start,
-        next,
-        // What lies behind may be anything: it is written over.
-        len: next,
-        fingerprint,
-    }))
 }
 
 /// The next mount that may write finishes it.

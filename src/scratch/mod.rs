@@ -9,8 +9,9 @@
 //! The way of a write: [`handles`] checks it and has room reserved ([`reserve`]), [`content`] holds
 //! it in chunks ([`copy`] takes whole ones from another file), [`room`] and [`settle`] say when it
 //! is stored, [`flush`] has it encoded ([`encode`]), laid out ([`merge`]) and written, at once or
-//! by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look. The way of a read:
-//! [`content`], then the cache, then [`base`]. [`names`] and [`find`] know how names are stored,
+//! by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look, [`at_rest`] and [`mark`]
+//! the end of a file that has neither. The way of a read: [`replay`], [`content`], then the cache,
+//! then [`base`]. [`times`] are those that programs see. [`names`] and [`find`] know how names are stored,
 //! [`renaming`] replaces one kind by another, [`raw`] is what lay there before. [`recovery`] knows
 //! what a crash leaves, [`relaid`] shows that to those who only read, and [`convert`] makes a store
 //! of a directory, and a directory of a store.
@@ -18,6 +19,7 @@
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 
 mod append;
+mod at_rest;
 mod base;
 mod bytes;
 mod content;
@@ -31,6 +33,7 @@ mod flush;
 mod handles;
 mod holes;
 mod logging;
+mod mark;
 mod merge;
 mod names;
 mod raw;
@@ -38,13 +41,16 @@ mod recovery;
 mod redo;
 mod relaid;
 mod renaming;
+mod replay;
 mod reserve;
 mod room;
 mod settle;
 mod store;
+mod store_mark;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod times;
 
 pub use convert::{ConvertDirection, ConvertWatch, Converted, convert, is_being_converted};
 pub use encode::EncodeOptions;
@@ -60,9 +66,10 @@ use crate::error::Result;
 use crate::memory::limit::default_limit;
 use crate::source::{Source, Store};
 use disk::ScratchDisk;
-use recovery::{OldLogs, StoreMark};
+use mark::Epoch;
 use room::ScratchRoom;
 use store::ScratchStore;
+use store_mark::{OldLogs, StoreMark};
 
 /// What is said of a file of which a merge would move very much.
 pub const STAYS_LOGGED: &str =
@@ -113,17 +120,15 @@ impl ScratchMount {
             store: Arc::clone(&store),
             inner,
         });
-        let (mark, since, logs) = StoreMark::open(&disk)?;
-        let has_old_logs = &disk.store.room.has_old_logs;
-        has_old_logs.store(logs == OldLogs::Some, Ordering::Release);
-        let is_whole = since.is_none_or(|since| recovery::recover(&disk, since));
-        mark.begin(
-            &*disk.inner,
-            OldLogs::of(has_old_logs.load(Ordering::Acquire)),
-        )?;
-        if let Some(since) = since.filter(|_| !is_whole) {
-            mark.still(&*disk.inner, since)?;
-        }
+        let (mark, mut left) = StoreMark::open(&disk)?;
+        let room = &disk.store.room;
+        let has_old_logs = &room.has_old_logs;
+        has_old_logs.store(left.logs == OldLogs::Some, Ordering::Release);
+        let is_whole = left.is_clean || recovery::recover(&disk, &left.epochs);
+        left.logs = OldLogs::of(has_old_logs.load(Ordering::Acquire));
+        let epoch = Epoch::random();
+        mark.begin(&*disk.inner, &left, epoch)?;
+        room.set_epoch(epoch);
         Ok(ScratchMount {
             store,
             disk: Some((disk, mark)),

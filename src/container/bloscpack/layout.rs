@@ -59,11 +59,17 @@ pub fn read(source: &dyn Source, len: u64) -> Result<FileHead> {
     })
 }
 
-/// What the last bytes of a file say that a scratch mount has left with a log, or amid a change:
-/// docs/formats.md, "Names in a scratch store".
-const MARK: &[u8; 8] = b"AFSmark1";
-const MARK_LEN: usize = 40;
-const RECORD: &[u8; 4] = b"AFSr";
+/// How the mark begins that a scratch mount leaves at the end of its files, and how a record of a
+/// log does: docs/formats.md, "Names in a scratch store".
+pub const MARK: &[u8; 8] = b"AFSmark2";
+pub const RECORD: &[u8; 4] = b"AFSr";
+
+/// Bytes of a mark; that which says its kind, and the kinds of files that have a log, or are amid a
+/// change.
+pub const MARK_LEN: usize = 40;
+pub const MARK_KIND: usize = 32;
+pub const OF_LOG: u8 = 1;
+pub const OF_REDO: u8 = 2;
 
 /// Whether a file of a scratch store has something that is not in its chunks yet. A crash may have
 /// cost the mark alone: then records lie behind the last chunk.
@@ -73,11 +79,11 @@ pub fn has_log(source: &dyn Source) -> Result<bool> {
         return Ok(false);
     };
     source.fetch_one(at, &mut mark)?;
-    let start = mark[8..16].first_chunk().filter(|_| mark[..8] == MARK[..]);
-    let start = match start {
-        Some(_) if mark[32] == 1 => return Ok(true),
-        Some(start) => Some(u64::from_le_bytes(*start)),
-        None => end_of_chunks(source)?,
+    let kind = Some(mark[MARK_KIND]).filter(|_| mark[..8] == MARK[..]);
+    let start = match (kind, mark[8..16].first_chunk()) {
+        (Some(OF_REDO), _) => return Ok(true),
+        (Some(OF_LOG), Some(start)) => Some(u64::from_le_bytes(*start)),
+        _ => end_of_chunks(source)?,
     };
     let mut record = [0; RECORD.len()];
     let found = start.map_or(Ok(0), |start| source.read(start, &mut record))?;

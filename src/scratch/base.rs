@@ -10,7 +10,7 @@
 
 use crate::codec::blosc::{ChunkHeader, Decoder};
 use crate::codec::checksum::Checksum;
-use crate::container::bloscpack::layout::{self, FileHead, FileHeader};
+use crate::container::bloscpack::layout::{self, FileHeader, FileStart};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::fallible;
 use crate::source::Source;
@@ -29,13 +29,13 @@ const HEADER: u64 = ChunkHeader::LEN as u64;
 
 /// How chunks of a file are cut and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ChunkForm {
+pub(super) struct StoredForm {
     /// Plain bytes of every chunk but the last; never 0.
     pub(super) chunk_size: u32,
     pub(super) checksum: Checksum,
 }
 
-impl ChunkForm {
+impl StoredForm {
     /// Stored bytes that a chunk takes at most, with its digest: those who write keep to that, and
     /// what takes more is a fault for those who read.
     pub(super) fn most_stored(self) -> u64 {
@@ -46,7 +46,7 @@ impl ChunkForm {
 /// What is stored of a file.
 #[derive(Debug, Clone)]
 pub(super) struct StoredChunks {
-    pub(super) form: ChunkForm,
+    pub(super) form: StoredForm,
     pub(super) typesize: u8,
     /// What the stored header says of that: of a single chunk it may say less.
     pub(super) said_size: u32,
@@ -66,7 +66,7 @@ pub(super) struct StoredChunks {
 
 impl StoredChunks {
     /// Of a file in which nothing is stored yet.
-    pub(super) fn none(form: ChunkForm) -> StoredChunks {
+    pub(super) fn none(form: StoredForm) -> StoredChunks {
         StoredChunks {
             form,
             typesize: 1,
@@ -84,7 +84,7 @@ impl StoredChunks {
     /// single small one.
     pub(super) fn read(source: &dyn Source, len: u64, chunk_size: u32) -> Result<StoredChunks> {
         let head = layout::read(source, len)?;
-        let FileHead { header, table, .. } = head;
+        let FileStart { header, table, .. } = head;
         let entries = match header.has_offsets {
             true => header
                 .nchunks
@@ -116,7 +116,7 @@ impl StoredChunks {
             chunks => walk.places_from(first, chunks)?,
         };
         let mut found = StoredChunks {
-            form: ChunkForm {
+            form: StoredForm {
                 chunk_size,
                 checksum: header.checksum,
             },
@@ -136,7 +136,7 @@ impl StoredChunks {
     /// The chunks of a file of ours from the first on, as far as their headers lead: what a crash
     /// has left. None if it is no such file.
     pub(super) fn read_part(source: &dyn Source, len: u64) -> Result<Option<StoredChunks>> {
-        let FileHead { header, table, .. } = layout::read(source, len)?;
+        let FileStart { header, table, .. } = layout::read(source, len)?;
         let (Some(chunks), Some(size)) = (header.nchunks, header.chunk_size) else {
             return Ok(None);
         };
@@ -158,7 +158,7 @@ impl StoredChunks {
         at.truncate(usize::try_from(chunks.saturating_add(1)).unwrap_or(usize::MAX));
         let is_all = at.len() as u64 == chunks + 1;
         Ok(Some(StoredChunks {
-            form: ChunkForm {
+            form: StoredForm {
                 chunk_size: size,
                 checksum: header.checksum,
             },

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::base::{ChunkForm, StoredChunks};
+use super::base::{StoredChunks, StoredForm};
 use super::bytes::HeldBytes;
 use crate::error::Result;
 use crate::memory::fallible;
@@ -36,9 +36,9 @@ pub(super) struct HeldChunk {
 pub(super) struct FileContent {
     pub(super) stored: StoredChunks,
     /// Of the chunks that are held. That of the stored ones, unless none of these is wanted.
-    form: ChunkForm,
+    form: StoredForm,
     /// What that becomes when the file is cut to nothing.
-    fresh: ChunkForm,
+    fresh: StoredForm,
     /// So many of the stored chunks still hold the file's bytes.
     pub(super) valid: u64,
     /// The smallest value of that since a flush took its snapshot.
@@ -61,7 +61,7 @@ struct ChunkPart {
 
 impl FileContent {
     /// `fresh`: of chunks of a file that is written anew.
-    pub(super) fn new(stored: StoredChunks, fresh: ChunkForm) -> FileContent {
+    pub(super) fn new(stored: StoredChunks, fresh: StoredForm) -> FileContent {
         let len = stored.len();
         FileContent {
             form: stored.form,
@@ -82,7 +82,7 @@ impl FileContent {
         u64::from(self.form.chunk_size)
     }
 
-    pub(super) fn form(&self) -> ChunkForm {
+    pub(super) fn form(&self) -> StoredForm {
         self.form
     }
 
@@ -394,7 +394,7 @@ mod tests {
 
     /// Ten bytes of nines in chunks of four.
     fn stored() -> FileContent {
-        let form = |chunk_size| ChunkForm {
+        let form = |chunk_size| StoredForm {
             chunk_size,
             checksum: Checksum::None,
         };

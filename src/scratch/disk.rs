@@ -126,8 +126,9 @@ impl ScratchDisk {
         let Some(to) = to.filter(|to| has_content(to)) else {
             return Ok(());
         };
-        // What the source replaces by itself it knows how to order.
-        if !from.is_packed && !to.is_packed {
+        // What the source replaces by itself it knows how to order; a link has no content.
+        let is_file = from.stat.kind == FileKind::File;
+        if !is_file || !from.is_packed && !to.is_packed {
             return Ok(());
         }
         let id = from.stat.identity.id;

@@ -9,7 +9,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::base::ChunkForm;
+use super::base::StoredForm;
 use crate::codec::blosc::encode::{
     BlockSize, ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder,
 };
@@ -47,8 +47,8 @@ impl Default for EncodeOptions {
 
 impl EncodeOptions {
     /// Of files that are written anew.
-    pub(super) fn form(&self) -> ChunkForm {
-        ChunkForm {
+    pub(super) fn form(&self) -> StoredForm {
+        StoredForm {
             chunk_size: self.chunk_size.max(1),
             checksum: self.checksum,
         }

@@ -26,7 +26,7 @@ use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
 use crate::disk::DiskFile;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
-use crate::source::{FileId, Source, Stat, Timestamp};
+use crate::source::{FileId, FileIdentity, Source, Stat, Timestamp};
 
 /// The most chunks that a file may have: their places take 64 MiB.
 pub(super) const MOST_CHUNKS: u64 = 8 << 20;
@@ -55,6 +55,9 @@ pub(super) struct StoredState {
 
 pub(super) struct ScratchFile {
     pub(super) id: FileId,
+    /// What was opened. In a mount that only reads, a stored file that is another by now is another
+    /// version.
+    opened: FileIdentity,
     pub(super) room: Arc<ScratchRoom>,
     /// How messages call it.
     pub(super) path: PathBuf,
@@ -103,6 +106,7 @@ impl ScratchFile {
         let found = FoundTail::read(&mut content, &*reader, len, room.cache.limit())?;
         let file = ScratchFile {
             id: stat.identity.id,
+            opened: stat.identity,
             version: room.next_version(),
             room: Arc::clone(room),
             path: path.to_owned(),
@@ -128,7 +132,27 @@ impl ScratchFile {
             failure: Mutex::new(None),
         };
         file.room.charge(file.read().held_bytes() as i64);
+        file.check_current()?;
         Ok(file)
+    }
+
+    /// Whether what was opened is what the stored file is now; in a mount that may write nobody
+    /// else does.
+    pub(super) fn is_current(&self, now: FileIdentity) -> bool {
+        self.room.disk.is_some() || self.opened == now
+    }
+
+    pub(super) fn is_same_version(&self, other: &ScratchFile) -> bool {
+        self.is_current(other.opened)
+    }
+
+    /// What was read of the stored file is of the version that was opened.
+    fn check_current(&self) -> Result<()> {
+        if self.room.disk.is_some() || self.is_current(self.reader.stat()?.identity) {
+            return Ok(());
+        }
+        let path = self.path.clone();
+        Err(Error::Changed { path })
     }
 
     pub(super) fn set_writer(&self, writer: Arc<dyn DiskFile>) {
@@ -193,18 +217,16 @@ impl ScratchFile {
         let block = match cache.cached(key) {
             Some(block) => block,
             None if at == 0 && out.len() == plain => {
-                return stored.decode(&*self.reader, number, out);
+                return self.decode(stored, number, out);
             }
             None => {
-                let source = &*self.reader;
-                cache.get(
-                    key,
-                    &ChunkDecode {
-                        stored,
-                        source,
-                        number,
-                    },
-                )?
+                let file = self;
+                let decode = ChunkDecode {
+                    file,
+                    stored,
+                    number,
+                };
+                cache.get(key, &decode)?
             }
         };
         let found = block.bytes().get(at..at + out.len());
@@ -218,6 +240,12 @@ impl ScratchFile {
         })?;
         out.copy_from_slice(found);
         Ok(())
+    }
+
+    fn decode(&self, stored: &StoredChunks, number: u64, out: &mut [u8]) -> Result<()> {
+        let decoded = stored.decode(&*self.reader, number, out);
+        self.check_current()?;
+        decoded
     }
 
     fn key(&self, number: u64) -> BlockKey {
@@ -279,8 +307,8 @@ fn unfinished(bytes: Range<u64>) -> Error {
 }
 
 struct ChunkDecode<'a> {
+    file: &'a ScratchFile,
     stored: &'a StoredChunks,
-    source: &'a dyn Source,
     number: u64,
 }
 
@@ -294,6 +322,6 @@ impl Decode for ChunkDecode<'_> {
     }
 
     fn decode(&self, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
-        self.stored.decode(self.source, self.number, out)
+        self.file.decode(self.stored, self.number, out)
     }
 }

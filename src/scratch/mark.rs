@@ -4,8 +4,8 @@
 //! A crash of the power may leave any part of what was not synced. Whether a chunk that does not
 //! check is such a part, or damage, must not be told by a clock: so each mount has a random number,
 //! its [`Epoch`], which stands in the mark of the store and at the end of what the mount writes
-//! without syncing it. Stored times of change are those of storing; the time that programs have seen
-//! is believed as long as nobody has touched the file since: then the two stamps differ.
+//! without syncing it. Stored times of change are those of storing; the time that programs have
+//! seen is believed as long as nobody has touched the file since: then the two stamps differ.
 //!
 //! Used by [`super::tail`], [`super::flush`], [`super::recovery`] and [`super::store`].
 

@@ -368,7 +368,7 @@ impl StoredChunks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::base::ChunkForm;
+    use super::super::base::StoredForm;
     use super::*;
     use crate::codec::checksum::Checksum;
     use proptest::prelude::*;
@@ -423,7 +423,7 @@ mod tests {
             rounds in proptest::collection::vec(
                 (1usize..40 * SIZE, proptest::collection::btree_map(0u64..40, any::<bool>(), 0..8), 0u64..40), 1..6)
         ) {
-            let mut stored = StoredChunks::none(ChunkForm {
+            let mut stored = StoredChunks::none(StoredForm {
                 chunk_size: SIZE as u32,
                 checksum: Checksum::Adler32,
             });

@@ -9,12 +9,12 @@
 //! The way of a write: [`handles`] checks it and has room reserved ([`reserve`]), [`content`] holds
 //! it in chunks ([`copy`] takes whole ones from another file), [`room`] and [`settle`] say when it
 //! is stored, [`flush`] has it encoded ([`encode`]), laid out ([`merge`]) and written, at once or
-//! by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look, [`at_rest`] and [`mark`]
-//! the end of a file that has neither. The way of a read: [`replay`], [`content`], then the cache,
-//! then [`base`]. [`times`] are those that programs see. [`names`] and [`find`] know how names are stored,
-//! [`renaming`] replaces one kind by another, [`raw`] is what lay there before. [`recovery`] knows
-//! what a crash leaves, [`relaid`] shows that to those who only read, and [`convert`] makes a store
-//! of a directory, and a directory of a store.
+//! by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look, [`at_rest`] and
+//! [`mark`] the end of a file that has neither. The way of a read: [`replay`], [`content`], then
+//! the cache, then [`base`]. [`times`] are those that programs see. [`names`] and [`find`] know how
+//! names are stored, [`renaming`] replaces one kind by another, [`raw`] is what lay there before.
+//! [`recovery`] knows what a crash leaves, [`relaid`] shows that to those who only read, and
+//! [`convert`] makes a store of a directory, and a directory of a store.
 //!
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 
@@ -74,6 +74,9 @@ use store_mark::{OldLogs, StoreMark};
 /// What is said of a file of which a merge would move very much.
 pub const STAYS_LOGGED: &str =
     "its latest changes stay in its log for now: merging them would move very much";
+
+/// What is said of a file that could not be merged.
+pub const UNMERGED: &str = "its latest changes are safe, and stay in its log";
 
 /// A store that is mounted for scratch.
 pub struct ScratchMount {
@@ -157,8 +160,10 @@ impl ScratchMount {
         let Some((disk, mark)) = self.disk.as_ref().filter(|_| self.is_whole) else {
             return Ok(());
         };
+        let held = self.store.room.held_back();
         let has_logs = self.store.room.has_old_logs.load(Ordering::Acquire)
-            || !self.store.room.held_back().logged.is_empty();
+            || !held.logged.is_empty()
+            || !held.unmerged.is_empty();
         let logs = OldLogs::of(has_logs);
         mark.end(&*disk.inner, logs)
     }

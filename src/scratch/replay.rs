@@ -1,5 +1,5 @@
-//! What lies behind the chunks of a stored file that is opened: its log, put above the chunks, or the
-//! mark of a file at rest.
+//! What lies behind the chunks of a stored file that is opened: its log, put above the chunks, or
+//! the mark of a file at rest.
 //!
 //! Used by [`super::file`].
 

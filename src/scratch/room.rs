@@ -7,7 +7,6 @@
 //! and changed for long. Used by [`super::store`] and [`super::disk`].
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::mark::Epoch;
 use super::raw::RawFiles;
+use super::settle::Unsettled;
 use super::times::ShownClock;
 use crate::cache::{BlockCache, VersionId};
 use crate::disk::Disk;
@@ -71,8 +71,7 @@ pub struct ScratchRoom {
     encoders: Option<WorkerThreads>,
     /// Files have logs from before this mount, which are not to be merged yet.
     pub(super) has_old_logs: AtomicBool,
-    /// What could not be stored when everything was to be.
-    pub(super) failed: Mutex<Vec<(PathBuf, Error)>>,
+    pub(super) unsettled: Mutex<Unsettled>,
     /// Files with something to be stored at most, as far as that can be.
     open_most: usize,
 }
@@ -119,7 +118,7 @@ impl ScratchRoom {
             encoded: Default::default(),
             open_most: most_open(),
             has_old_logs: AtomicBool::new(false),
-            failed: Mutex::default(),
+            unsettled: Mutex::default(),
             encoders: is_writable.then(|| WorkerThreads::as_many("flush", cores, cores)),
         });
         if is_writable {
@@ -164,7 +163,8 @@ impl ScratchRoom {
     /// One that has just been opened; the one that others have, if there is one.
     pub(super) fn share(&self, file: ScratchFile) -> Arc<ScratchFile> {
         let mut files = self.files();
-        if let Some(known) = files.get(&file.id).and_then(Weak::upgrade) {
+        let known = files.get(&file.id).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.is_same_version(&file)) {
             drop(files);
             return known;
         }

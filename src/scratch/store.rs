@@ -25,6 +25,9 @@ use crate::source::{Fetch, FileId, FileKind, Source, Space, Stat, Store};
 const RATIO: &str = "user.arrayfs.ratio";
 const STORED_BYTES: &str = "user.arrayfs.stored_bytes";
 
+/// How often a file is opened that changes meanwhile.
+const TRIES: usize = 5;
+
 pub struct ScratchStore {
     pub(super) inner: Arc<dyn Store>,
     pub(super) room: Arc<ScratchRoom>,
@@ -64,7 +67,8 @@ impl ScratchStore {
 
     /// What programs see of a stored file.
     fn shown(&self, path: &Path, mut stat: Stat) -> Result<Stat> {
-        if let Some(file) = self.room.find(stat.identity.id) {
+        let known = self.room.find(stat.identity.id);
+        if let Some(file) = known.filter(|file| file.is_current(stat.identity)) {
             file.show(&mut stat);
             return Ok(stat);
         }
@@ -112,13 +116,21 @@ impl ScratchStore {
 
     /// A stored file that is packed, opened for reading.
     pub(super) fn file(&self, stored: &Path) -> Result<Arc<ScratchFile>> {
-        let reader = self.inner.open(stored)?;
-        if let Some(file) = self.room.find(reader.identity().id) {
-            return Ok(file);
-        }
         let shown = self.inner.display(stored);
-        let opened = ScratchFile::open(&self.room, &shown, reader);
-        Ok(self.room.share(opened.map_err(|e| e.of_container(&shown))?))
+        let mut tries = 0;
+        loop {
+            let reader = self.inner.open(stored)?;
+            let known = self.room.find(reader.identity().id);
+            if let Some(file) = known.filter(|file| file.is_current(reader.identity())) {
+                return Ok(file);
+            }
+            tries += 1;
+            match ScratchFile::open(&self.room, &shown, reader) {
+                // Others are writing it.
+                Err(_) if self.room.disk.is_none() && tries < TRIES => {}
+                opened => return Ok(self.room.share(opened.map_err(|e| e.of_container(&shown))?)),
+            }
+        }
     }
 
     /// What a stored entry is shown as; none if it is not shown.

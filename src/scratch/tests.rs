@@ -1,6 +1,6 @@
 //! Tests of the whole room over a directory of the local file system: random programs, their files
-//! after flushes, and new mounts. [`crash`]: what is left of them by crashes; [`foreign`]: files that
-//! other programs have made; [`left`]: what the next mount finds of times and damage.
+//! after flushes, and new mounts. [`crash`]: what is left of them by crashes; [`foreign`]: files
+//! that other programs have made; [`left`]: what the next mount finds of times and damage.
 
 mod crash;
 mod foreign;

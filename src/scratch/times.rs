@@ -2,8 +2,8 @@
 //! stored.
 //!
 //! New times come from the clock of the file systems, which ticks coarsely; some stamp files that
-//! somebody has just looked at more finely. So no new time is before the latest that was shown: what
-//! is written later is never older. Used by [`super::file`], [`super::store`] and
+//! somebody has just looked at more finely. So no new time is before the latest that was shown:
+//! what is written later is never older. Used by [`super::file`], [`super::store`] and
 //! [`super::at_rest`], which stores them.
 
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -19,7 +19,7 @@ pub use super::header::FileHeader;
 pub const HEADER: u64 = super::header::LEN as u64;
 
 /// What a file says before its chunks.
-pub struct FileHead {
+pub struct FileStart {
     pub header: FileHeader,
     /// Where its metadata end: there its offsets begin, if it has any.
     pub table: u64,
@@ -29,7 +29,7 @@ pub struct FileHead {
 }
 
 /// What a file of `len` bytes says at its start.
-pub fn read(source: &dyn Source, len: u64) -> Result<FileHead> {
+pub fn read(source: &dyn Source, len: u64) -> Result<FileStart> {
     let mut bytes = [0; super::header::LEN + metadata::HEADER];
     let found = source.read(0, &mut bytes)?;
     let (header, behind) = bytes.split_at(super::header::LEN);
@@ -38,7 +38,7 @@ pub fn read(source: &dyn Source, len: u64) -> Result<FileHead> {
     };
     let header = FileHeader::parse(header)?;
     if !header.has_metadata {
-        return Ok(FileHead {
+        return Ok(FileStart {
             header,
             table: HEADER,
             describes_array: false,
@@ -52,7 +52,7 @@ pub fn read(source: &dyn Source, len: u64) -> Result<FileHead> {
     let metadata = metadata::read(&as_it_is, behind.as_ref())?;
     let said = metadata.said.as_ref();
     let numpy = said.and_then(|said| Numpy::from_metadata(&said.value, 0));
-    Ok(FileHead {
+    Ok(FileStart {
         header,
         table: metadata.end,
         describes_array: numpy.is_some(),
@@ -92,7 +92,7 @@ pub fn has_log(source: &dyn Source) -> Result<bool> {
 
 /// Where the last chunk ends by the table and its header; none if they do not say.
 fn end_of_chunks(source: &dyn Source) -> Result<Option<u64>> {
-    let FileHead { header, table, .. } = match read(source, source.len()) {
+    let FileStart { header, table, .. } = match read(source, source.len()) {
         Ok(found) => found,
         Err(Error::Fault(_)) => return Ok(None),
         Err(e) => return Err(e),

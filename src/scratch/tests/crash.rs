@@ -1,8 +1,8 @@
 //! Crashes of every kind, at every moment of a program.
 //!
 //! A crash is a beginning of what was done to the disk; after one of the power, any sectors of what
-//! was put and not synced are missing, or as they were in between. Whatever is left, each byte must be one that the program had
-//! written there since the last fsync, or what that left.
+//! was put and not synced are missing, or as they were in between. Whatever is left, each byte must
+//! be one that the program had written there since the last fsync, or what that left.
 
 use std::collections::HashMap;
 

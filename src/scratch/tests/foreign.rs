@@ -1,5 +1,5 @@
-//! Stored files as other programs make them: chunks of any size, by any codec, with any digest, with
-//! and without a table and metadata. What is done to them in a mount is done to a model, too.
+//! Stored files as other programs make them: chunks of any size, by any codec, with any digest,
+//! with and without a table and metadata. What is done to them in a mount is done to a model, too.
 
 use super::*;
 use crate::codec::blosc::Filter;

@@ -117,6 +117,43 @@ fn a_log_that_stays_has_the_times_as_well() {
     assert_eq!((stat(&on, "x").identity, stat(&on, "x").ctime), seen);
 }
 
+/// Beside the mount that writes, others may read.
+#[test]
+fn who_only_reads_is_shown_what_is_stored_now() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let on = mount(at);
+    let file = on.create("x");
+    let first = bytes(3, 3 * CHUNK as usize);
+    file.put(0, &first, Putting::default(), ROOT).unwrap();
+    on.disk().sync(Target::Open(file.source()), true).unwrap();
+    let store: Arc<dyn Store> = Arc::new(LocalStore::open(at, at).unwrap());
+    let cache = BlockCache::new(4 << 20);
+    let other = ScratchMount::new(store, None, cache, EncodeOptions::default()).unwrap();
+    let held = other.store().open(Path::new("x")).unwrap();
+    let mut found = vec![0; 100];
+    held.read(0, &mut found).unwrap();
+    assert_eq!(found, first[..100]);
+    for round in 0..8 {
+        let content = bytes(round, 5000 + 900 * usize::from(round));
+        file.set_len(0, ROOT).unwrap();
+        file.put(0, &content, Putting::default(), ROOT).unwrap();
+        match round % 2 {
+            0 => on.flush(FlushExtent::All),
+            _ => on.disk().sync(Target::Open(file.source()), true).unwrap(),
+        }
+        let stat = other.store().stat(Path::new("x")).unwrap();
+        assert_eq!(stat.identity.size, content.len() as u64);
+        assert_eq!(super::content(&other, "x").unwrap(), content);
+    }
+    // What is read of the old version is of it, or an error that says so.
+    let read = held.read(2 * u64::from(CHUNK), &mut found);
+    assert!(
+        matches!(read, Err(crate::error::Error::Changed { .. })),
+        "{read:?}"
+    );
+}
+
 /// Changes a byte of a stored chunk.
 fn damage(at: &Path, number: u64) {
     let path = at.join("x.blp");

@@ -26,6 +26,7 @@ mod content;
 mod convert;
 mod copy;
 mod disk;
+mod each_file;
 mod encode;
 mod file;
 mod find;

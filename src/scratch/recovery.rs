@@ -17,23 +17,23 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::base::{ENTRY, StoredChunks};
 use super::disk::ScratchDisk;
+use super::each_file::each_file;
 use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::mark::{Epoch, MARK_LEN, RestMark, SeenChange, TailMark};
 use super::merge::ENTRIES_EACH;
-use super::names;
 use super::renaming;
 use super::tail::{self, RecordKind, put_all};
 use crate::container::bloscpack::layout::{self, HEADER, MARK};
 use crate::disk::{DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
-use crate::source::{FileKind, Source, Stat, Timestamp};
+use crate::source::{Source, Stat, Timestamp};
 
 /// What the disk writes as a whole.
 const SECTOR: u64 = 512;
@@ -41,7 +41,8 @@ const SECTOR: u64 = 512;
 /// Looks at all files, which these mounts may have left. Says whether each of them is whole now.
 pub(super) fn recover(disk: &ScratchDisk, epochs: &[Epoch]) -> bool {
     let finish = |directory: &Path, second: &OsStr| renaming::finish(disk, directory, second);
-    let failed = each_file(disk, &finish, &|path, stat| heal(disk, path, stat, epochs));
+    let store = &*disk.store.inner;
+    let failed = each_file(store, &finish, &|path, stat| heal(disk, path, stat, epochs));
     for (path, e) in &failed {
         log::error!("{}: cannot be recovered: {e}", path.display());
     }
@@ -51,7 +52,7 @@ pub(super) fn recover(disk: &ScratchDisk, epochs: &[Epoch]) -> bool {
 /// Merges the logs of all files. Returns what could not be merged, and why.
 pub(super) fn merge_logs(disk: &ScratchDisk) -> Vec<(PathBuf, Error)> {
     // Renames are those of programs that are at work.
-    each_file(disk, &|_, _| Ok(()), &|path, stat| {
+    each_file(&*disk.store.inner, &|_, _| Ok(()), &|path, stat| {
         let source = disk.store.inner.open(path)?;
         match layout::has_log(&*source)? {
             true => open(disk, path, stat)?.flush(FlushExtent::All),
@@ -80,47 +81,6 @@ pub(super) fn left_log(source: &dyn Source, chunk_size: u32) -> Result<Option<u6
     let (start, fingerprint) = (chunks.end(), chunks.fingerprint());
     let end = tail::records(source, start, fingerprint, |_| Ok(()))?;
     Ok((end > start).then(|| end - start))
-}
-
-/// What is done to a file, by its place in the store.
-type OnFile<'a> = &'a dyn Fn(&Path, &Stat) -> Result<()>;
-
-/// What is done to the second name of what a rename replaces, in a directory.
-type OnSecondName<'a> = &'a dyn Fn(&Path, &OsStr) -> Result<()>;
-
-/// Goes over all stored files. Returns which of them failed, and why.
-fn each_file(
-    disk: &ScratchDisk,
-    finish: OnSecondName<'_>,
-    each: OnFile<'_>,
-) -> Vec<(PathBuf, Error)> {
-    let store = &*disk.store.inner;
-    let (mut directories, mut failed) = (vec![PathBuf::new()], Vec::new());
-    while let Some(directory) = directories.pop() {
-        let (mut files, mut renamings) = (Vec::new(), Vec::new());
-        let listed = store.list(&directory, &mut |name, kind| match kind {
-            _ if names::is_renaming(name) => renamings.push(name.to_owned()),
-            FileKind::Directory => directories.push(directory.join(name)),
-            FileKind::File if names::unpacked(name).is_some() => files.push(directory.join(name)),
-            _ => {}
-        });
-        if let Err(e) = listed {
-            let shown = store.display(&directory);
-            log::warn!("{}: not looked at: {e}", shown.display());
-        }
-        for second in renamings {
-            if let Err(e) = finish(&directory, &second) {
-                failed.push((store.display(&directory.join(second)), e));
-            }
-        }
-        for path in files {
-            let done = store.stat(&path).and_then(|stat| each(&path, &stat));
-            if let Err(e) = done {
-                failed.push((store.display(&path), e));
-            }
-        }
-    }
-    failed
 }
 
 fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<()> {
@@ -163,6 +123,9 @@ fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -
 
 /// Has what a log says in the chunks, if that is cheap.
 fn merge_left(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<()> {
+    // What a log has is held, so one after the other.
+    static MERGING: Mutex<()> = Mutex::new(());
+    let _alone = MERGING.lock().unwrap_or_else(PoisonError::into_inner);
     let file = open(disk, path, stat)?;
     if file.read().differs() {
         file.flush(FlushExtent::IfCheap)?;

@@ -36,6 +36,9 @@ impl Allowed {
         let len = found.len();
         if self.was_synced {
             assert!(len >= least, "{who}: {len} bytes of {least}: {steps:?}");
+        } else {
+            let is_beginning = contents().any(|content| content.starts_with(found));
+            assert!(is_beginning, "{who}: no beginning of any state: {steps:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
@@ -253,4 +254,38 @@ fn a_scratch_file_that_found_no_room_is_written_later() {
     let umount = arrayfs(["umount".as_ref(), disk.path().as_os_str()]);
     umount.success();
     disk.was_unmounted();
+}
+
+/// What is in its file's log is safe, but not where other programs look for it: the mount ends, and
+/// says so.
+#[test]
+fn what_a_full_disk_keeps_from_its_place_is_named() {
+    if !is_root("a small file system") {
+        return;
+    }
+    let mut disk = SmallDisk::new(SIZE, Some(&["rw", "scratch"]));
+    // What becomes larger in front moves all of the noise behind it.
+    let mut seeded = Seeded::new(3);
+    let mut content = vec![7; 1 << 20];
+    content.extend(seeded.noise(3 << 20));
+    std::fs::write(disk.join("x"), &content).unwrap();
+    let file = File::options().write(true).open(disk.join("x")).unwrap();
+    file.sync_all().unwrap();
+    let noise = seeded.noise(BLOCK);
+    file.write_all_at(&noise, 0).unwrap();
+    file.sync_all().unwrap();
+    content[..BLOCK].copy_from_slice(&noise);
+    let mut ballast = File::create(disk.stored("ballast")).unwrap();
+    fill(&mut ballast, 4);
+    drop((file, ballast));
+    assert_content(&disk.join("x"), &content);
+    let umount = arrayfs(["umount".as_ref(), disk.path().as_os_str()]);
+    umount.failed_saying(
+        1,
+        &["x.blp: its latest changes are safe, and stay in its log"],
+    );
+    disk.was_unmounted();
+    let stored = disk.stored("x.blp");
+    let cat = arrayfs(["cat".as_ref(), stored.as_os_str(), "data".as_ref()]);
+    assert!(cat.success().stdout == content);
 }

@@ -155,7 +155,15 @@ impl Running {
 
     /// Stores all files of a scratch mount, and says in the store that they are.
     fn settle(&self, scratch: &ScratchMount) -> WrittenOut {
-        let HeldBack { logged, failed, .. } = scratch.settle();
+        let HeldBack {
+            logged,
+            unmerged,
+            failed,
+            ..
+        } = scratch.settle();
+        for (path, e) in &unmerged {
+            log::warn!("{}: {}: {e}", path.display(), crate::scratch::UNMERGED);
+        }
         for path in &logged {
             log::info!("{}: {}", path.display(), crate::scratch::STAYS_LOGGED);
         }

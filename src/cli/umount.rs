@@ -28,7 +28,7 @@ use crate::daemon::processes;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session;
-use crate::scratch::STAYS_LOGGED;
+use crate::scratch::{STAYS_LOGGED, UNMERGED};
 use crate::tree::COMES_BACK;
 use crate::tree::xattr::{COMMIT, COMMIT_QUICKLY};
 
@@ -197,9 +197,11 @@ fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
             refuse_unstored(mounted, &status["held_back"])?;
-            name_logged(&status["held_back"]);
+            let logged = name_logged(&status["held_back"]);
             name_not_kept(&status);
-            Ok(name_staged(&status))
+            let staged = name_staged(&status);
+            let is_all = logged == Unfinished::Nothing;
+            Ok(if is_all { staged } else { logged })
         }
         Err(e) => {
             let (path, e) = (mounted.mountpoint.display(), plain(&e));
@@ -213,20 +215,10 @@ fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
 
 /// What is held back in the daemon and cannot be stored would be lost with it.
 fn refuse_unstored(mounted: &Mounted, held: &Value) -> CommandResult {
-    let failed: Vec<&Value> = held["failed"].as_array().into_iter().flatten().collect();
-    for file in &failed {
-        let text = |name: &str| file[name].as_str().unwrap_or_default();
-        let (path, why) = (text("path"), text("why"));
-        output::complain(format!("{path}: not all of it can be stored: {why}"));
-    }
-    let unlisted = held["failed_unlisted"].as_u64().unwrap_or(0);
-    if let more @ 1.. = unlisted {
-        let files = counted(more, "more file");
-        output::complain(format!("{files} cannot be stored"));
-    }
-    match failed.is_empty() && unlisted == 0 {
-        true => Ok(()),
-        false => {
+    let line = |path: &str, why: &str| format!("{path}: not all of it can be stored: {why}");
+    match name_files(held, "failed", line, ["cannot be stored"; 2]) {
+        false => Ok(()),
+        true => {
             let path = mounted.mountpoint.display();
             Err(Failure::new(format!(
                 "{path} is not unmounted: make room, or remove those files, and try again; to unmount it \
@@ -236,19 +228,46 @@ fn refuse_unstored(mounted: &Mounted, held: &Value) -> CommandResult {
     }
 }
 
-/// A line for each file that keeps its log.
-fn name_logged(held: &Value) {
-    for path in held["logged"].as_array().into_iter().flatten() {
-        let path = path.as_str().unwrap_or_default();
-        output::complain(format!("{path}: {STAYS_LOGGED}"));
+const KEEPS: [&str; 2] = ["keeps its log", "keep their logs"];
+
+/// A line for each file that keeps its log; says whether some had to although all were to be
+/// merged.
+fn name_logged(held: &Value) -> Unfinished {
+    name_files(
+        held,
+        "logged",
+        |path, _| format!("{path}: {STAYS_LOGGED}"),
+        KEEPS,
+    );
+    let line = |path: &str, why: &str| format!("{path}: {UNMERGED}: {why}");
+    match name_files(held, "unmerged", line, KEEPS) {
+        true => Unfinished::Staged,
+        false => Unfinished::Nothing,
     }
-    if let Some(more @ 1..) = held["logged_unlisted"].as_u64() {
-        let (files, keep) = (
-            counted(more, "more file"),
-            verb(more, "keeps its log", "keep their logs"),
+}
+
+/// A line for each file of a list, and one for those that it has no room for: `more` is what one of
+/// them does, or several. Says whether there are any.
+fn name_files(
+    held: &Value,
+    list: &str,
+    line: impl Fn(&str, &str) -> String,
+    more: [&str; 2],
+) -> bool {
+    let files: Vec<&Value> = held[list].as_array().into_iter().flatten().collect();
+    for file in &files {
+        let text = |name: &str| file[name].as_str().or(file.as_str()).unwrap_or_default();
+        output::complain(line(text("path"), text("why")));
+    }
+    let unlisted = held[format!("{list}_unlisted")].as_u64().unwrap_or(0);
+    if unlisted > 0 {
+        let (files, does) = (
+            counted(unlisted, "more file"),
+            verb(unlisted, more[0], more[1]),
         );
-        output::complain(format!("{files} {keep}"));
+        output::complain(format!("{files} {does}"));
     }
+    !files.is_empty() || unlisted > 0
 }
 
 /// What new containers could not keep of what was copied into them.

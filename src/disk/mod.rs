@@ -260,6 +260,9 @@ pub struct HeldBack {
     pub bytes: u64,
     /// Files whose changes are safe, and stay where they are until much may be moved.
     pub logged: Vec<PathBuf>,
+    /// Files whose changes are safe, but could not be put where they belong when that was asked
+    /// for, and why.
+    pub unmerged: Vec<(PathBuf, Error)>,
     /// Bytes that were encoded since the mount began, and what became of them.
     pub encoded: [u64; 2],
     /// What could not be put in its place the last time, and why.

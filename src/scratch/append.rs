@@ -10,6 +10,7 @@ use super::base::{ENTRY, StoredChunks};
 use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace};
 use super::file::{ScratchFile, StoredState};
 use super::flush::FlushSnapshot;
+use super::mark::{MARK_LEN, TailMark};
 use super::tail::put_all;
 use crate::error::Result;
 use crate::memory::fallible;
@@ -28,8 +29,10 @@ impl ScratchFile {
             return Ok(false);
         };
         let (writer, first) = (self.writer()?, new.chunks());
-        let (start, size) = (new.end(), new.chunk_size as usize);
-        let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, new.checksum);
+        (io.rest, io.is_on_disk) = (None, false);
+        let (start, size) = (new.end(), new.form.chunk_size as usize);
+        let encoder =
+            ChunkEncoder::choose(snapshot.sample(), &self.room.options, new.form.checksum);
         let chunks = &snapshot.chunks;
         let written = pipeline::in_order(
             EncodeSpace::for_threads(chunks.len()),
@@ -46,20 +49,27 @@ impl ScratchFile {
                     }
                 }
             },
-            |_, space, len| {
+            |job, space, len| {
                 self.room.note_encoded(size, len);
-                put_all(writer, new.end(), space.encoded(len))?;
-                new.at.push(new.end() + len as u64);
+                let at = new.end();
+                new.at.push(at + len as u64);
+                if job + 1 < chunks.len() {
+                    return put_all(writer, at, space.encoded(len));
+                }
+                (new.last, new.said_size) = (new.form.chunk_size, new.form.chunk_size);
+                let rest = self.rest_of(&new, self.room.epoch())?;
+                // The disk has both or, at the end of a sector, neither.
+                let mark = TailMark::Rest(rest).bytes();
+                put_all(writer, at, space.encoded_with(len, &mark)?)?;
+                self.note_rest(io, new.end(), rest);
                 Ok(())
             },
         );
         written?;
-        (new.last, new.said_size) = (new.chunk_size, new.chunk_size);
         let places = &new.at[first as usize..new.at.len() - 1];
         let places: Vec<u8> = places.iter().flat_map(|at| at.to_le_bytes()).collect();
         put_all(writer, new.table + first * ENTRY, &places)?;
         put_all(writer, 0, &new.header())?;
-        io.len = io.len.max(new.end());
         if new.end() - start >= BEGUN {
             writer.begin_writeback(start..new.end());
         }
@@ -72,7 +82,7 @@ impl ScratchFile {
     fn appended(&self, io: &StoredState, snapshot: &FlushSnapshot) -> Result<Option<StoredChunks>> {
         let content = self.read();
         let stored = &content.stored;
-        let (first, size) = (stored.chunks(), stored.chunk_size as usize);
+        let (first, size) = (stored.chunks(), stored.form.chunk_size as usize);
         let numbers = snapshot.chunks.iter().map(|(number, _, _)| *number);
         let follows = numbers.eq(first..first + snapshot.chunks.len() as u64);
         let are_full = snapshot.chunks.iter().all(|(_, plain, _)| *plain == size);
@@ -82,9 +92,10 @@ impl ScratchFile {
             && count > 0
             && snapshot.len == (first + count) * size as u64
             && snapshot.valid == first
-            && stored.last == stored.chunk_size
+            && stored.last == stored.form.chunk_size
             && first + snapshot.chunks.len() as u64 <= stored.entries;
-        if !(fits && follows && are_full && io.len == stored.end()) {
+        let is_at_rest = io.log.is_none() && io.len <= stored.end() + MARK_LEN;
+        if !(fits && follows && are_full && is_at_rest) {
             return Ok(None);
         }
         let mut new = stored.clone_without_places();

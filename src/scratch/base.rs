@@ -10,7 +10,7 @@
 
 use crate::codec::blosc::{ChunkHeader, Decoder};
 use crate::codec::checksum::Checksum;
-use crate::container::bloscpack::layout::{self, FileHeader};
+use crate::container::bloscpack::layout::{self, FileHeader, FileStart};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::fallible;
 use crate::source::Source;
@@ -27,13 +27,27 @@ const TABLE_PART: u64 = 64 << 10;
 /// Bytes of a chunk's header.
 const HEADER: u64 = ChunkHeader::LEN as u64;
 
+/// How chunks of a file are cut and checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredForm {
+    /// Plain bytes of every chunk but the last; never 0.
+    pub(super) chunk_size: u32,
+    pub(super) checksum: Checksum,
+}
+
+impl StoredForm {
+    /// Stored bytes that a chunk takes at most, with its digest: those who write keep to that, and
+    /// what takes more is a fault for those who read.
+    pub(super) fn most_stored(self) -> u64 {
+        u64::from(self.chunk_size) + HEADER + self.checksum.digest_len() as u64
+    }
+}
+
 /// What is stored of a file.
 #[derive(Debug, Clone)]
 pub(super) struct StoredChunks {
-    pub(super) checksum: Checksum,
+    pub(super) form: StoredForm,
     pub(super) typesize: u8,
-    /// Plain bytes of every chunk but the last; never 0.
-    pub(super) chunk_size: u32,
     /// What the stored header says of that: of a single chunk it may say less.
     pub(super) said_size: u32,
     /// Plain bytes of the last one.
@@ -44,22 +58,24 @@ pub(super) struct StoredChunks {
     pub(super) entries: u64,
     /// Whether something lies between the header and the table.
     pub(super) has_metadata: bool,
+    /// That says which array the bytes are.
+    pub(super) describes_array: bool,
     /// Where each chunk begins, and where the last one's digest ends.
     pub(super) at: Vec<u64>,
 }
 
 impl StoredChunks {
     /// Of a file in which nothing is stored yet.
-    pub(super) fn none(chunk_size: u32, checksum: Checksum) -> StoredChunks {
+    pub(super) fn none(form: StoredForm) -> StoredChunks {
         StoredChunks {
-            checksum,
+            form,
             typesize: 1,
-            chunk_size,
-            said_size: chunk_size,
+            said_size: form.chunk_size,
             last: 0,
             table: layout::HEADER,
             entries: 0,
             has_metadata: false,
+            describes_array: false,
             at: vec![layout::HEADER],
         }
     }
@@ -67,7 +83,8 @@ impl StoredChunks {
     /// Looks at a file of so many bytes. `chunk_size`: of chunks that are added to one that has a
     /// single small one.
     pub(super) fn read(source: &dyn Source, len: u64, chunk_size: u32) -> Result<StoredChunks> {
-        let (header, table) = layout::read(source, len)?;
+        let head = layout::read(source, len)?;
+        let FileStart { header, table, .. } = head;
         let entries = match header.has_offsets {
             true => header
                 .nchunks
@@ -99,14 +116,17 @@ impl StoredChunks {
             chunks => walk.places_from(first, chunks)?,
         };
         let mut found = StoredChunks {
-            checksum: header.checksum,
+            form: StoredForm {
+                chunk_size,
+                checksum: header.checksum,
+            },
             typesize: header.typesize.max(1),
-            chunk_size,
             said_size: header.chunk_size.unwrap_or(0),
             last: 0,
             table,
             entries,
             has_metadata: header.has_metadata,
+            describes_array: head.describes_array,
             at,
         };
         found.take_sizes(&walk, &header)?;
@@ -116,7 +136,7 @@ impl StoredChunks {
     /// The chunks of a file of ours from the first on, as far as their headers lead: what a crash
     /// has left. None if it is no such file.
     pub(super) fn read_part(source: &dyn Source, len: u64) -> Result<Option<StoredChunks>> {
-        let (header, table) = layout::read(source, len)?;
+        let FileStart { header, table, .. } = layout::read(source, len)?;
         let (Some(chunks), Some(size)) = (header.nchunks, header.chunk_size) else {
             return Ok(None);
         };
@@ -138,14 +158,17 @@ impl StoredChunks {
         at.truncate(usize::try_from(chunks.saturating_add(1)).unwrap_or(usize::MAX));
         let is_all = at.len() as u64 == chunks + 1;
         Ok(Some(StoredChunks {
-            checksum: header.checksum,
+            form: StoredForm {
+                chunk_size: size,
+                checksum: header.checksum,
+            },
             typesize: header.typesize.max(1),
-            chunk_size: size,
             said_size: size,
             last: header.last_chunk.filter(|_| is_all).unwrap_or(size),
             table,
             entries,
             has_metadata: false,
+            describes_array: false,
             at,
         }))
     }
@@ -165,18 +188,19 @@ impl StoredChunks {
             None => plain_of(last)?,
         };
         // The size of a single chunk was cut to what there was.
-        self.chunk_size = match last {
-            0 if size > LARGEST => self.chunk_size.max(self.last),
-            0 => size.max(self.chunk_size).max(self.last),
+        let chunk_size = match last {
+            0 if size > LARGEST => self.form.chunk_size.max(self.last),
+            0 => size.max(self.form.chunk_size).max(self.last),
             _ => size.max(1),
         };
-        if self.chunk_size > LARGEST {
-            let why = format!("its chunks have {} bytes; unpack it", self.chunk_size);
+        self.form.chunk_size = chunk_size;
+        if chunk_size > LARGEST {
+            let why = format!("its chunks have {chunk_size} bytes; unpack it");
             return Err(NotShown::new(why).into());
         }
-        if self.last > self.chunk_size {
+        if self.last > chunk_size {
             let fault = Fault::new("the last chunk is larger than the others");
-            return Err(fault.expected(self.chunk_size).found(self.last).into());
+            return Err(fault.expected(chunk_size).found(self.last).into());
         }
         Ok(())
     }
@@ -189,7 +213,9 @@ impl StoredChunks {
     pub(super) fn len(&self) -> u64 {
         match self.chunks() {
             0 => 0,
-            chunks => (chunks - 1).saturating_mul(self.chunk_size.into()) + u64::from(self.last),
+            chunks => {
+                (chunks - 1).saturating_mul(self.form.chunk_size.into()) + u64::from(self.last)
+            }
         }
     }
 
@@ -199,7 +225,7 @@ impl StoredChunks {
         if is_last {
             self.last as usize
         } else {
-            self.chunk_size as usize
+            self.form.chunk_size as usize
         }
     }
 
@@ -213,6 +239,26 @@ impl StoredChunks {
         self.at.last().copied().unwrap_or(layout::HEADER)
     }
 
+    /// Whether the file ends within its last chunk, or before it.
+    pub(super) fn end_early(&self, source: &dyn Source) -> Result<bool> {
+        let last = self.chunks().checked_sub(1);
+        let last = last.and_then(|last| self.slot(last)).map(|(at, _)| at);
+        self.is_cut_off(source, last.unwrap_or(self.end()))
+    }
+
+    /// Whether the file ends within the chunk that begins here, or before it.
+    pub(super) fn is_cut_off(&self, source: &dyn Source, at: u64) -> Result<bool> {
+        let way = HeaderWay {
+            source,
+            len: source.len(),
+            digest: self.form.checksum.digest_len() as u64,
+        };
+        match way.end_of(at) {
+            Err(Error::Fault(_)) => Ok(false),
+            end => Ok(end?.is_none()),
+        }
+    }
+
     /// Where a chunk begins, and its stored bytes with the digest.
     pub(super) fn slot(&self, number: u64) -> Option<(u64, u64)> {
         let index = usize::try_from(number).ok()?;
@@ -222,14 +268,14 @@ impl StoredChunks {
 
     /// The header of the file, as it is to be stored.
     pub(super) fn header(&self) -> [u8; layout::HEADER as usize] {
-        self.header_that_says(self.chunk_size)
+        self.header_that_says(self.form.chunk_size)
     }
 
     fn header_that_says(&self, chunk_size: u32) -> [u8; layout::HEADER as usize] {
         let header = FileHeader {
             has_offsets: self.entries > 0,
             has_metadata: self.has_metadata,
-            checksum: self.checksum,
+            checksum: self.form.checksum,
             typesize: self.typesize,
             chunk_size: Some(chunk_size),
             last_chunk: Some(self.last),
@@ -258,12 +304,11 @@ impl StoredChunks {
     }
 
     fn try_decode(&self, source: &dyn Source, number: u64, out: &mut [u8]) -> Result<()> {
-        let digest = self.checksum.digest_len();
-        let most = out.len() as u64 + HEADER + digest as u64;
-        let slack = u64::from(self.chunk_size) + HEADER + digest as u64;
+        let checksum = self.form.checksum;
+        let digest = checksum.digest_len();
         let (at, len) = self.slot(number).unwrap_or((0, 0));
         let bytes = at..at.saturating_add(len);
-        if len < HEADER + digest as u64 || len > most.max(slack) {
+        if len < HEADER + digest as u64 || len > self.form.most_stored() {
             let fault = Fault::new("a chunk is too short or too long")
                 .bytes(bytes)
                 .found(len);
@@ -272,11 +317,8 @@ impl StoredChunks {
         let mut stored = fallible::zeros(len, "cannot read a chunk")?;
         read_all(source, at, &mut stored)?;
         let (chunk, found) = stored.split_at(stored.len() - digest);
-        if self.checksum.digest(chunk).as_bytes() != found {
-            let what = format!(
-                "the {} digest of a chunk does not fit",
-                self.checksum.name()
-            );
+        if checksum.digest(chunk).as_bytes() != found {
+            let what = format!("the {} digest of a chunk does not fit", checksum.name());
             return Err(Fault::new(what).bytes(bytes).into());
         }
         decode_chunk(chunk, out).map_err(|e| e.map_fault(|fault| fault.bytes(bytes)))

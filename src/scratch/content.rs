@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::base::StoredChunks;
+use super::base::{StoredChunks, StoredForm};
 use super::bytes::HeldBytes;
 use crate::error::Result;
 use crate::memory::fallible;
@@ -35,6 +35,10 @@ pub(super) struct HeldChunk {
 
 pub(super) struct FileContent {
     pub(super) stored: StoredChunks,
+    /// Of the chunks that are held. That of the stored ones, unless none of these is wanted.
+    form: StoredForm,
+    /// What that becomes when the file is cut to nothing.
+    fresh: StoredForm,
     /// So many of the stored chunks still hold the file's bytes.
     pub(super) valid: u64,
     /// The smallest value of that since a flush took its snapshot.
@@ -56,9 +60,12 @@ struct ChunkPart {
 }
 
 impl FileContent {
-    pub(super) fn new(stored: StoredChunks) -> FileContent {
+    /// `fresh`: of chunks of a file that is written anew.
+    pub(super) fn new(stored: StoredChunks, fresh: StoredForm) -> FileContent {
         let len = stored.len();
         FileContent {
+            form: stored.form,
+            fresh,
             valid: stored.chunks(),
             cut: u64::MAX,
             len,
@@ -72,7 +79,16 @@ impl FileContent {
     }
 
     pub(super) fn chunk_size(&self) -> u64 {
-        u64::from(self.stored.chunk_size)
+        u64::from(self.form.chunk_size)
+    }
+
+    pub(super) fn form(&self) -> StoredForm {
+        self.form
+    }
+
+    /// None of what is stored is part of it any more.
+    pub(super) fn is_written_anew(&self) -> bool {
+        self.valid == 0 && self.stored.chunks() > 0
     }
 
     /// Chunks that the file has by its length; an empty one has one of nothing.
@@ -303,6 +319,9 @@ impl FileContent {
             self.cut = self.cut.min(first_gone);
             self.least_len = self.least_len.min(len);
         }
+        if self.valid == 0 && self.held.is_empty() {
+            self.form = self.fresh;
+        }
         self.len = len;
         Ok(())
     }
@@ -375,10 +394,14 @@ mod tests {
 
     /// Ten bytes of nines in chunks of four.
     fn stored() -> FileContent {
-        let mut stored = StoredChunks::none(4, Checksum::None);
+        let form = |chunk_size| StoredForm {
+            chunk_size,
+            checksum: Checksum::None,
+        };
+        let mut stored = StoredChunks::none(form(4));
         stored.at = vec![32, 40, 50, 60];
         stored.last = 2;
-        FileContent::new(stored)
+        FileContent::new(stored, form(3))
     }
 
     proptest! {

@@ -76,18 +76,15 @@ fn fits(one: &Arc<ScratchFile>, other: &Arc<ScratchFile>) -> bool {
     if Arc::ptr_eq(one, other) {
         return false;
     }
-    let of = |file: &ScratchFile| {
-        let content = file.read();
-        (content.stored.chunk_size, content.stored.checksum)
-    };
-    of(one) == of(other)
+    let form = other.read().stored.form;
+    one.read().form() == form
 }
 
 /// A full chunk, if what is stored of it is what programs see, and shorter than that.
 fn stored_chunk(of: &ScratchFile, number: u64) -> Result<Option<CopiedChunk>> {
     let content = of.read();
     let stored = &content.stored;
-    let size = stored.chunk_size as usize;
+    let size = stored.form.chunk_size as usize;
     let is_as_stored = number < content.valid && !content.held().contains_key(&number);
     let slot = stored.slot(number).filter(|_| is_as_stored);
     let is_full = stored.plain(number) == size && content.plain(number) == size;

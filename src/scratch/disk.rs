@@ -15,8 +15,8 @@ use super::find::{self, FoundEntry};
 use super::handles::ScratchWriter;
 use super::names;
 use super::raw::RawWriter;
-use super::recovery::MARK_NAME;
 use super::store::ScratchStore;
+use super::store_mark::MARK_NAME;
 use crate::disk::{
     Caller, Disk, DiskFile, HeldBack, NewAttributes, NewEntry, Place, Renaming, Settling, Target,
     Trial, XattrSetting,
@@ -94,11 +94,10 @@ impl ScratchDisk {
     ) -> Result<T> {
         match target {
             Target::Named { path, id } => {
-                let stored = self.store.stored(path)?;
-                with(
-                    Target::Named { path: &stored, id },
-                    self.store.room.find(id),
-                )
+                let (directory, found) = self.store.find(path)?;
+                let stored = directory.join(&found.name);
+                let file = self.known(&found, &stored, id);
+                with(Target::Named { path: &stored, id }, file)
             }
             Target::Open(source) => match self.store.room.find(source.identity().id) {
                 Some(file) => {
@@ -124,13 +123,18 @@ impl ScratchDisk {
             let is_held = || held().is_some_and(|file| file.read().len > 0);
             stat.kind == FileKind::File && (stat.identity.size > 0 || is_held())
         };
-        if !from.is_packed || !to.is_some_and(has_content) {
+        let Some(to) = to.filter(|to| has_content(to)) else {
+            return Ok(());
+        };
+        // What the source replaces by itself it knows how to order; a link has no content.
+        let is_file = from.stat.kind == FileKind::File;
+        if !is_file || !from.is_packed && !to.is_packed {
             return Ok(());
         }
         let id = from.stat.identity.id;
         match self.store.room.find(id).filter(|file| file.has_writer()) {
-            Some(file) if file.is_unsynced() => file.sync(true),
-            Some(_) => Ok(()),
+            Some(file) if file.is_on_disk() => Ok(()),
+            Some(file) => file.sync(true),
             None => {
                 let path = &old.directory.join(&from.name);
                 self.inner.sync(Target::Named { path, id }, true)
@@ -138,9 +142,47 @@ impl ScratchDisk {
         }
     }
 
-    fn touched(&self, found: &FoundEntry) -> Result<()> {
-        let file = self.store.room.find(found.stat.identity.id);
-        file.map_or(Ok(()), |file| file.note_touched())
+    /// A program has changed something of a stored file that is no byte; none if it is not known by
+    /// now.
+    fn touched(&self, file: Option<&Arc<ScratchFile>>) -> Result<()> {
+        if let Some(file) = file
+            && file.note_touched(file.reader.stat()?.ctime)
+        {
+            self.store.room.note_changed(file);
+        }
+        Ok(())
+    }
+
+    /// A file that is open, or has something to be stored, or may have had a moment ago: then its
+    /// times are not yet those of its stored file.
+    fn known(&self, found: &FoundEntry, stored: &Path, id: FileId) -> Option<Arc<ScratchFile>> {
+        let room = &self.store.room;
+        let stored_lately = || {
+            let may_be = found.is_packed && room.settled_lately();
+            may_be.then(|| self.stored_file(stored, id).ok()).flatten()
+        };
+        room.find(id).or_else(stored_lately)
+    }
+
+    /// A packed file, open for writing.
+    fn stored_file(&self, stored: &Path, id: FileId) -> Result<Arc<ScratchFile>> {
+        let room = &self.store.room;
+        let known = match room.find(id) {
+            Some(file) if file.has_writer() => return Ok(file),
+            known => known,
+        };
+        let writer = self.inner.open(stored, id)?;
+        let file = match known {
+            Some(file) => file,
+            None => {
+                let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&writer)));
+                let shown = self.store.inner.display(stored);
+                let opened = ScratchFile::open(room, &shown, reader);
+                room.share(opened.map_err(|e| e.of_container(&shown))?)
+            }
+        };
+        file.set_writer(writer);
+        Ok(file)
     }
 
     fn rename_found(
@@ -229,25 +271,7 @@ impl Disk for ScratchDisk {
                 Err(e) => Err(e),
             };
         }
-        let file = match self.store.room.find(id) {
-            Some(file) if file.has_writer() => file,
-            known => {
-                let writer = self.inner.open(&stored, id)?;
-                let file = match known {
-                    Some(file) => file,
-                    None => {
-                        let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&writer)));
-                        let shown = self.store.inner.display(&stored);
-                        let opened = ScratchFile::open(&self.store.room, &shown, reader);
-                        self.store
-                            .room
-                            .share(opened.map_err(|e| e.of_container(&shown))?)
-                    }
-                };
-                file.set_writer(writer);
-                file
-            }
-        };
+        let file = self.stored_file(&stored, id)?;
         Ok(Arc::new(ScratchWriter::new(file)?))
     }
 
@@ -280,7 +304,7 @@ impl Disk for ScratchDisk {
         };
         self.on(file, |target, file| {
             self.inner.link(target, place.named(&name))?;
-            file.map_or(Ok(()), |file| file.note_touched())
+            self.touched(file.as_ref())
         })
     }
 
@@ -288,7 +312,8 @@ impl Disk for ScratchDisk {
         let place = self.place(place)?;
         let found = self.found(&place)?;
         self.inner.unlink(place.named(&found.name))?;
-        self.touched(&found)
+        let left = self.store.room.find(found.stat.identity.id);
+        self.touched(left.as_ref())
     }
 
     fn remove_directory(&self, place: Place<'_>) -> Result<()> {
@@ -312,8 +337,11 @@ impl Disk for ScratchDisk {
         };
         self.rename_found((&old, &from), (&new, to.as_ref()), &stored, how)?;
         // What is replaced has a name less.
-        to.map_or(Ok(()), |to| self.touched(&to))?;
-        self.touched(&from)
+        let replaced = to.and_then(|to| self.store.room.find(to.stat.identity.id));
+        self.touched(replaced.as_ref())?;
+        let stored = new.directory.join(&stored);
+        let renamed = self.known(&from, &stored, from.stat.identity.id);
+        self.touched(renamed.as_ref())
     }
 
     fn set_attributes(&self, of: Target<'_>, to: &NewAttributes) -> Result<()> {
@@ -329,7 +357,7 @@ impl Disk for ScratchDisk {
                 io.left = None;
                 file.times().mtime = Some(file.reader.stat()?.identity.mtime);
             }
-            file.note_touched()
+            self.touched(Some(&file))
         })
     }
 
@@ -342,14 +370,14 @@ impl Disk for ScratchDisk {
     ) -> Result<()> {
         self.on(of, |of, file| {
             self.inner.set_xattr(of, name, value, how)?;
-            file.map_or(Ok(()), |file| file.note_touched())
+            self.touched(file.as_ref())
         })
     }
 
     fn remove_xattr(&self, of: Target<'_>, name: &OsStr) -> Result<()> {
         self.on(of, |of, file| {
             self.inner.remove_xattr(of, name)?;
-            file.map_or(Ok(()), |file| file.note_touched())
+            self.touched(file.as_ref())
         })
     }
 

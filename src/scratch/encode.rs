@@ -9,6 +9,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::base::StoredForm;
 use crate::codec::blosc::encode::{
     BlockSize, ChunkPlan, ChunkSettings, Compressor, EncodeError, Encoder,
 };
@@ -40,6 +41,16 @@ impl Default for EncodeOptions {
             chunk_size: 128 << 10,
             checksum: Checksum::Adler32,
             most_moved: 256 << 20,
+        }
+    }
+}
+
+impl EncodeOptions {
+    /// Of files that are written anew.
+    pub(super) fn form(&self) -> StoredForm {
+        StoredForm {
+            chunk_size: self.chunk_size.max(1),
+            checksum: self.checksum,
         }
     }
 }
@@ -172,6 +183,13 @@ impl EncodeSpace {
         fallible::lengthen(&mut self.out, encoded.len(), DOING)?;
         self.out[..encoded.len()].copy_from_slice(encoded);
         Ok(encoded.len())
+    }
+
+    /// What was encoded last, and something behind it.
+    pub(super) fn encoded_with(&mut self, len: usize, more: &[u8]) -> Result<&[u8]> {
+        fallible::lengthen(&mut self.out, len + more.len(), DOING)?;
+        self.out[len..][..more.len()].copy_from_slice(more);
+        Ok(&self.out[..len + more.len()])
     }
 
     /// What was encoded last.

@@ -18,17 +18,17 @@ use std::time::Instant;
 
 use super::base::StoredChunks;
 use super::content::FileContent;
+use super::mark::RestMark;
 use super::relaid;
+use super::replay::FoundTail;
 use super::room::ScratchRoom;
-use super::tail::{self, RecordKind, TailLog};
+use super::tail::TailLog;
+use super::times::FileTimes;
 use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
 use crate::disk::DiskFile;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
-use crate::source::{FileId, Source, Stat, Timestamp};
-
-/// What a log holds, cuts and holds again is at most so many times what it may hold.
-const REGROWN: u64 = 8;
+use crate::source::{FileId, FileIdentity, Source, Stat, Timestamp};
 
 /// The most chunks that a file may have: their places take 64 MiB.
 pub(super) const MOST_CHUNKS: u64 = 8 << 20;
@@ -38,7 +38,11 @@ pub(super) const MOST_CHUNKS: u64 = 8 << 20;
 pub(super) struct StoredState {
     /// What is stored may have been acknowledged: it is never changed but by way of the log.
     pub(super) is_synced: bool,
+    /// All that was put is known to have reached the disk.
+    pub(super) is_on_disk: bool,
     pub(super) log: Option<TailLog>,
+    /// What the file's end says, if it has no log.
+    pub(super) rest: Option<RestMark>,
     /// Bytes of the stored file.
     pub(super) len: u64,
     /// Where the bytes that were reserved end.
@@ -51,18 +55,11 @@ pub(super) struct StoredState {
     pub(super) is_broken: bool,
 }
 
-/// Times that programs see, where they are not the stored file's.
-#[derive(Default, Clone, Copy)]
-pub(super) struct FileTimes {
-    pub(super) mtime: Option<Timestamp>,
-    /// With the stored file's, as long as that is of a flush.
-    pub(super) ctime: Option<(Timestamp, Option<Timestamp>)>,
-    /// When it was changed first since the last flush.
-    pub(super) since: Option<Instant>,
-}
-
 pub(super) struct ScratchFile {
     pub(super) id: FileId,
+    /// What was opened. In a mount that only reads, a stored file that is another by now is another
+    /// version.
+    opened: FileIdentity,
     pub(super) room: Arc<ScratchRoom>,
     /// How messages call it.
     pub(super) path: PathBuf,
@@ -104,28 +101,31 @@ impl ScratchFile {
             None => (reader, stored_len),
         };
         let stored = match len {
-            0 => StoredChunks::none(options.chunk_size, options.checksum),
+            0 => StoredChunks::none(options.form()),
             _ => StoredChunks::read(&*reader, len, options.chunk_size)?,
         };
-        let mut content = FileContent::new(stored);
-        let log = replay(&mut content, &*reader, len, room.cache.limit())?;
+        let mut content = FileContent::new(stored, options.form());
+        let found = FoundTail::read(&mut content, &*reader, len, room.cache.limit())?;
         let file = ScratchFile {
             id: stat.identity.id,
+            opened: stat.identity,
             version: room.next_version(),
             room: Arc::clone(room),
             path: path.to_owned(),
             reader,
             writer: OnceLock::new(),
+            times: Mutex::new(found.times(&stat)),
             io: Mutex::new(StoredState {
                 is_synced: len > 0,
-                log,
+                is_on_disk: false,
+                log: found.log,
+                rest: found.rest,
                 len,
                 reserved: 0,
                 left: Some(stat.identity.mtime),
                 is_broken: false,
             }),
             content: RwLock::new(content),
-            times: Mutex::new(room.times_of(&stat)),
             opens: AtomicUsize::new(0),
             may_have_set_id: AtomicBool::new(true),
             streams: AtomicBool::new(len == 0),
@@ -134,7 +134,27 @@ impl ScratchFile {
             failure: Mutex::new(None),
         };
         file.room.charge(file.read().held_bytes() as i64);
+        file.check_current()?;
         Ok(file)
+    }
+
+    /// Whether what was opened is what the stored file is now; in a mount that may write nobody
+    /// else does.
+    pub(super) fn is_current(&self, now: FileIdentity) -> bool {
+        self.room.disk.is_some() || self.opened == now
+    }
+
+    pub(super) fn is_same_version(&self, other: &ScratchFile) -> bool {
+        self.is_current(other.opened)
+    }
+
+    /// What was read of the stored file is of the version that was opened.
+    fn check_current(&self) -> Result<()> {
+        if self.room.disk.is_some() || self.is_current(self.reader.stat()?.identity) {
+            return Ok(());
+        }
+        let path = self.path.clone();
+        Err(Error::Changed { path })
     }
 
     pub(super) fn set_writer(&self, writer: Arc<dyn DiskFile>) {
@@ -189,20 +209,6 @@ impl ScratchFile {
         Ok(stat)
     }
 
-    /// Puts what programs see in the place of what is stored.
-    pub(super) fn show(&self, stat: &mut Stat) {
-        stat.identity.size = self.read().len;
-        let times = *self.times();
-        if let Some(mtime) = times.mtime {
-            stat.identity.mtime = mtime;
-        }
-        stat.ctime = match times.ctime {
-            Some((shown, Some(of_flush))) if of_flush == stat.ctime => shown,
-            Some((shown, None)) => shown,
-            _ => stat.ctime,
-        };
-    }
-
     /// Reads at most so many bytes: less only at the end.
     pub(super) fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let content = self.read();
@@ -229,18 +235,16 @@ impl ScratchFile {
         let block = match cache.cached(key) {
             Some(block) => block,
             None if at == 0 && out.len() == plain => {
-                return stored.decode(&*self.reader, number, out);
+                return self.decode(stored, number, out);
             }
             None => {
-                let source = &*self.reader;
-                cache.get(
-                    key,
-                    &ChunkDecode {
-                        stored,
-                        source,
-                        number,
-                    },
-                )?
+                let file = self;
+                let decode = ChunkDecode {
+                    file,
+                    stored,
+                    number,
+                };
+                cache.get(key, &decode)?
             }
         };
         let found = block.bytes().get(at..at + out.len());
@@ -254,6 +258,12 @@ impl ScratchFile {
         })?;
         out.copy_from_slice(found);
         Ok(())
+    }
+
+    fn decode(&self, stored: &StoredChunks, number: u64, out: &mut [u8]) -> Result<()> {
+        let decoded = stored.decode(&*self.reader, number, out);
+        self.check_current()?;
+        decoded
     }
 
     fn key(&self, number: u64) -> BlockKey {
@@ -281,17 +291,6 @@ impl ScratchFile {
         failure.take().map_or(Ok(()), Err)
     }
 
-    /// A program has changed something of it that is no byte: its time is shown although a flush
-    /// has one of its own.
-    pub(super) fn note_touched(&self) -> Result<()> {
-        let ctime = self.reader.stat()?.ctime;
-        let mut times = self.times();
-        if times.since.is_some() {
-            times.ctime = Some((ctime, None));
-        }
-        Ok(())
-    }
-
     /// Bytes that are not in their chunks, at least one if anything is not; none if that is
     /// changing.
     pub(super) fn held_back(&self) -> Option<u64> {
@@ -316,60 +315,7 @@ impl Drop for ScratchFile {
         let held = self.read().held_bytes();
         self.room.charge(-(held as i64));
         self.room.cache.forget(self.version);
-        self.room.remember_times(self.id, *self.times());
     }
-}
-
-/// What a log holds, put above the chunks. `most_held`: bytes that may be held.
-fn replay(
-    content: &mut FileContent,
-    source: &dyn Source,
-    len: u64,
-    most_held: u64,
-) -> Result<Option<TailLog>> {
-    let (start, fingerprint) = (content.stored.end(), content.stored.fingerprint());
-    if len <= start {
-        return Ok(None);
-    }
-    let read = |stored: &StoredChunks, number: u64, at: usize, out: &mut [u8]| {
-        let mut plain =
-            crate::memory::fallible::zeros(stored.plain(number) as u64, "cannot replay a log")?;
-        stored.decode(source, number, &mut plain)?;
-        out.copy_from_slice(&plain[at..at + out.len()]);
-        Ok(())
-    };
-    let most = content.chunk_size().saturating_mul(MOST_CHUNKS);
-    let mut grown = 0u64;
-    let next = tail::records(source, start, fingerprint, |record| {
-        let end = record.at.checked_add(record.len);
-        if end.is_none_or(|end| end > most) {
-            let fault = Fault::new("a log speaks of more than a file can have");
-            return Err(fault.found(record.at).into());
-        }
-        let before = content.held_bytes();
-        match record.kind {
-            RecordKind::Data => content.write(record.at, record.bytes, &read),
-            RecordKind::Zeros => content.zero(record.at..record.at + record.len, &read),
-            RecordKind::Length => content.set_len(record.at, &read),
-            RecordKind::Redo | RecordKind::Behind => Ok(()),
-        }?;
-        grown = grown.saturating_add(content.held_bytes().saturating_sub(before));
-        match content.held_bytes() > most_held || grown > most_held.saturating_mul(REGROWN) {
-            true => Err(crate::memory::no_memory("cannot hold what a log has")),
-            false => Ok(()),
-        }
-    })?;
-    if next == start {
-        return Ok(None);
-    }
-    content.is_logged();
-    Ok(Some(TailLog {
-        start,
-        next,
-        // What lies behind may be anything: it is written over.
-        len: next,
-        fingerprint,
-    }))
 }
 
 /// The next mount that may write finishes it.
@@ -379,8 +325,8 @@ fn unfinished(bytes: Range<u64>) -> Error {
 }
 
 struct ChunkDecode<'a> {
+    file: &'a ScratchFile,
     stored: &'a StoredChunks,
-    source: &'a dyn Source,
     number: u64,
 }
 
@@ -394,6 +340,6 @@ impl Decode for ChunkDecode<'_> {
     }
 
     fn decode(&self, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
-        self.stored.decode(self.source, self.number, out)
+        self.file.decode(self.stored, self.number, out)
     }
 }

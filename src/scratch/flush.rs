@@ -19,15 +19,16 @@ use super::bytes::HeldBytes;
 use super::content::{FileContent, HeldChunk};
 use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace, encoded_zeros};
 use super::file::{ScratchFile, StoredState};
+use super::mark::{Epoch, TailMark};
 use super::merge::{MergeOrder, MergePiece, MergePlan};
 use super::redo::apply;
 use super::reserve;
 use super::tail::DAEMON;
-use crate::disk::{NewAttributes, NewTime, Target};
+use crate::disk::Target;
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::pipeline;
-use crate::source::Timestamp;
+use crate::source::Stat;
 
 /// How much of a file is flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,6 @@ impl ScratchFile {
         let is_first = !io.is_synced || self.is_written_anew();
         if is_first {
             self.flush_locked(&mut io, FlushExtent::BeforeSync)?;
-            self.mark_synced(&mut io, &self.read().stored, false)?;
             self.settle_times(&mut io)?;
         } else if self.log_is_long(&io) {
             self.flush_locked(&mut io, FlushExtent::All)?;
@@ -110,18 +110,26 @@ impl ScratchFile {
             io.log = None;
             return Err(e);
         }
+        io.is_on_disk = true;
         if is_first {
             io.is_synced = true;
             self.streams.store(false, Ordering::Relaxed);
-            self.mark_synced(&mut io, &self.read().stored, true)?;
+            self.rest(&mut io, &self.read().stored, Epoch::NONE)?;
             self.settle_times(&mut io)?;
         }
         Ok(())
     }
 
-    /// What is stored, and open here, was never synced as it is now.
+    /// What is stored was never synced, so a log would not make it safe.
     pub(super) fn is_unsynced(&self) -> bool {
         self.has_writer() && (!self.io().is_synced || self.is_written_anew())
+    }
+
+    /// All that programs have written is on the disk.
+    pub(super) fn is_on_disk(&self) -> bool {
+        let io = self.io();
+        let content = self.read();
+        io.is_on_disk && !content.is_unlogged() && !content.is_written_anew()
     }
 
     /// It has no name and no handle any more.
@@ -130,10 +138,8 @@ impl ScratchFile {
         !self.is_open() && !has_names()
     }
 
-    /// None of what is stored is part of it any more.
     fn is_written_anew(&self) -> bool {
-        let content = self.read();
-        content.valid == 0 && content.stored.chunks() > 0
+        self.read().is_written_anew()
     }
 
     pub(super) fn sync_stored(&self, data: bool) -> Result<()> {
@@ -157,8 +163,13 @@ impl ScratchFile {
             return Ok(());
         }
         self.check_whole(io)?;
-        self.check_unchanged(io)?;
-        let since = self.times().since.take();
+        let stat = self.reader.stat()?;
+        self.check_unchanged(io, &stat)?;
+        let since = {
+            let mut times = self.times();
+            times.keep(&stat);
+            times.since.take()
+        };
         let stored = self.store(io, extent);
         if stored.is_err() {
             self.not_stored(since);
@@ -235,9 +246,8 @@ impl ScratchFile {
     /// Nothing of what is stored is wanted.
     fn empty(&self, io: &mut StoredState) -> Result<()> {
         self.cut(io, 0)?;
-        let options = &self.room.options;
         let mut content = self.change();
-        content.stored = StoredChunks::none(options.chunk_size, options.checksum);
+        content.stored = StoredChunks::none(content.form());
         self.room.cache.forget(self.version);
         *io = StoredState::default();
         self.streams.store(true, Ordering::Relaxed);
@@ -245,8 +255,8 @@ impl ScratchFile {
     }
 
     /// Another program may have changed what is stored: nothing of that is overwritten.
-    fn check_unchanged(&self, io: &mut StoredState) -> Result<()> {
-        let now = self.reader.stat()?.identity;
+    fn check_unchanged(&self, io: &mut StoredState, stat: &Stat) -> Result<()> {
+        let now = stat.identity;
         let Some(left) = io.left else {
             // Something of ours was not finished.
             return match now.size > io.len {
@@ -313,7 +323,7 @@ impl ScratchFile {
             len,
             valid,
             chunks: chunks.collect(),
-            drops_metadata: len != content.stored.len(),
+            drops_metadata: content.stored.describes_array && len != content.stored.len(),
             least_len: content.least_len,
         };
         (content.cut, content.least_len) = (u64::MAX, u64::MAX);
@@ -335,13 +345,13 @@ impl ScratchFile {
             bytes: Arc::new(HeldBytes::of(bytes)),
             edition: 0,
             unlogged: 0..0,
-            changed: 0..content.stored.chunk_size as usize,
+            changed: 0..content.stored.form.chunk_size as usize,
         })
     }
 
     pub(super) fn encode(&self, snapshot: &FlushSnapshot) -> Result<MergeOrder> {
-        let checksum = self.read().stored.checksum;
-        let size = self.read().stored.chunk_size as usize;
+        let form = self.read().form();
+        let (checksum, size) = (form.checksum, form.chunk_size as usize);
         let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);
         let (mut encoded, mut patches) = (BTreeMap::new(), BTreeMap::new());
         let chunks = &snapshot.chunks;
@@ -417,25 +427,25 @@ impl ScratchFile {
     /// Writes what overwrites nothing, of a file that was never synced.
     fn put(&self, io: &mut StoredState, snapshot: &FlushSnapshot, plan: MergePlan) -> Result<()> {
         let end = plan.stored.end();
-        plan.pieces
-            .iter()
-            .try_for_each(|piece| apply(self, piece))?;
-        if io.len > end {
-            self.cut(io, end)?;
-        }
+        let rest = self.rest_of(&plan.stored, self.room.epoch())?;
+        let mark = TailMark::Rest(rest).bytes();
+        let mut pieces = plan.pieces;
+        put_behind(&mut pieces, end, &mark)?;
+        (io.log, io.rest, io.is_on_disk) = (None, None, false);
+        pieces.iter().try_for_each(|piece| apply(self, piece))?;
+        self.note_rest(io, end, rest);
         self.publish(&mut self.change(), snapshot, plan.stored);
-        io.len = end;
-        io.log = None;
         Ok(())
     }
 
-    /// Whether bytes are overwritten that readers may want.
+    /// Whether bytes go, or are overwritten, that readers may want.
     fn disturbs(&self, plan: &MergePlan) -> bool {
         let content = self.read();
         let chunks = content.stored.first()..content.stored.end();
         let overlaps =
             |piece: &MergePiece| piece.to() < chunks.end && piece.to() + piece.len() > chunks.start;
-        !chunks.is_empty() && plan.pieces.iter().any(overlaps)
+        let is_shorter = plan.stored.end() < chunks.end;
+        !chunks.is_empty() && (is_shorter || plan.pieces.iter().any(overlaps))
     }
 
     /// What was flushed is stored from now on.
@@ -459,38 +469,29 @@ impl ScratchFile {
         let now = content.held_bytes();
         self.room.charge(now as i64 - before as i64);
     }
+}
 
-    /// Gives the stored file the times that programs see, and gives back what was reserved.
-    fn settle_times(&self, io: &mut StoredState) -> Result<()> {
-        let writer = self.writer()?;
-        if io.reserved > io.len && !self.read().differs() {
-            self.cut(io, io.len)?;
+/// Has a mark written together with what ends where it lies: a disk has both or, at the end of a
+/// sector, neither.
+fn put_behind(pieces: &mut Vec<MergePiece>, end: u64, mark: &[u8]) -> Result<()> {
+    let is_last = |piece: &&mut MergePiece| piece.len() > 0 && piece.to() + piece.len() == end;
+    let mut together = Vec::new();
+    match pieces.iter_mut().find(is_last) {
+        // A small file is one write.
+        Some(MergePiece::New { bytes, .. }) => {
+            bytes.extend_from_slice(mark);
+            return Ok(());
         }
-        let mut times = self.times();
-        if let Some(mtime) = times.mtime {
-            let to = NewAttributes {
-                mtime: Some(NewTime::At(mtime)),
-                ..NewAttributes::default()
-            };
-            self.room
-                .disk()?
-                .set_attributes(Target::Open(writer.source()), &to)?;
+        Some(MergePiece::Repeated { bytes, count, .. }) => {
+            *count -= 1;
+            together = fallible::copy(bytes, "cannot store a file")?;
         }
-        let stat = self.reader.stat()?;
-        io.left = Some(stat.identity.mtime);
-        if let Some((shown, _)) = times.ctime {
-            times.ctime = Some((shown, Some(stat.ctime)));
-        }
-        Ok(())
+        Some(MergePiece::Moved { .. }) | None => {}
     }
-
-    /// When it was changed, for programs.
-    pub(super) fn stamp(&self) {
-        let now = Timestamp::tick();
-        let mut times = self.times();
-        times.mtime = Some(now);
-        times.ctime = Some((now, None));
-        self.is_deferred.store(false, Ordering::Relaxed);
-        times.since.get_or_insert_with(std::time::Instant::now);
-    }
+    let to = end - together.len() as u64;
+    together.extend_from_slice(mark);
+    let bytes = together;
+    // Before what tells of it.
+    pieces.insert(0, MergePiece::New { to, bytes });
+    Ok(())
 }

@@ -53,7 +53,7 @@ impl<'a> StoredZeros<'a> {
             file,
             content,
             encoded: match content.valid > 1 {
-                true => encoded_zeros(size, content.stored.checksum)?,
+                true => encoded_zeros(size, content.stored.form.checksum)?,
                 false => Vec::new(),
             },
             window: Vec::new(),
@@ -72,7 +72,7 @@ impl<'a> StoredZeros<'a> {
         let is_last = number + 1 == self.content.stored.chunks();
         if is_last {
             let plain = self.content.stored.plain(number);
-            let encoded = encoded_zeros(plain, self.content.stored.checksum)?;
+            let encoded = encoded_zeros(plain, self.content.stored.form.checksum)?;
             return Ok(len == encoded.len() as u64 && self.stored(at, len)? == encoded);
         }
         if len != self.encoded.len() as u64 {

@@ -4,6 +4,7 @@
 
 use super::content::FileContent;
 use super::file::{ScratchFile, StoredState};
+use super::mark::SeenChange;
 use super::tail::{RECORD_MOST, RecordKind, TailLog, TailRecord};
 use crate::error::Result;
 
@@ -41,8 +42,33 @@ impl ScratchFile {
         content.is_logged();
         drop(content);
         io.len = io.len.max(log.len);
-        io.log = Some(log);
+        (io.log, io.rest, io.is_on_disk) = (Some(log), None, false);
+        self.times().stored = None;
         io.left = Some(self.reader.stat()?.identity.mtime);
+        Ok(())
+    }
+}
+
+impl ScratchFile {
+    /// Has a log say when programs changed the file last. It is not synced.
+    pub(super) fn log_change(&self, io: &mut StoredState, changed: SeenChange) -> Result<()> {
+        let Some(mut log) = io.log else {
+            return Ok(());
+        };
+        let [at, len] = changed.numbers();
+        let record = TailRecord {
+            kind: RecordKind::Changed,
+            at,
+            len,
+            bytes: &[],
+            carried_at: 0,
+        };
+        let mut bytes = Vec::new();
+        record.write(log.fingerprint, &mut bytes);
+        log.append(self.writer()?, &bytes)?;
+        io.len = io.len.max(log.len);
+        io.log = Some(log);
+        self.times().stored = Some(changed);
         Ok(())
     }
 }
@@ -98,7 +124,7 @@ impl FileContent {
 
     /// The log has gone: the chunks have what it had.
     pub(super) fn note_stored(&mut self) {
-        let all = 0..self.stored.chunk_size as usize;
+        let all = 0..self.chunk_size() as usize;
         self.held_mut().for_each(|held| held.unlogged = all.clone());
         self.logged_len = self.stored.len();
         self.least_len = self.least_len.min(self.logged_len);

@@ -159,21 +159,21 @@ struct Layouting {
 
 impl Layouting {
     fn begin(old: &StoredChunks, order: &MergeOrder) -> Layouting {
-        let size = u64::from(old.chunk_size);
+        let size = u64::from(old.form.chunk_size);
         let chunks = order.len.div_ceil(size).max(1);
         let mut new = StoredChunks {
             at: Vec::new(),
             last: (order.len - (chunks - 1) * size) as u32,
-            said_size: old.chunk_size,
+            said_size: old.form.chunk_size,
             ..old.clone_without_places()
         };
         if old.chunks() == 0 {
             new.typesize = order.typesize.max(1);
         }
         if order.drops_metadata {
-            (new.table, new.has_metadata) = (layout::HEADER, false);
+            (new.table, new.has_metadata, new.describes_array) = (layout::HEADER, false, false);
         }
-        if chunks > new.entries || order.drops_metadata && old.has_metadata {
+        if chunks > new.entries || order.drops_metadata {
             new.entries = chunks.saturating_mul(ENTRIES_EACH);
         }
         let next = new.table + new.entries * ENTRY;
@@ -229,8 +229,8 @@ impl Layouting {
         if !is_last && number < self.valid {
             let (at, len) = old.slot(number).unwrap_or_default();
             let room = (at + len).saturating_sub(self.next) as usize;
-            if room > bytes.len() {
-                encode::pad(&mut bytes, room, old.checksum)?;
+            if room > bytes.len() && room as u64 <= old.form.most_stored() {
+                encode::pad(&mut bytes, room, old.form.checksum)?;
             }
         }
         let len = bytes.len() as u64;
@@ -260,7 +260,7 @@ impl Layouting {
         changed: &Range<usize>,
     ) -> Result<()> {
         let (at, len) = old.slot(number).unwrap_or_default();
-        let digest = bytes.len() - old.checksum.digest_len();
+        let digest = bytes.len() - old.form.checksum.digest_len();
         let part = changed.start + ChunkHeader::LEN..(changed.end + ChunkHeader::LEN).min(digest);
         if at != self.next || len != bytes.len() as u64 || part.start >= part.end {
             return self.put(old, number, bytes);
@@ -340,7 +340,6 @@ impl StoredChunks {
     pub(super) fn clone_without_places(&self) -> StoredChunks {
         StoredChunks {
             at: Vec::new(),
-            checksum: self.checksum,
             ..*self
         }
     }
@@ -369,6 +368,7 @@ impl StoredChunks {
 
 #[cfg(test)]
 mod tests {
+    use super::super::base::StoredForm;
     use super::*;
     use crate::codec::checksum::Checksum;
     use proptest::prelude::*;
@@ -423,7 +423,10 @@ mod tests {
             rounds in proptest::collection::vec(
                 (1usize..40 * SIZE, proptest::collection::btree_map(0u64..40, any::<bool>(), 0..8), 0u64..40), 1..6)
         ) {
-            let mut stored = StoredChunks::none(SIZE as u32, Checksum::Adler32);
+            let mut stored = StoredChunks::none(StoredForm {
+                chunk_size: SIZE as u32,
+                checksum: Checksum::Adler32,
+            });
             let mut file = Vec::new();
             let mut content: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
             let mut len_before = 0;

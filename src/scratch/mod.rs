@@ -9,15 +9,18 @@
 //! The way of a write: [`handles`] checks it and has room reserved ([`reserve`]), [`content`] holds
 //! it in chunks ([`copy`] takes whole ones from another file), [`room`], [`due`] and [`settle`] say
 //! when it is stored, [`flush`] has it encoded ([`encode`]), laid out ([`merge`]) and written, at
-//! once or by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look. The way of a
-//! read: [`content`], then the cache, then [`base`]. [`names`] and [`find`] know how names are
-//! stored, [`renaming`] replaces one kind by another, [`raw`] is what lay there before.
+//! once or by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look, [`at_rest`]
+//! and [`mark`] the end of a file that has neither. The way of a read: [`replay`], [`content`],
+//! then the cache, then [`base`]. [`times`] are those that programs see. [`names`] and [`find`]
+//! know how names are stored, [`renaming`] replaces one kind by another, [`raw`] is what lay there
+//! before.
 //! [`recovery`] knows what a crash leaves, [`relaid`] shows that to those who only read, and
 //! [`convert`] makes a store of a directory, and a directory of a store.
 //!
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 
 mod append;
+mod at_rest;
 mod base;
 mod bytes;
 mod content;
@@ -25,6 +28,7 @@ mod convert;
 mod copy;
 mod disk;
 mod due;
+mod each_file;
 mod encode;
 mod file;
 mod find;
@@ -32,6 +36,7 @@ mod flush;
 mod handles;
 mod holes;
 mod logging;
+mod mark;
 mod merge;
 mod names;
 mod raw;
@@ -39,13 +44,16 @@ mod recovery;
 mod redo;
 mod relaid;
 mod renaming;
+mod replay;
 mod reserve;
 mod room;
 mod settle;
 mod store;
+mod store_mark;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod times;
 
 pub use convert::{ConvertDirection, ConvertWatch, Converted, convert, is_being_converted};
 pub use encode::EncodeOptions;
@@ -61,13 +69,17 @@ use crate::error::Result;
 use crate::memory::limit::default_limit;
 use crate::source::{Source, Store};
 use disk::ScratchDisk;
-use recovery::{OldLogs, StoreMark};
+use mark::Epoch;
 use room::ScratchRoom;
 use store::ScratchStore;
+use store_mark::{OldLogs, StoreMark};
 
 /// What is said of a file of which a merge would move very much.
 pub const STAYS_LOGGED: &str =
     "its latest changes stay in its log for now: merging them would move very much";
+
+/// What is said of a file that could not be merged.
+pub const UNMERGED: &str = "its latest changes are safe, and stay in its log";
 
 /// A store that is mounted for scratch.
 pub struct ScratchMount {
@@ -114,17 +126,15 @@ impl ScratchMount {
             store: Arc::clone(&store),
             inner,
         });
-        let (mark, since, logs) = StoreMark::open(&disk)?;
-        let has_old_logs = &disk.store.room.has_old_logs;
-        has_old_logs.store(logs == OldLogs::Some, Ordering::Release);
-        let is_whole = since.is_none_or(|since| recovery::recover(&disk, since));
-        mark.begin(
-            &*disk.inner,
-            OldLogs::of(has_old_logs.load(Ordering::Acquire)),
-        )?;
-        if let Some(since) = since.filter(|_| !is_whole) {
-            mark.still(&*disk.inner, since)?;
-        }
+        let (mark, mut left) = StoreMark::open(&disk)?;
+        let room = &disk.store.room;
+        let has_old_logs = &room.has_old_logs;
+        has_old_logs.store(left.logs == OldLogs::Some, Ordering::Release);
+        let is_whole = left.is_clean || recovery::recover(&disk, &left.epochs);
+        left.logs = OldLogs::of(has_old_logs.load(Ordering::Acquire));
+        let epoch = Epoch::random();
+        mark.begin(&*disk.inner, &left, epoch)?;
+        room.set_epoch(epoch);
         Ok(ScratchMount {
             store,
             disk: Some((disk, mark)),
@@ -153,8 +163,10 @@ impl ScratchMount {
         let Some((disk, mark)) = self.disk.as_ref().filter(|_| self.is_whole) else {
             return Ok(());
         };
+        let held = self.store.room.held_back();
         let has_logs = self.store.room.has_old_logs.load(Ordering::Acquire)
-            || !self.store.room.held_back().logged.is_empty();
+            || !held.logged.is_empty()
+            || !held.unmerged.is_empty();
         let logs = OldLogs::of(has_logs);
         mark.end(&*disk.inner, logs)
     }

@@ -3,11 +3,14 @@
 //! Assumes that the caller holds [`ScratchFile::io`]. Used by [`super::flush`]; what a crash leaves
 //! of it is [`super::recovery`]'s.
 
+use std::sync::atomic::Ordering;
+
 use super::base::{StoredChunks, read_all};
 use super::file::{ScratchFile, StoredState};
 use super::flush::FlushSnapshot;
+use super::mark::{Epoch, TailMark};
 use super::merge::{MergePiece, MergePlan};
-use super::tail::{MARK_LEN, RECORD_MOST, RecordKind, TailMark, TailRecord, put_all};
+use super::tail::{PendingMerge, RECORD_MOST, RecordKind, TailRecord, put_all};
 use crate::error::Result;
 use crate::memory::fallible;
 
@@ -15,8 +18,9 @@ use crate::memory::fallible;
 const STEP: u64 = 1 << 20;
 
 impl ScratchFile {
-    /// Changes what is stored of a file, so that whatever ends the daemon leaves the old or the
-    /// new. Of one that was synced, whatever ends the machine.
+    /// Changes what is stored of a file, so that whatever ends the daemon or the machine leaves the
+    /// old or the new. One that was never synced is so first: what a crash left of it could not be
+    /// told from damage.
     pub(super) fn redo(
         &self,
         io: &mut StoredState,
@@ -25,29 +29,27 @@ impl ScratchFile {
     ) -> Result<()> {
         let (before, end) = (io.len, plan.stored.end());
         let behind = before.max(end).next_multiple_of(8);
-        let sync = || match io.is_synced {
-            true => self.sync_stored(true),
-            false => Ok(()),
-        };
-        let is_certain = io.is_synced;
-        self.prepare(before, behind, &plan, is_certain)?;
-        sync()?;
+        io.rest = None;
+        if !io.is_synced {
+            self.sync_stored(true)?;
+            io.is_synced = true;
+        }
+        self.prepare(before, behind, &plan)?;
+        self.sync_stored(true)?;
         let mut content = self.change();
         // What follows must not be half done.
         io.is_broken = true;
         for piece in plan.pieces.iter().filter(|piece| piece.to() < before) {
             apply_until(self, piece, before)?;
         }
-        sync()?;
+        self.sync_stored(true)?;
         self.cut(io, end)?;
         io.is_broken = false;
         self.publish(&mut content, snapshot, plan.stored);
-        io.len = end;
-        io.log = None;
-        match io.is_synced {
-            true => self.mark_synced(io, &content.stored, true),
-            false => Ok(()),
-        }
+        (io.len, io.log) = (end, None);
+        io.is_on_disk = true;
+        self.streams.store(false, Ordering::Relaxed);
+        self.rest(io, &content.stored, Epoch::NONE)
     }
 
     /// Takes away a log when the chunks have all that programs see: they cut what it had.
@@ -61,31 +63,12 @@ impl ScratchFile {
         (io.len, io.log) = (end, None);
         content.note_stored();
         content.least_len = content.len;
-        self.mark_synced(io, &content.stored, true)
-    }
-
-    /// After a crash this says that what is stored was synced as it is, or was just to be.
-    pub(super) fn mark_synced(
-        &self,
-        io: &mut StoredState,
-        stored: &StoredChunks,
-        is_certain: bool,
-    ) -> Result<()> {
-        let mark = TailMark {
-            is_redo: false,
-            start: stored.end(),
-            fingerprint: stored.fingerprint(),
-            end: stored.end(),
-            is_certain,
-        };
-        put_all(self.writer()?, stored.end(), &mark.bytes())?;
-        io.len = stored.end() + MARK_LEN;
-        Ok(())
+        self.rest(io, &content.stored, Epoch::NONE)
     }
 
     /// Writes what lies behind a file of `before` bytes, and at `behind` what makes the rest
     /// certain.
-    fn prepare(&self, before: u64, behind: u64, plan: &MergePlan, is_certain: bool) -> Result<()> {
+    fn prepare(&self, before: u64, behind: u64, plan: &MergePlan) -> Result<()> {
         let fingerprint = fingerprint_of_redo(&plan.stored);
         let mut redo = RedoWriter {
             file: self,
@@ -96,13 +79,11 @@ impl ScratchFile {
         for piece in &plan.pieces {
             redo.add(piece, before)?;
         }
-        let mark = TailMark {
-            is_redo: true,
+        let mark = TailMark::Redo(PendingMerge {
             start: behind,
             fingerprint,
             end: plan.stored.end(),
-            is_certain,
-        };
+        });
         redo.bytes.extend_from_slice(&mark.bytes());
         redo.write_out()
     }

@@ -11,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::base::StoredChunks;
 use super::encode::EncodeOptions;
 use super::file::ScratchFile;
 use super::flush::FlushExtent;
@@ -78,7 +79,13 @@ fn merged(file: &ScratchFile) -> Result<Option<Arc<dyn Source>>> {
         return Ok(None);
     };
     let order = file.encode(&snapshot)?;
-    let plan = MergePlan::new(&file.read().stored, order)?;
+    let plan = {
+        let content = file.read();
+        match content.is_written_anew() {
+            true => MergePlan::new(&StoredChunks::none(content.form()), order)?,
+            false => MergePlan::new(&content.stored, order)?,
+        }
+    };
     let (reader, end) = (Arc::clone(&file.reader), plan.stored.end());
     Ok(Some(Arc::new(RelaidSource::new(reader, plan.pieces, end)?)))
 }

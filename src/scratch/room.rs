@@ -7,25 +7,25 @@
 //! stored by threads of its own ([`super::due`]). Used by [`super::store`] and [`super::disk`].
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use lru::LruCache;
 use rustix::process::{Resource, getrlimit};
 
 use super::due::{DueFiles, look_after};
 use super::encode::EncodeOptions;
-use super::file::{FileTimes, ScratchFile};
+use super::file::ScratchFile;
 use super::flush::FlushExtent;
+use super::mark::Epoch;
 use super::raw::RawFiles;
+use super::settle::Unsettled;
+use super::times::ShownClock;
 use crate::cache::{BlockCache, VersionId};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::memory::budget::TableCharge;
-use crate::source::{FileId, Stat, Store, Timestamp};
+use crate::source::{FileId, Store};
 use crate::workers::WorkerThreads;
 
 /// How long the room left on the disk is taken for what it was.
@@ -37,8 +37,8 @@ const STREAM: u64 = 8 << 20;
 /// Files that are stored at once where too many are open.
 const STORED_AT_ONCE: usize = 16;
 
-/// Files of which the times are known although nobody has them open.
-const TIMES_KEPT: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
+/// What is touched so soon after it was stored could pass for not touched: more than a few stamps.
+const MASKED: Duration = Duration::from_millis(500);
 
 pub struct ScratchRoom {
     pub(super) cache: Arc<BlockCache>,
@@ -55,15 +55,18 @@ pub struct ScratchRoom {
     files: Mutex<HashMap<FileId, Weak<ScratchFile>>>,
     changed: Mutex<HashMap<FileId, Arc<ScratchFile>>>,
     pub(super) due: DueFiles,
-    known_times: Mutex<LruCache<FileId, (Timestamp, Timestamp)>>,
+    pub(super) clock: ShownClock,
+    /// Of this mount, once that may write.
+    epoch: OnceLock<Epoch>,
+    /// When a file was stored last.
+    settled: Mutex<Option<Instant>>,
     versions: AtomicU64,
     /// Plain bytes that were encoded, and what became of them.
     encoded: [AtomicU64; 2],
     encoders: Option<WorkerThreads>,
     /// Files have logs from before this mount, which are not to be merged yet.
     pub(super) has_old_logs: AtomicBool,
-    /// What could not be stored when everything was to be.
-    pub(super) failed: Mutex<Vec<(PathBuf, Error)>>,
+    pub(super) unsettled: Mutex<Unsettled>,
     /// Files with something to be stored at most, as far as that can be.
     open_most: usize,
 }
@@ -103,12 +106,15 @@ impl ScratchRoom {
             files: Mutex::default(),
             changed: Mutex::default(),
             due: DueFiles::default(),
-            known_times: Mutex::new(LruCache::new(TIMES_KEPT)),
+            clock: ShownClock::default(),
+            epoch: OnceLock::new(),
+            // The mount before may just have ended.
+            settled: Mutex::new(Some(Instant::now())),
             versions: AtomicU64::new(1 << 62),
             encoded: Default::default(),
             open_most: most_open(),
             has_old_logs: AtomicBool::new(false),
-            failed: Mutex::default(),
+            unsettled: Mutex::default(),
             encoders: is_writable.then(|| WorkerThreads::as_many("flush", cores, cores)),
         });
         if is_writable {
@@ -153,7 +159,8 @@ impl ScratchRoom {
     /// One that has just been opened; the one that others have, if there is one.
     pub(super) fn share(&self, file: ScratchFile) -> Arc<ScratchFile> {
         let mut files = self.files();
-        if let Some(known) = files.get(&file.id).and_then(Weak::upgrade) {
+        let known = files.get(&file.id).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.is_same_version(&file)) {
             drop(files);
             return known;
         }
@@ -194,28 +201,23 @@ impl ScratchRoom {
         self.changed().values().cloned().collect()
     }
 
-    /// What is shown of a file's time of change, if its stored one is of a flush.
-    pub(super) fn times_of(&self, stat: &Stat) -> FileTimes {
-        let mut known = self
-            .known_times
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let found = known.get(&stat.identity.id).copied();
-        let is_of_flush = found.filter(|(_, of_flush)| *of_flush == stat.ctime);
-        FileTimes {
-            ctime: is_of_flush.map(|(shown, of_flush)| (shown, Some(of_flush))),
-            ..FileTimes::default()
-        }
+    /// Of what is written from now on.
+    pub(super) fn set_epoch(&self, epoch: Epoch) {
+        let _ = self.epoch.set(epoch);
     }
 
-    pub(super) fn remember_times(&self, id: FileId, times: FileTimes) {
-        if let Some((shown, Some(of_flush))) = times.ctime {
-            let mut known = self
-                .known_times
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            known.put(id, (shown, of_flush));
-        }
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch.get().copied().unwrap_or(Epoch::NONE)
+    }
+
+    pub(super) fn note_settled(&self, at: Instant) {
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// Some file was stored a moment ago: one that is touched now may look as if it had been that.
+    pub(super) fn settled_lately(&self) -> bool {
+        let settled = *self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        settled.is_some_and(|at| at.elapsed() < MASKED)
     }
 
     /// To be called before so much is written to a file: waits while too much is held.

@@ -5,8 +5,9 @@
 //! be merged, the rest has its log, which the next mount reads. Used by [`super::disk`] for the
 //! tree, by [`super::ScratchMount`], and file by file by [`super::room`].
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::disk::ScratchDisk;
 use super::file::ScratchFile;
@@ -14,53 +15,80 @@ use super::flush::FlushExtent;
 use super::recovery;
 use super::room::ScratchRoom;
 use crate::disk::{HeldBack, Settling};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::FileId;
+
+/// What could not be put where it belongs when everything was to be, and why.
+#[derive(Default)]
+pub(super) struct Unsettled {
+    /// It is nowhere else.
+    failed: Vec<(PathBuf, Error)>,
+    /// It is in the file's log.
+    unmerged: Vec<(PathBuf, Error)>,
+}
 
 impl ScratchDisk {
     /// Stores one file, or all of them.
     pub(super) fn settle_all(&self, one: Option<FileId>, how: Settling) {
         let room = &self.store.room;
-        let mut failed = Vec::new();
+        let mut unsettled = Unsettled::default();
         let merges_old = one.is_none() && how == Settling::Everything;
         if merges_old && room.has_old_logs.swap(false, Ordering::AcqRel) {
-            failed = recovery::merge_logs(self);
+            unsettled.unmerged = recovery::merge_logs(self);
             room.has_old_logs
-                .fetch_or(!failed.is_empty(), Ordering::AcqRel);
+                .fetch_or(!unsettled.unmerged.is_empty(), Ordering::AcqRel);
         }
         let files = room.changed_files().into_iter();
         for file in files.filter(|file| one.is_none_or(|one| one == file.id)) {
-            if let Err(e) = room.settle_or_log(&file, how) {
-                log::error!("{}: not all of it is stored: {e}", file.path.display());
-                failed.push((file.path.clone(), e));
-            }
+            room.settle_or_log(&file, how, &mut unsettled);
         }
-        let mut known = room.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = room.unsettled();
         match one {
-            None => *known = failed,
+            None => *known = unsettled,
             // Of the others nothing new is known.
-            Some(_) => known.extend(failed),
+            Some(_) => {
+                known.failed.extend(unsettled.failed);
+                known.unmerged.extend(unsettled.unmerged);
+            }
         }
     }
 }
 
 impl ScratchRoom {
-    fn settle_or_log(&self, file: &Arc<ScratchFile>, how: Settling) -> Result<()> {
+    fn unsettled(&self) -> MutexGuard<'_, Unsettled> {
+        let unsettled = self.unsettled.lock();
+        unsettled.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle_or_log(&self, file: &Arc<ScratchFile>, how: Settling, unsettled: &mut Unsettled) {
         let extent = match how {
             Settling::Everything => FlushExtent::All,
             Settling::IfCheap => FlushExtent::IfCheap,
         };
-        let settled = self.settle_one(file, extent);
-        settled.or_else(|e| {
-            if file.is_unsynced() {
-                return Err(e);
+        let Err(e) = self.settle_one(file, extent) else {
+            return;
+        };
+        let path = file.path.clone();
+        match self.log_instead(file) {
+            Some(Ok(())) => unsettled.unmerged.push((path, e)),
+            logged => {
+                let e = logged.and_then(Result::err).unwrap_or(e);
+                log::error!("{}: not all of it is stored: {e}", path.display());
+                unsettled.failed.push((path, e));
             }
-            // It is this one that is just being dealt with.
-            let _ = file.take_failure();
-            file.sync(true)?;
-            file.is_deferred.store(true, Ordering::Relaxed);
-            Ok(())
-        })
+        }
+    }
+
+    /// Has everything of a file in its log, which the next mount reads; none if it can have none.
+    fn log_instead(&self, file: &ScratchFile) -> Option<Result<()>> {
+        if file.is_unsynced() {
+            return None;
+        }
+        // It is this one that is just being dealt with.
+        let _ = file.take_failure();
+        let synced = file.sync(true);
+        file.is_deferred.store(synced.is_ok(), Ordering::Relaxed);
+        Some(synced)
     }
 
     /// Stores a file, which is known no longer then if nobody has it open.
@@ -77,13 +105,14 @@ impl ScratchRoom {
     }
 
     pub(super) fn held_back(&self) -> HeldBack {
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsettled = self.unsettled();
         let mut held = HeldBack {
-            failed: failed.clone(),
+            failed: unsettled.failed.clone(),
+            unmerged: unsettled.unmerged.clone(),
             encoded: self.encoded(),
             ..HeldBack::default()
         };
-        drop(failed);
+        drop(unsettled);
         for file in self.changed_files() {
             // One that is just being merged is looked at when that is done.
             let Some(bytes) = file.held_back() else {
@@ -93,7 +122,8 @@ impl ScratchRoom {
             if bytes > 0 {
                 (held.files, held.bytes) = (held.files + 1, held.bytes.saturating_add(bytes));
             }
-            if bytes > 0 && file.is_deferred.load(Ordering::Relaxed) {
+            let is_told = || held.unmerged.iter().any(|(path, _)| *path == file.path);
+            if bytes > 0 && file.is_deferred.load(Ordering::Relaxed) && !is_told() {
                 held.logged.push(file.path.clone());
             }
         }

@@ -12,17 +12,21 @@ use std::sync::atomic::Ordering;
 use super::file::ScratchFile;
 use super::find::{self, FoundEntry};
 use super::handles::ScratchReader;
+use super::mark::{MARK_LEN, TailMark};
 use super::names;
 use super::raw::RawReader;
-use super::recovery::MARK_NAME;
 use super::room::ScratchRoom;
+use super::store_mark::MARK_NAME;
 use crate::container::bloscpack::layout::{self, FileHeader};
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileKind, Source, Space, Stat, Store};
+use crate::source::{Fetch, FileId, FileKind, Source, Space, Stat, Store};
 
 /// How much smaller a file has become, by what it takes on the disk.
 const RATIO: &str = "user.arrayfs.ratio";
 const STORED_BYTES: &str = "user.arrayfs.stored_bytes";
+
+/// How often a file is opened that changes meanwhile.
+const TRIES: usize = 5;
 
 pub struct ScratchStore {
     pub(super) inner: Arc<dyn Store>,
@@ -63,32 +67,46 @@ impl ScratchStore {
 
     /// What programs see of a stored file.
     fn shown(&self, path: &Path, mut stat: Stat) -> Result<Stat> {
-        if let Some(file) = self.room.find(stat.identity.id) {
+        let known = self.room.find(stat.identity.id);
+        if let Some(file) = known.filter(|file| file.is_current(stat.identity)) {
             file.show(&mut stat);
             return Ok(stat);
         }
-        let times = self.room.times_of(&stat);
-        if let Some((shown, _)) = times.ctime {
-            stat.ctime = shown;
-        }
         if stat.identity.size > 0 {
-            let mut head = [0; layout::HEADER as usize];
-            let found = self.inner.head(path, &mut head)?;
-            let header = FileHeader::parse(&head)
-                .ok()
-                .filter(|_| found == head.len());
-            let len = header.and_then(|header| header.plain_len().ok().flatten());
-            stat.identity.size = match len {
-                // A log may say more than the header.
-                Some(_) if self.may_have_logs() => self.file(path)?.read().len,
-                Some(len) => len,
-                // One that does not know how long it is has to be looked at.
-                None => self
-                    .file(path)
-                    .map_or(stat.identity.size, |file| file.read().len),
-            };
+            self.show_stored(path, &mut stat)?;
         }
+        self.room.clock.note(&stat);
         Ok(stat)
+    }
+
+    /// The same, of one that nobody has open: as its two ends say.
+    fn show_stored(&self, path: &Path, stat: &mut Stat) -> Result<()> {
+        let stored = stat.identity.size;
+        let (mut head, mut mark) = ([0; layout::HEADER as usize], [0; layout::MARK_LEN]);
+        let at = stored.saturating_sub(MARK_LEN);
+        let tail = Fetch {
+            offset: at,
+            buf: &mut mark,
+        };
+        let found = self.inner.ends(path, &mut head, tail)?;
+        let header = FileHeader::parse(&head)
+            .ok()
+            .filter(|_| found[0] == head.len());
+        let len = header.and_then(|header| header.plain_len().ok().flatten());
+        if let Some(TailMark::Rest(rest)) = TailMark::parse(&mark, at) {
+            stat.ctime = rest.changed.seen(stat.ctime).unwrap_or(stat.ctime);
+        }
+        match len {
+            Some(len) if !self.may_have_logs() => stat.identity.size = len,
+            // A log may say more than the header.
+            Some(_) => self.file(path)?.show(stat),
+            // One that does not know how long it is has to be looked at.
+            None => match self.file(path) {
+                Ok(file) => file.show(stat),
+                Err(_) => {}
+            },
+        }
+        Ok(())
     }
 
     /// Whether files may have logs that this mount has not merged.
@@ -98,13 +116,21 @@ impl ScratchStore {
 
     /// A stored file that is packed, opened for reading.
     pub(super) fn file(&self, stored: &Path) -> Result<Arc<ScratchFile>> {
-        let reader = self.inner.open(stored)?;
-        if let Some(file) = self.room.find(reader.identity().id) {
-            return Ok(file);
-        }
         let shown = self.inner.display(stored);
-        let opened = ScratchFile::open(&self.room, &shown, reader);
-        Ok(self.room.share(opened.map_err(|e| e.of_container(&shown))?))
+        let mut tries = 0;
+        loop {
+            let reader = self.inner.open(stored)?;
+            let known = self.room.find(reader.identity().id);
+            if let Some(file) = known.filter(|file| file.is_current(reader.identity())) {
+                return Ok(file);
+            }
+            tries += 1;
+            match ScratchFile::open(&self.room, &shown, reader) {
+                // Others are writing it.
+                Err(_) if self.room.disk.is_none() && tries < TRIES => {}
+                opened => return Ok(self.room.share(opened.map_err(|e| e.of_container(&shown))?)),
+            }
+        }
     }
 
     /// What a stored entry is shown as; none if it is not shown.

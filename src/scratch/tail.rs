@@ -3,15 +3,16 @@
 //! Readers of Bloscpack files stop at the last chunk, so bytes behind it disturb nobody. The log is
 //! a row of records, each with a checksum of its own and the fingerprint of the chunks that it
 //! changes, then zeros, which are there ahead so that an fsync need not lengthen the file, then a
-//! mark: the last bytes of the file say where the log begins. While a merge changes the file in
-//! place, the records are the bytes that it puts (a redo), and the mark says so: from the moment
-//! when that is on the disk the file is the new one, whatever becomes of the rest.
+//! [`TailMark`]. While a merge changes the file in place, the records are the bytes that it puts (a
+//! redo), and the mark says so: from the moment when that is on the disk the file is the new one,
+//! whatever becomes of the rest. A file without a log has a mark alone.
 //!
 //! A log is found by the mark, or behind the last chunk: a crash may have cost the mark alone.
 //! Records count up to the first that does not check. Used by [`super::flush`] and
 //! [`super::recovery`].
 
-use super::base::read_all;
+use super::mark::{MARK_LEN, TailMark, checksum, number};
+use crate::container::bloscpack::layout::RECORD;
 use crate::disk::{Caller, DiskFile, Putting};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
@@ -20,12 +21,8 @@ use crate::source::Source;
 /// The daemon itself: it moves bytes that their owners have written.
 pub(super) const DAEMON: Caller = Caller::of(0, 0);
 
-const RECORD: &[u8; 4] = b"AFSr";
-const MARK: &[u8; 8] = b"AFSmark1";
-
-/// Bytes of a record before what it carries, and of a mark.
+/// Bytes of a record before what it carries.
 const RECORD_HEAD: usize = 40;
-pub(super) const MARK_LEN: u64 = 40;
 
 /// The longest that a record carries: more is split.
 pub(super) const RECORD_MOST: usize = 1 << 20;
@@ -46,15 +43,18 @@ pub(super) enum RecordKind {
     Redo,
     /// So many bytes that the merge has put behind the file already; it carries their CRC-32.
     Behind,
+    /// When programs last changed the file, in nanoseconds since 1970, and when that was stored.
+    Changed,
 }
 
 impl RecordKind {
-    const ALL: [RecordKind; 5] = [
+    const ALL: [RecordKind; 6] = [
         Self::Data,
         Self::Zeros,
         Self::Length,
         Self::Redo,
         Self::Behind,
+        Self::Changed,
     ];
 
     fn code(self) -> u8 {
@@ -64,6 +64,7 @@ impl RecordKind {
             RecordKind::Length => 3,
             RecordKind::Redo => 4,
             RecordKind::Behind => 5,
+            RecordKind::Changed => 6,
         }
     }
 
@@ -76,7 +77,7 @@ impl RecordKind {
         match self {
             RecordKind::Data | RecordKind::Redo => len,
             RecordKind::Behind => 4,
-            RecordKind::Zeros | RecordKind::Length => 0,
+            RecordKind::Zeros | RecordKind::Length | RecordKind::Changed => 0,
         }
     }
 }
@@ -106,66 +107,6 @@ impl TailRecord<'_> {
         out.extend_from_slice(&sum.to_le_bytes());
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(self.bytes);
-    }
-}
-
-fn checksum(head: &[u8], bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(head);
-    hasher.update(bytes);
-    hasher.finalize()
-}
-
-fn number(bytes: &[u8], at: usize) -> u64 {
-    let field = bytes.get(at..at + 8).and_then(|field| field.first_chunk());
-    field.map_or(0, |field| u64::from_le_bytes(*field))
-}
-
-/// What the end of a file says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TailMark {
-    /// A merge is under way, or was: its records are to be put.
-    pub(super) is_redo: bool,
-    /// Where the first record lies.
-    pub(super) start: u64,
-    pub(super) fingerprint: u64,
-    /// How long the stored file is when the merge is done.
-    pub(super) end: u64,
-    /// What lies before it was on the disk when this was written.
-    pub(super) is_certain: bool,
-}
-
-impl TailMark {
-    pub(super) fn bytes(&self) -> [u8; MARK_LEN as usize] {
-        let mut bytes = [0; MARK_LEN as usize];
-        bytes[..8].copy_from_slice(MARK);
-        bytes[8..16].copy_from_slice(&self.start.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.fingerprint.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.end.to_le_bytes());
-        bytes[32] = u8::from(self.is_redo);
-        bytes[33] = u8::from(self.is_certain);
-        let sum = checksum(&bytes[..36], &[]);
-        bytes[36..].copy_from_slice(&sum.to_le_bytes());
-        bytes
-    }
-
-    /// The mark at the end of a file of so many bytes, if there is one.
-    pub(super) fn read(source: &dyn Source, len: u64) -> Result<Option<TailMark>> {
-        let Some(at) = len.checked_sub(MARK_LEN) else {
-            return Ok(None);
-        };
-        let mut bytes = [0; MARK_LEN as usize];
-        read_all(source, at, &mut bytes)?;
-        let sum = checksum(&bytes[..36], &[]).to_le_bytes();
-        let mark = TailMark {
-            is_redo: bytes[32] == 1,
-            is_certain: bytes[33] == 1,
-            start: number(&bytes, 8),
-            fingerprint: number(&bytes, 16),
-            end: number(&bytes, 24),
-        };
-        let is_one = bytes[..8] == MARK[..] && bytes[36..] == sum && mark.start <= at;
-        Ok(is_one.then_some(mark))
     }
 }
 
@@ -243,12 +184,9 @@ impl TailLog {
         }
         let ahead = self.bytes().clamp(AHEAD.0, AHEAD.1);
         let len = end.saturating_add(ahead + MARK_LEN).next_multiple_of(4096);
-        let mark = TailMark {
-            is_redo: false,
+        let mark = TailMark::Log {
             start: self.start,
             fingerprint: self.fingerprint,
-            end: self.start,
-            is_certain: true,
         };
         let room = len - self.next - MARK_LEN;
         let mut bytes = fallible::room_for(room as usize + 64, "cannot write a log")?;
@@ -275,25 +213,34 @@ pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8]) -> Result<()> 
     Ok(())
 }
 
+/// A merge that has begun: where its records begin, their fingerprint, and how long the stored file
+/// is when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PendingMerge {
+    pub(super) start: u64,
+    pub(super) fingerprint: u64,
+    pub(super) end: u64,
+}
+
 /// The merge that a file's mark speaks of, if all that it needs is there. One that lacks something
 /// has not begun to change the file, or is over: then the mark means nothing.
-pub(super) fn pending_merge(source: &dyn Source, len: u64) -> Result<Option<TailMark>> {
+pub(super) fn pending_merge(source: &dyn Source, len: u64) -> Result<Option<PendingMerge>> {
     let mark = TailMark::read(source, len)?;
-    let Some(mark) = mark.filter(|mark| mark.is_redo && mark.end <= mark.start) else {
+    let Some(TailMark::Redo(merge)) = mark.filter(|_| len >= MARK_LEN) else {
         return Ok(None);
     };
     // Pieces do not overlap, so all of them together are no more than the file.
-    let (mut is_whole, mut left) = (true, mark.start);
-    let end = records(source, mark.start, mark.fingerprint, |record| {
+    let (mut is_whole, mut left) = (merge.end <= merge.start, merge.start);
+    let end = records(source, merge.start, merge.fingerprint, |record| {
         let end = record.at.checked_add(record.len);
-        is_whole &= end.is_some_and(|end| end <= mark.start) && record.len <= left;
+        is_whole &= end.is_some_and(|end| end <= merge.start) && record.len <= left;
         left = left.saturating_sub(record.len);
         if record.kind == RecordKind::Behind && is_whole {
             is_whole = crc_of(source, record.at, record.len)?.to_le_bytes() == record.bytes;
         }
         Ok(())
     })?;
-    Ok((is_whole && end == len - MARK_LEN).then_some(mark))
+    Ok((is_whole && end == len - MARK_LEN).then_some(merge))
 }
 
 fn crc_of(source: &dyn Source, at: u64, len: u64) -> Result<u32> {

@@ -1,9 +1,12 @@
 //! Tests of the whole room over a directory of the local file system: random programs, their files
 //! after flushes, and new mounts. [`crash`]: what is left of them by crashes; [`due`]: what is
-//! stored while the disk is slow.
+//! stored while the disk is slow; [`foreign`]: files that other programs have made; [`left`]: what
+//! the next mount finds of times and damage.
 
 mod crash;
 mod due;
+mod foreign;
+mod left;
 
 use std::ffi::OsStr;
 use std::path::Path;

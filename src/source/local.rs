@@ -27,7 +27,7 @@ use rustix::io::Errno;
 
 use super::acl::{self, AccessList};
 use super::descriptors::retrying;
-use super::{FileId, FileKind, Source, Space, Stat, Store, on_descriptor};
+use super::{Fetch, FileId, FileKind, Source, Space, Stat, Store, on_descriptor};
 use crate::error::{Error, Result};
 use file::read_full;
 
@@ -251,6 +251,15 @@ impl Store for LocalStore {
             .open_at(path, OFlags::RDONLY)
             .map_err(|e| self.failed("open", path, e))?;
         read_full(&fd, 0, buf).map_err(|e| self.failed("read", path, e))
+    }
+
+    fn ends(&self, path: &Path, head: &mut [u8], tail: Fetch<'_>) -> Result<[usize; 2]> {
+        let fd = self
+            .open_at(path, OFlags::RDONLY)
+            .map_err(|e| self.failed("open", path, e))?;
+        let read =
+            |at, buf: &mut [u8]| read_full(&fd, at, buf).map_err(|e| self.failed("read", path, e));
+        Ok([read(0, head)?, read(tail.offset, tail.buf)?])
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {

@@ -153,6 +153,19 @@ impl Timestamp {
         }
     }
 
+    /// None if no number holds them.
+    pub fn as_nanos(self) -> Option<i64> {
+        let nanos = self.secs.checked_mul(1_000_000_000);
+        nanos.and_then(|nanos| nanos.checked_add(self.nanos.into()))
+    }
+
+    pub fn of_nanos(nanos: i64) -> Timestamp {
+        Timestamp {
+            secs: nanos.div_euclid(1_000_000_000),
+            nanos: nanos.rem_euclid(1_000_000_000) as u32,
+        }
+    }
+
     /// By the clock with which file systems stamp changes: coarser, and behind the other.
     pub fn tick() -> Timestamp {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
@@ -213,6 +226,12 @@ pub trait Store: Send + Sync {
     /// The first bytes of a regular file: less than `buf.len()` only if it is shorter. One round
     /// trip.
     fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize>;
+
+    /// The same, and what lies at an offset: says how much there is of either.
+    fn ends(&self, path: &Path, head: &mut [u8], tail: Fetch<'_>) -> Result<[usize; 2]> {
+        let source = self.open(path)?;
+        Ok([source.read(0, head)?, source.read(tail.offset, tail.buf)?])
+    }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>>;
 

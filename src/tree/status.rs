@@ -1,7 +1,7 @@
 //! What `arrayfs status` shows of a mount: process, source, cache.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{InodeId, Tree, Views};
 use crate::container::names::path_text;
+use crate::error::Error;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
 /// KiB.
@@ -18,11 +19,12 @@ const LISTED: usize = 32 << 10;
 const MOST: usize = 60 << 10;
 
 /// The lists that are told, those first that are missed least.
-const LISTS: [&str; 6] = [
+const LISTS: [&str; 7] = [
     "/requests/slowest",
     "/half_removed",
     "/held_back/logged",
     "/not_kept",
+    "/held_back/unmerged",
     "/staged",
     "/held_back/failed",
 ];
@@ -193,7 +195,12 @@ impl Tree {
         };
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let logged = held.logged.iter().take(MOST_PATHS);
-        let failed = held.failed.iter().take(MOST_FAILED);
+        let told = |files: &[(PathBuf, Error)]| {
+            let files = files.iter().take(MOST_FAILED);
+            let told =
+                files.map(|(at, e)| json!({ "path": path(at), "why": short(e.to_string()) }));
+            told.collect::<Vec<_>>()
+        };
         json!({
             "files": held.files,
             "bytes": held.bytes,
@@ -201,9 +208,9 @@ impl Tree {
             "stored_bytes": held.encoded[1],
             "logged": logged.map(|at| path(at)).collect::<Vec<_>>(),
             "logged_unlisted": held.logged.len().saturating_sub(MOST_PATHS),
-            "failed": failed
-                .map(|(at, e)| json!({ "path": path(at), "why": short(e.to_string()) }))
-                .collect::<Vec<_>>(),
+            "unmerged": told(&held.unmerged),
+            "unmerged_unlisted": held.unmerged.len().saturating_sub(MOST_FAILED),
+            "failed": told(&held.failed),
             "failed_unlisted": held.failed.len().saturating_sub(MOST_FAILED),
         })
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::metadata;
+use super::metadata::{self, numpy::Numpy};
 use super::sections::short_header;
 use crate::codec::blosc::ChunkHeader;
 use crate::error::{Error, Result};
@@ -18,9 +18,18 @@ pub use super::header::FileHeader;
 /// Stored bytes of the header.
 pub const HEADER: u64 = super::header::LEN as u64;
 
-/// What a file of `len` bytes says at its start, and where its metadata end: there its offsets
-/// begin, if it has any.
-pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
+/// What a file says before its chunks.
+pub struct FileStart {
+    pub header: FileHeader,
+    /// Where its metadata end: there its offsets begin, if it has any.
+    pub table: u64,
+    /// Its metadata say which NumPy array its bytes are: of a file of another length they are
+    /// wrong.
+    pub describes_array: bool,
+}
+
+/// What a file of `len` bytes says at its start.
+pub fn read(source: &dyn Source, len: u64) -> Result<FileStart> {
     let mut bytes = [0; super::header::LEN + metadata::HEADER];
     let found = source.read(0, &mut bytes)?;
     let (header, behind) = bytes.split_at(super::header::LEN);
@@ -29,7 +38,11 @@ pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
     };
     let header = FileHeader::parse(header)?;
     if !header.has_metadata {
-        return Ok((header, HEADER));
+        return Ok(FileStart {
+            header,
+            table: HEADER,
+            describes_array: false,
+        });
     }
     let behind = behind
         .first_chunk()
@@ -37,14 +50,26 @@ pub fn read(source: &dyn Source, len: u64) -> Result<(FileHeader, u64)> {
         .filter(|_| found == bytes.len());
     let as_it_is = AsItIs { source, len };
     let metadata = metadata::read(&as_it_is, behind.as_ref())?;
-    Ok((header, metadata.end))
+    let said = metadata.said.as_ref();
+    let numpy = said.and_then(|said| Numpy::from_metadata(&said.value, 0));
+    Ok(FileStart {
+        header,
+        table: metadata.end,
+        describes_array: numpy.is_some(),
+    })
 }
 
-/// What the last bytes of a file say that a scratch mount has left with a log, or amid a change:
-/// docs/formats.md, "Names in a scratch store".
-const MARK: &[u8; 8] = b"AFSmark1";
-const MARK_LEN: usize = 40;
-const RECORD: &[u8; 4] = b"AFSr";
+/// How the mark begins that a scratch mount leaves at the end of its files, and how a record of a
+/// log does: docs/formats.md, "Names in a scratch store".
+pub const MARK: &[u8; 8] = b"AFSmark2";
+pub const RECORD: &[u8; 4] = b"AFSr";
+
+/// Bytes of a mark; that which says its kind, and the kinds of files that have a log, or are amid a
+/// change.
+pub const MARK_LEN: usize = 40;
+pub const MARK_KIND: usize = 32;
+pub const OF_LOG: u8 = 1;
+pub const OF_REDO: u8 = 2;
 
 /// Whether a file of a scratch store has something that is not in its chunks yet. A crash may have
 /// cost the mark alone: then records lie behind the last chunk.
@@ -54,11 +79,11 @@ pub fn has_log(source: &dyn Source) -> Result<bool> {
         return Ok(false);
     };
     source.fetch_one(at, &mut mark)?;
-    let start = mark[8..16].first_chunk().filter(|_| mark[..8] == MARK[..]);
-    let start = match start {
-        Some(_) if mark[32] == 1 => return Ok(true),
-        Some(start) => Some(u64::from_le_bytes(*start)),
-        None => end_of_chunks(source)?,
+    let kind = Some(mark[MARK_KIND]).filter(|_| mark[..8] == MARK[..]);
+    let start = match (kind, mark[8..16].first_chunk()) {
+        (Some(OF_REDO), _) => return Ok(true),
+        (Some(OF_LOG), Some(start)) => Some(u64::from_le_bytes(*start)),
+        _ => end_of_chunks(source)?,
     };
     let mut record = [0; RECORD.len()];
     let found = start.map_or(Ok(0), |start| source.read(start, &mut record))?;
@@ -67,7 +92,7 @@ pub fn has_log(source: &dyn Source) -> Result<bool> {
 
 /// Where the last chunk ends by the table and its header; none if they do not say.
 fn end_of_chunks(source: &dyn Source) -> Result<Option<u64>> {
-    let (header, table) = match read(source, source.len()) {
+    let FileStart { header, table, .. } = match read(source, source.len()) {
         Ok(found) => found,
         Err(Error::Fault(_)) => return Ok(None),
         Err(e) => return Err(e),

@@ -96,7 +96,7 @@ impl<'a> FilePacking<'a> {
             let what = format!("it has more than {MOST_CHUNKS} chunks; take larger ones");
             return Err(Error::Invalid(what));
         }
-        let mut stored = StoredChunks::none(options.chunk_size.max(1), options.checksum);
+        let mut stored = StoredChunks::none(options.form());
         stored.entries = count * ENTRIES_EACH;
         let first = HEADER + stored.entries * ENTRY;
         stored.at = fallible::room_for(count as usize + 1, DOING)?;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::names;
-use super::super::recovery::MARK_NAME;
+use super::super::store_mark::MARK_NAME;
 use super::log::{ConvertLog, NewConvertLog};
 use super::walk::{self, Becomes, WalkedDirectory};
 use super::{ConvertDirection, ConvertWatch};

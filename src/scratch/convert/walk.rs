@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::recovery::MARK_NAME;
+use super::super::store_mark::MARK_NAME;
 use super::super::{find, names};
 use super::ConvertDirection;
 use super::log::{ConvertLog, LOG_NAME};

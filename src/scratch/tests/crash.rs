@@ -1,8 +1,8 @@
 //! Crashes of every kind, at every moment of a program.
 //!
-//! A crash is a beginning of what was done to the disk; after one of the power, any part of what
-//! was put and not synced is missing. Whatever is left, each byte must be one that the program had
-//! written there since the last fsync, or what that left.
+//! A crash is a beginning of what was done to the disk; after one of the power, any sectors of what
+//! was put and not synced are missing, or as they were in between. Whatever is left, each byte must
+//! be one that the program had written there since the last fsync, or what that left.
 
 use std::collections::HashMap;
 
@@ -36,31 +36,29 @@ impl Allowed {
         let len = found.len();
         if self.was_synced {
             assert!(len >= least, "{who}: {len} bytes of {least}: {steps:?}");
+        } else {
+            let is_beginning = contents().any(|content| content.starts_with(found));
+            assert!(is_beginning, "{who}: no beginning of any state: {steps:?}");
         }
     }
 }
 
-/// Of a write, what lies in some sectors of the disk.
-fn some_sectors(
-    writer: Writer,
-    offset: u64,
-    bytes: &[u8],
-    how: Putting,
-    rng: &mut TestRng,
-) -> Vec<Change> {
-    let (mut kept, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
+const SECTOR: u64 = 512;
+
+/// The parts of a write that lie in one sector of the disk each.
+fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
         let from = offset + at as u64;
-        let n = ((from / 512 + 1) * 512 - from).min((bytes.len() - at) as u64) as usize;
-        if rng.random_range(0..3u32) > 0 {
-            kept.push(Change::Put(writer, from, bytes[at..at + n].to_vec(), how));
-        }
+        let n = ((from / SECTOR + 1) * SECTOR - from).min((bytes.len() - at) as u64) as usize;
+        let part = &bytes[at..at + n];
         at += n;
-    }
-    kept
+        (n > 0).then_some((from, part))
+    })
 }
 
-/// Leaves of what was not synced a random part.
+/// Leaves of what was not synced a random part. The disk has a sector as it was after one of the
+/// writes to it, or before all of them.
 fn lose(changes: &[Change], rng: &mut TestRng) -> Vec<Change> {
     let mut synced: HashMap<Writer, usize> = HashMap::new();
     for (at, change) in changes.iter().enumerate() {
@@ -70,16 +68,36 @@ fn lose(changes: &[Change], rng: &mut TestRng) -> Vec<Change> {
             synced.insert(*writer, at);
         }
     }
+    let is_loose = |writer: &Writer, at: usize| synced.get(writer).is_none_or(|s| at > *s);
+    let mut writes: HashMap<(Writer, u64), Vec<usize>> = HashMap::new();
+    for (at, change) in changes.iter().enumerate() {
+        if let Change::Put(writer, offset, bytes, _) = change
+            && is_loose(writer, at)
+        {
+            for (from, _) in sectors(*offset, bytes) {
+                writes.entry((*writer, from / SECTOR)).or_default().push(at);
+            }
+        }
+    }
+    let mut sorted: Vec<_> = writes.into_iter().collect();
+    sorted.sort_by_key(|(_, writes)| writes[0]);
+    let mut latest = HashMap::new();
+    for (sector, writes) in sorted {
+        let which = match rng.random_range(0..4u32) {
+            0 => None,
+            1 => Some(writes[rng.random_range(0..writes.len())]),
+            _ => writes.last().copied(),
+        };
+        latest.insert(sector, which);
+    }
     let mut kept = Vec::new();
     for (at, change) in changes.iter().enumerate() {
         match change {
-            Change::Put(writer, offset, bytes, how)
-                if synced.get(writer).is_none_or(|s| at > *s) =>
-            {
-                match rng.random_range(0..4u32) {
-                    0 => {}
-                    1 => kept.extend(some_sectors(*writer, *offset, bytes, *how, rng)),
-                    _ => kept.push(change.clone()),
+            Change::Put(writer, offset, bytes, how) if is_loose(writer, at) => {
+                for (from, part) in sectors(*offset, bytes) {
+                    if latest[&(*writer, from / SECTOR)].is_some_and(|latest| at <= latest) {
+                        kept.push(Change::Put(*writer, from, part.to_vec(), *how));
+                    }
                 }
             }
             _ => kept.push(change.clone()),
@@ -88,9 +106,29 @@ fn lose(changes: &[Change], rng: &mut TestRng) -> Vec<Change> {
     kept
 }
 
-fn check(changes: &[Change], allowed: &Allowed, steps: &[Step]) {
+/// What became of the mark of a store before it is mounted again.
+fn leave_mark(at: &Path, changes: usize) {
+    let mark = at.join(super::super::store_mark::MARK_NAME);
+    let far = std::time::SystemTime::now() + std::time::Duration::from_secs(1 << 30);
+    match changes % 3 {
+        // A part of the store was copied.
+        0 => std::fs::remove_file(mark).unwrap(),
+        // The clock was set back since.
+        1 => std::fs::File::options()
+            .write(true)
+            .open(mark)
+            .and_then(|mark| mark.set_modified(far))
+            .unwrap(),
+        _ => {}
+    }
+}
+
+fn check(changes: &[Change], allowed: &Allowed, steps: &[Step], how: &str) {
     let directory = tempfile::tempdir().unwrap();
     replay(changes, directory.path()).unwrap();
+    if how == "killed" {
+        leave_mark(directory.path(), changes.len());
+    }
     if !directory.path().join("x.blp").exists() {
         assert!(!allowed.was_synced, "the file is gone: {steps:?}");
         return;
@@ -162,7 +200,8 @@ fn crash(steps: &[Step], power: bool, rng: &mut TestRng) {
             true => lose(&changes[..at], rng),
             false => changes[..at].to_vec(),
         };
-        check(&left, &allowed, steps);
+        let how = if power { "power" } else { "killed" };
+        check(&left, &allowed, steps, how);
     }
 }
 
@@ -177,6 +216,67 @@ proptest! {
     #[test]
     fn lost_power_loses_nothing_that_was_synced(steps in steps()) {
         crash(&steps, true, &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    }
+}
+
+/// A file is made empty and stored so, as `mktemp` does, then written, and renamed over another.
+#[test]
+fn a_rename_over_content_keeps_old_or_new_also_of_what_was_empty_for_a_while() {
+    let place = |on: &Mounted, name| {
+        let id = on.mount.store().stat(Path::new("")).unwrap().identity.id;
+        (id, OsStr::new(name))
+    };
+    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    for (is_dropped, power) in [(false, false), (true, false), (false, true), (true, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let on = mount(directory.path());
+        let (old, new) = (bytes(3, 2000), bytes(5, 9000));
+        let file = on.create("x");
+        file.put(0, &old, Putting::default(), ROOT).unwrap();
+        on.disk().sync(Target::Open(file.source()), true).unwrap();
+        let begin = on.recording.changes().len();
+        let temporary = on.create("t");
+        on.flush(FlushExtent::All);
+        let temporary = match is_dropped {
+            false => temporary,
+            true => {
+                drop(temporary);
+                assert!(on.mount.settle().failed.is_empty());
+                let id = on.mount.store().stat(Path::new("t")).unwrap().identity.id;
+                on.disk().open(Path::new("t"), id).unwrap()
+            }
+        };
+        temporary.set_len(0, ROOT).unwrap();
+        temporary.put(0, &new, Putting::default(), ROOT).unwrap();
+        let ((id, from), (_, to)) = (place(&on, "t"), place(&on, "x"));
+        let in_root = |name| Place {
+            directory: Path::new(""),
+            id,
+            name,
+        };
+        on.disk()
+            .rename(in_root(from), in_root(to), Renaming::Over)
+            .unwrap();
+        let changes = on.recording.changes();
+        let renamed = changes
+            .iter()
+            .rposition(|change| matches!(change, Change::Rename(..)))
+            .unwrap();
+        for at in begin..=changes.len() {
+            let left = match power {
+                true => lose(&changes[..at], &mut rng),
+                false => changes[..at].to_vec(),
+            };
+            let again = tempfile::tempdir().unwrap();
+            replay(&left, again.path()).unwrap();
+            let found = mount(again.path()).content("x").unwrap();
+            let expected = if at > renamed { &new } else { &old };
+            assert!(
+                found == *expected,
+                "{is_dropped} {power} at {at}: {} bytes",
+                found.len()
+            );
+        }
     }
 }
 

@@ -1,0 +1,137 @@
+//! The mark of a store, a file in its root: whether a mount is changing it, or has ended without
+//! saying so, and which mounts those were.
+//!
+//! It stands until a mount has ended in order: what was left in between is looked for then, by what
+//! the files say, and by no clock. A store without a mark may be a part of one. Used by
+//! [`super::ScratchMount`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::disk::ScratchDisk;
+use super::mark::Epoch;
+use super::tail::{self, put_all};
+use crate::disk::{Disk, DiskFile, Place, Target};
+use crate::error::Result;
+
+/// In the root of a store.
+pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
+
+const UNCLEAN: &str = "arrayfs scratch store: being changed, or left by a crash\n";
+pub(super) const CLEAN: &str = "arrayfs scratch store: left in order\n";
+const WITH_LOGS: &str = "some files have logs\n";
+const EPOCH: &str = "mount ";
+
+/// Of so many mounts that did not end in order the latest are known: what those before have not
+/// synced has reached the disk long since.
+const MOST_EPOCHS: usize = 32;
+
+const LONGEST: usize = UNCLEAN.len() + WITH_LOGS.len() + MOST_EPOCHS * (EPOCH.len() + 17);
+
+/// Whether files may have logs that no mount has to merge at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OldLogs {
+    None,
+    Some,
+}
+
+impl OldLogs {
+    pub(super) fn of(are_there: bool) -> OldLogs {
+        match are_there {
+            true => OldLogs::Some,
+            false => OldLogs::None,
+        }
+    }
+}
+
+/// What the mounts before have left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LeftStore {
+    /// The last one ended in order.
+    pub(super) is_clean: bool,
+    pub(super) logs: OldLogs,
+    /// Those that did not, since the last one that did.
+    pub(super) epochs: Vec<Epoch>,
+}
+
+impl LeftStore {
+    /// What says nothing of mounts was being written, or is none.
+    fn parse(said: &[u8]) -> LeftStore {
+        let said = String::from_utf8_lossy(said);
+        let epochs = said.lines().filter_map(|line| line.strip_prefix(EPOCH));
+        let epochs = epochs.filter_map(|number| u64::from_str_radix(number, 16).ok());
+        let is_clean = said.starts_with(CLEAN);
+        let is_known = is_clean || said.starts_with(UNCLEAN);
+        LeftStore {
+            is_clean,
+            logs: OldLogs::of(!is_known || said.contains(WITH_LOGS)),
+            epochs: epochs.map(Epoch).collect(),
+        }
+    }
+}
+
+/// The mark of a store.
+pub(super) struct StoreMark {
+    file: Arc<dyn DiskFile>,
+}
+
+impl StoreMark {
+    /// Opens it, or makes it, and says what it said.
+    pub(super) fn open(disk: &ScratchDisk) -> Result<(StoreMark, LeftStore)> {
+        let store = &disk.store.inner;
+        let path = Path::new(MARK_NAME);
+        match store.stat(path) {
+            Ok(stat) => {
+                let file = disk.inner.open(path, stat.identity.id)?;
+                let mut said = [0; LONGEST];
+                let found = file.source().read(0, &mut said)?;
+                let left = LeftStore::parse(&said[..found]);
+                Ok((StoreMark { file }, left))
+            }
+            Err(e) if e.is_not_found() => {
+                let root = Path::new("");
+                let id = store.stat(root)?.identity.id;
+                let place = Place {
+                    directory: root,
+                    id,
+                    name: OsStr::new(MARK_NAME),
+                };
+                let file = disk.inner.create(place, 0o600, tail::DAEMON)?;
+                disk.inner
+                    .sync_named(file.source(), Target::Named { path: root, id })?;
+                let left = LeftStore {
+                    is_clean: false,
+                    logs: OldLogs::None,
+                    epochs: Vec::new(),
+                };
+                Ok((StoreMark { file }, left))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// From now on the store is changed, by one more mount.
+    pub(super) fn begin(&self, disk: &dyn Disk, left: &LeftStore, epoch: Epoch) -> Result<()> {
+        let before = left.epochs.len().saturating_sub(MOST_EPOCHS - 1);
+        let before = left.epochs[before..].iter().chain([&epoch]);
+        let epochs = before.map(|epoch| format!("{EPOCH}{:016x}\n", epoch.0));
+        self.say(disk, UNCLEAN, left.logs, &epochs.collect::<String>())
+    }
+
+    /// Everything is stored, but for what these logs have.
+    pub(super) fn end(&self, disk: &dyn Disk, logs: OldLogs) -> Result<()> {
+        self.say(disk, CLEAN, logs, "")
+    }
+
+    fn say(&self, disk: &dyn Disk, what: &str, logs: OldLogs, more: &str) -> Result<()> {
+        let with_logs = match logs {
+            OldLogs::None => "",
+            OldLogs::Some => WITH_LOGS,
+        };
+        let line = [what, with_logs, more].concat();
+        put_all(&*self.file, 0, line.as_bytes())?;
+        self.file.set_len(line.len() as u64, tail::DAEMON)?;
+        disk.sync(Target::Open(self.file.source()), true)
+    }
+}

@@ -20,7 +20,7 @@
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py mark PATH               a program has opened the file to write it, and has gone
     scenario.py compounds PATH          `plain`, a compound of two numbers, and compounds with a `reference`, a `text` and a `list`
-    scenario.py lzf PATH                `a` and `b` of four numbers each, with lzf
+    scenario.py lzf PATH                `a` and `b` of four numbers each, with lzf, which can grow
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, and `plane` of 4,000,000 by 4, none of them written
     scenario.py in_chunks PATH CHUNKS   a dataset `numbers` of 64 MiB in so many chunks, with gzip, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
@@ -249,7 +249,7 @@ def compounds(path):
 def lzf(path):
     with h5py.File(path, "w", libver="latest") as file:
         for name in "ab":
-            file.create_dataset(name, data=[5, 5, 5, 5], dtype="<i4", chunks=(2,), compression="lzf")
+            file.create_dataset(name, data=[5, 5, 5, 5], dtype="<i4", chunks=(2,), maxshape=(None,), compression="lzf")
 
 
 def wide(path):

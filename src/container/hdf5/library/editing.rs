@@ -124,6 +124,7 @@ impl FileEdit {
             patches: written.into_pieces(end),
             end,
             indices: driven.take_noted(),
+            is_last: stand_in::is_any(),
         })
     }
 

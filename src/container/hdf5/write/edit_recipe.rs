@@ -313,6 +313,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 patches,
                 end: new_end,
                 indices,
+                ..
             } = session.finish()?;
             end = self.checked_end(new_end, &patches)?;
             let blank = std::mem::take(&mut self.unexplained);

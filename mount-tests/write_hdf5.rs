@@ -10,6 +10,7 @@ mod dying;
 mod fortran;
 mod full;
 mod groups;
+mod grown;
 mod held;
 mod in_groups;
 mod killed;

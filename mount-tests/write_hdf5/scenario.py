@@ -4,6 +4,9 @@
     scenario.py make PATH               the file, as `make` below says
     scenario.py large PATH              `fixed` as in that, and `large` of 80 MiB
     scenario.py behind PATH             the file as `make` says, behind a block of 2,048 bytes that a program has put before it
+    scenario.py user_block PATH BYTES   `noise` of bytes without limit, with gzip, and `beside` that counts, behind so many bytes
+    scenario.py lengthen PATH           a program makes a dataset `theirs` of 100,000 numbers, and changes `beside`
+    scenario.py lengthened PATH         `theirs` and `beside` are that
     scenario.py block PATH              that block is there
     scenario.py virtual PATH            `virtual`, which is put together from another file, and `fixed`, also `again`
     scenario.py names PATH              `rows` of 4 by 3 numbers by four names, and arrays of a Binsparse matrix by others
@@ -210,6 +213,26 @@ def behind(path):
         content = file.read()
     with open(path, "wb") as file:
         file.write(BLOCK + content)
+
+
+def user_block(path, size):
+    with h5py.File(path, "w", userblock_size=int(size)) as file:
+        chunks = dict(maxshape=(None,), chunks=(1 << 16,), compression="gzip", compression_opts=1)
+        file.create_dataset("noise", data=np.arange(1 << 18, dtype="u4").view("u1"), **chunks)
+        file["beside"] = np.arange(1000)
+
+
+def lengthen(path):
+    with h5py.File(path, "r+") as file:
+        file["theirs"] = np.arange(100_000, dtype="<i4")
+        file["beside"][:] = np.arange(1000)[::-1]
+
+
+def lengthened(path):
+    with objects.opened(path) as file:
+        assert (file["theirs"][:] == np.arange(100_000)).all()
+        assert (file["beside"][:] == np.arange(1000)[::-1]).all()
+        assert (file["noise"][:1 << 20] == np.arange(1 << 18, dtype="u4").view("u1")).all()
 
 
 BLOCK = b"what another program has here\n".ljust(2048, b".")

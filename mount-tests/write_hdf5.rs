@@ -20,6 +20,7 @@ mod marked;
 mod names;
 mod refused;
 mod room;
+mod skipped;
 mod sparse;
 mod text;
 mod told;

@@ -24,6 +24,7 @@
     scenario.py mark PATH               a program has opened the file to write it, and has gone
     scenario.py compounds PATH          `plain`, a compound of two numbers, and compounds with a `reference`, a `text` and a `list`
     scenario.py lzf PATH                `a` and `b` of four numbers each, with lzf, which can grow
+    scenario.py twice PATH              `rows` of 40 by 30 numbers in chunks, whose shuffle stands twice among its filters
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, and `plane` of 4,000,000 by 4, none of them written
     scenario.py in_chunks PATH CHUNKS   a dataset `numbers` of 64 MiB in so many chunks, with gzip, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
@@ -273,6 +274,17 @@ def lzf(path):
     with h5py.File(path, "w", libver="latest") as file:
         for name in "ab":
             file.create_dataset(name, data=[5, 5, 5, 5], dtype="<i4", chunks=(2,), maxshape=(None,), compression="lzf")
+
+
+def twice(path):
+    properties = h5p.create(h5p.DATASET_CREATE)
+    properties.set_chunk((16, 16))
+    properties.set_shuffle()
+    properties.set_shuffle()
+    properties.set_deflate(4)
+    with h5py.File(path, "w") as file:
+        rows = h5py.h5d.create(file.id, b"rows", h5t.STD_I32LE, h5s.create_simple((40, 30)), properties)
+        h5py.Dataset(rows)[:] = np.arange(1200).reshape(40, 30)
 
 
 def wide(path):

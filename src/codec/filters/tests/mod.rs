@@ -103,7 +103,7 @@ fn an_unknown_filter_is_named_and_refused_where_it_was_applied() {
     assert_eq!(pipeline.name(), "shuffle+filter-32013");
     let why = "filter 32013 (zfp): there is no decoder for it";
     for mask in [0, 1] {
-        assert_eq!(pipeline.unknown(mask).unwrap().to_string(), why);
+        assert_eq!(pipeline.unusable(mask).unwrap().to_string(), why);
         let mut region = Region::default();
         let scratch = region.scratch(pipeline.scratch(mask)).unwrap();
         let refused = pipeline.decode(mask, b"abcdefgh", &mut [0; 8], scratch);
@@ -111,14 +111,26 @@ fn an_unknown_filter_is_named_and_refused_where_it_was_applied() {
         assert!(refused.contains(why), "{refused}");
     }
     for mask in [2, 3] {
-        assert!(pipeline.unknown(mask).is_none());
+        assert!(pipeline.unusable(mask).is_none());
         let plain = decoded(&pipeline, mask, b"abcdefgh", 8).unwrap();
         assert_eq!(plain, b"abcdefgh");
     }
-    assert!(single(2, &[], 8).is_err() && single(2, &[0], 8).is_err());
     let many = vec![FilterWriter::new(WriterKind::Fletcher32); 33];
     let filters: Vec<_> = many.into_iter().map(|writer| writer.filter).collect();
     assert!(Pipeline::new(&filters, 8).is_err());
+}
+
+#[test]
+fn a_filter_with_wrong_values_is_refused_where_it_was_applied() {
+    for values in [&[][..], &[0]] {
+        let shuffle = single(2, values, 8).unwrap();
+        assert!(!shuffle.unusable(0).unwrap().is_unknown);
+        assert_eq!(shuffle.name(), "shuffle");
+        let refused = decoded(&shuffle, 0, b"abcdefgh", 8).unwrap_err();
+        assert_eq!(refused.filter, "shuffle");
+        assert!(shuffle.unusable(1).is_none());
+        assert_eq!(decoded(&shuffle, 1, b"abcdefgh", 8).unwrap(), b"abcdefgh");
+    }
 }
 
 #[test]
@@ -422,7 +434,7 @@ proptest! {
             if let Ok(pipeline) = single(id, values, room) {
                 let _ = pipeline.most(stored.len() as u64);
                 // It asks for a decoder that there is not.
-                if pipeline.unknown(0).is_some() {
+                if pipeline.unusable(0).is_some() {
                     continue;
                 }
                 let _ = decoded(&pipeline, 0, &stored, room);
@@ -434,7 +446,8 @@ proptest! {
     fn packed_bits_come_back(kind in packed(), count in 0usize..40, seed in any::<u64>()) {
         let (mut seed, mut bits) = (seed, BitWriter::default());
         let plain: Vec<u8> = (0..count).flat_map(|_| kind.pack(&mut seed, &mut bits)).collect();
-        let values = [vec![0, 0, count as u32], kind.values()].concat();
+        let mut values = [vec![0, 0, count as u32], kind.values()].concat();
+        values[0] = values.len() as u32;
         let pipeline = single(5, &values, plain.len()).unwrap();
         let mut out = vec![0xaa; plain.len()];
         prop_assert_eq!(decode(&pipeline, 0, &bits.bytes(), &mut out), Ok(plain.len()));

@@ -2,7 +2,7 @@
 //!
 //! The way of a commit: [`offered`] says what can be written of a file, [`dataset`] what may become
 //! of a dataset, [`chunks`] and [`values`] encode what has changed, and [`edit_recipe`] puts it
-//! into the file. Texts of variable length the library stores itself ([`texts`]). libhdf5 decides,
+//! into the file; a chunk of each way of encoding that is new is read back ([`tried`]). Texts of variable length the library stores itself ([`texts`]). libhdf5 decides,
 //! in a worker, where chunks go and what its structures say then (`worker::session`); it writes
 //! nothing itself. What comes of it is checked before it is told: [`edit_recipe`] knows where new
 //! bytes may lie ([`room`]), and [`unchanged`] has the file be looked at again with the patches
@@ -16,6 +16,7 @@ mod ahead;
 mod anndata;
 mod bpcells;
 mod carried;
+mod chunk_teller;
 mod chunks;
 mod dataset;
 mod edit_recipe;
@@ -34,6 +35,7 @@ mod sparse;
 mod successor;
 mod texts;
 mod texts_unchanged;
+mod tried;
 mod unchanged;
 mod values;
 
@@ -48,6 +50,7 @@ use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::left_by_commits::LeftByCommits;
+use crate::container::proven::ProvenEncodings;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
@@ -108,6 +111,7 @@ pub(super) fn tell_new(
         source,
         answer,
         headers: &headers,
+        proven: &ProvenEncodings::default(),
         budget,
     };
     let mut recipe = EditRecipe::of_new(file, write)?;
@@ -416,6 +420,7 @@ impl Rewrite for Hdf5File {
             source: &self.source,
             answer: &self.answer,
             headers: &self.headers,
+            proven: &self.left.proven,
             budget,
         };
         for (dataset, _) in &changes {

@@ -34,6 +34,7 @@ use crate::container::hdf5::made::{
     MadeAttribute, MadeDataset, MadeFill, MadeStorage, MadeValue, MakeStep,
 };
 
+const DEFLATE: u32 = 1;
 const NBIT: u32 = 5;
 const SCALE_OFFSET: u32 = 6;
 
@@ -287,7 +288,7 @@ fn set_filters(list: &Identifier, made: &MadeDataset, chunk_bytes: u64) -> Outco
         let given = match filter.id {
             NBIT => 0,
             SCALE_OFFSET => 2,
-            1 => 1,
+            DEFLATE => usize::MAX,
             _ if is_own => 0,
             _ => usize::MAX,
         };

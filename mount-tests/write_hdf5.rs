@@ -18,6 +18,7 @@ mod lengths;
 mod made;
 mod marked;
 mod names;
+mod odd_names;
 mod refused;
 mod room;
 mod skipped;

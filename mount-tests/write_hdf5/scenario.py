@@ -24,6 +24,8 @@
     scenario.py mark PATH               a program has opened the file to write it, and has gone
     scenario.py compounds PATH          `plain`, a compound of two numbers, and compounds with a `reference`, a `text` and a `list`
     scenario.py lzf PATH                `a` and `b` of four numbers each, with lzf, which can grow
+    scenario.py odd_names PATH          attributes, members, labels and links whose names are no text, or have signs that are escaped
+    scenario.py same_names PATH OTHER   both files have the same of them
     scenario.py twice PATH              `rows` of 40 by 30 numbers in chunks, whose shuffle stands twice among its filters
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, and `plane` of 4,000,000 by 4, none of them written
     scenario.py in_chunks PATH CHUNKS   a dataset `numbers` of 64 MiB in so many chunks, with gzip, none of them written
@@ -274,6 +276,74 @@ def lzf(path):
     with h5py.File(path, "w", libver="latest") as file:
         for name in "ab":
             file.create_dataset(name, data=[5, 5, 5, 5], dtype="<i4", chunks=(2,), maxshape=(None,), compression="lzf")
+
+
+ODD_NAMES = [b"caf\xe9", b"caf\xea", b"caf\xef\xbf\xbd", b"caf%E9", b"m/s", b"100%", b"~", b"a~1", b"tab\t", b"\xff", "größe".encode(), b"."]
+
+
+def odd_names(path):
+    with h5py.File(path, "w") as file:
+        for name, of in [(b"d", h5t.STD_I32LE), (b"c", odd_compound()), (b"e", odd_enumeration())]:
+            dataset = h5py.h5d.create(file.id, name, of, h5s.create_simple((3,)))
+            elements.write(dataset, np.zeros((3, of.get_size()), "u1"))
+            put_odd_attributes(dataset)
+        put_odd_attributes(file.id)
+        put_odd_attributes(h5py.h5g.create(file.id, b"g\xe9"))
+        file["d"].dims[0].label = "m/s"
+        for number, name in enumerate(ODD_NAMES):
+            file.id.links.create_soft(b"soft%d" % number, b"/nowhere/" + name)
+
+
+def put_odd_attributes(of):
+    for number, name in enumerate(ODD_NAMES):
+        attribute = h5py.h5a.create(of, name, h5t.STD_I64LE, h5s.create(h5s.SCALAR))
+        attribute.write(np.array(number, "<i8"))
+    for name, kind in [(b"compound\xe9", odd_compound()), (b"enumeration\xe9", odd_enumeration())]:
+        attribute = h5py.h5a.create(of, name, kind, h5s.create(h5s.SCALAR))
+        raw = np.zeros(kind.get_size(), "u1")
+        raw[::4] = 1
+        elements.done(elements.LIB.H5Awrite(attribute.id, kind.id, raw.ctypes.data))
+
+
+def odd_compound():
+    kind = h5t.create(h5t.COMPOUND, 4 * len(ODD_NAMES))
+    for number, name in enumerate(ODD_NAMES):
+        kind.insert(name, 4 * number, h5t.STD_I32LE)
+    return kind
+
+
+def odd_enumeration():
+    kind = h5t.enum_create(h5t.STD_I32LE)
+    for number, name in enumerate(ODD_NAMES):
+        kind.enum_insert(name, number)
+    return kind
+
+
+def same_names(path, other):
+    found = []
+    for one in path, other:
+        with objects.opened(one) as file:
+            told = {}
+            objects_of = [(name, h5py.h5o.open(file.id, name)) for name in [b".", b"d", b"c", b"e", b"g\xe9"]]
+            for name, of in objects_of:
+                attributes = {}
+                for number in range(h5py.h5a.get_num_attrs(of)):
+                    attribute = h5py.h5a.open(of, index=number)
+                    kind, raw = attribute.get_type(), np.zeros(max(attribute.get_storage_size(), 64), "u1")
+                    elements.done(elements.LIB.H5Aread(attribute.id, kind.id, raw.ctypes.data))
+                    attributes[attribute.name] = kind.encode(), None if kind.get_class() == h5t.STRING else raw.tobytes()
+                kind = of.get_type().encode() if isinstance(of, h5py.h5d.DatasetID) else None
+                told[name] = kind, attributes
+            links = {name: file.id.links.get_val(name) for name in file.id if name.startswith(b"soft")}
+            found.append((told, links, file["d"].dims[0].label))
+    assert len(found[0][0][b"d"][1]) == len(ODD_NAMES) + 3, found[0][0][b"d"][1].keys()
+    (one, links, label), (other, other_links, other_label) = found
+    assert (links, label) == (other_links, other_label), (links, other_links, label, other_label)
+    for name, (kind, attributes) in one.items():
+        assert kind == other[name][0], f"{name}: {kind} {other[name][0]}"
+        others = other[name][1]
+        differ = [one for one in attributes.keys() | others.keys() if attributes.get(one) != others.get(one)]
+        assert not differ, f"{name}: {differ}"
 
 
 def twice(path):

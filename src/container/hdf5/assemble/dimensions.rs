@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::attributes::{find, is_scale, numbers};
 use crate::container::hdf5::index::{AttributeValue, DatasetEntry, FileIndex};
+use crate::container::names;
 
 pub(super) struct Dimensions {
     /// Numbers of the scales among the datasets, by token.
@@ -73,8 +74,12 @@ pub(super) fn netcdf_number(scale: &DatasetEntry) -> Option<u64> {
 /// What dimensions are called that need not have scales.
 pub(super) fn labels(dataset: &DatasetEntry) -> Vec<String> {
     match find(&dataset.attributes, b"DIMENSION_LABELS") {
-        Some(AttributeValue::Json(list)) => serde_json::from_str(list).unwrap_or_default(),
-        Some(AttributeValue::Text(one)) => vec![String::from_utf8_lossy(one).into_owned()],
+        Some(AttributeValue::Json(list)) => {
+            let labels: Vec<String> = serde_json::from_str(list).unwrap_or_default();
+            let labels = labels.iter().map(|label| names::escape(label.as_bytes()));
+            labels.collect()
+        }
+        Some(AttributeValue::Text(one)) => vec![names::escape(one)],
         _ => Vec::new(),
     }
 }

@@ -21,6 +21,7 @@ use super::identifier::{Identifier, Outcome, check};
 use super::new_type::size;
 use super::space::count;
 use super::types::{above, is_variable, member_name, members};
+use crate::container::names;
 
 /// Most bytes of the values of one attribute.
 const BYTES_MOST: usize = 64 << 20;
@@ -145,7 +146,7 @@ impl ValueMaker {
             let member = Identifier::new(unsafe { H5Tget_member_type(of.id(), at) })?;
             // SAFETY: as above.
             let offset = unsafe { H5Tget_member_offset(of.id(), at) };
-            let name = String::from_utf8_lossy(&member_name(of, at)?).into_owned();
+            let name = names::escape(&member_name(of, at)?);
             let value = match shown {
                 Json::Array(pair) => pair.get(at as usize),
                 shown => shown.get(&name),

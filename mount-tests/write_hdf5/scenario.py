@@ -27,6 +27,11 @@
     scenario.py odd_names PATH          attributes, members, labels and links whose names are no text, or have signs that are escaped
     scenario.py same_names PATH OTHER   both files have the same of them
     scenario.py twice PATH              `rows` of 40 by 30 numbers in chunks, whose shuffle stands twice among its filters
+    scenario.py unwritten PATH COUNT FILL  contiguous datasets `never` and `also` of so many numbers of 4 bytes, which nobody has written
+    scenario.py one_by_one PATH NAME N... these elements of a dataset; `beside` counts
+    scenario.py hollow PATH             `hollow` of 8 MiB, the last number of which is written
+    scenario.py unwritten_in_room PATH  `never` of 20,000 numbers, which nobody has written, and a list of free room for it that is full of ones
+    scenario.py zeros_but PATH N        `never` is zeros but for an element
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, and `plane` of 4,000,000 by 4, none of them written
     scenario.py in_chunks PATH CHUNKS   a dataset `numbers` of 64 MiB in so many chunks, with gzip, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
@@ -355,6 +360,38 @@ def twice(path):
     with h5py.File(path, "w") as file:
         rows = h5py.h5d.create(file.id, b"rows", h5t.STD_I32LE, h5s.create_simple((40, 30)), properties)
         h5py.Dataset(rows)[:] = np.arange(1200).reshape(40, 30)
+
+
+def unwritten(path, count, fill):
+    with h5py.File(path, "w") as file:
+        file["beside"] = np.arange(1000)
+        for name in ["never", "also"]:
+            file.create_dataset(name, (int(count),), "<i4", fillvalue=int(fill) if fill != "none" else None)
+
+
+def hollow(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("hollow", (2 << 20,), "<i4")[-1] = 1
+
+
+def unwritten_in_room(path):
+    with h5py.File(path, "w", fs_strategy="fsm", fs_persist=True, fs_threshold=1) as file:
+        file["gone"] = np.full(50_000, -1, "<i4")
+        file["beside"] = np.arange(1000)
+        file.create_dataset("never", (20_000,), "<i4")
+    with h5py.File(path, "r+") as file:
+        del file["gone"]
+
+
+def zeros_but(path, number):
+    with objects.opened(path) as file:
+        assert np.flatnonzero(file["never"][:]).tolist() == [int(number)]
+
+
+def one_by_one(path, name, *numbers):
+    with objects.opened(path) as file:
+        assert (file["beside"][:] == np.arange(1000)).all()
+        print(*(file[name][int(number)] for number in numbers))
 
 
 def wide(path):

@@ -251,6 +251,17 @@ impl Recipe for RedoLog<'_> {
         })
     }
 
+    /// They come by themselves when the file gets longer.
+    fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        let redo = self.file(file)?;
+        if range.start < redo.old.as_ref().map_or(0, |old| old.len()) {
+            let place = format!("zeros before the end of a file, at {}", range.start);
+            return Err(Error::Bug(place));
+        }
+        redo.told.add(range);
+        Ok(())
+    }
+
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
         let redo = self.file(file)?;
         let old = redo.old.as_ref().ok_or_else(|| nothing(file))?;

@@ -60,6 +60,11 @@ impl Recipe for Metered<'_> {
         self.write.put(file, at, bytes)
     }
 
+    /// They cost nothing.
+    fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        self.write.zeros(file, range)
+    }
+
     /// The bytes kept were counted beforehand.
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
         self.write.keep_rest(file)

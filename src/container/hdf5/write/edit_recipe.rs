@@ -401,11 +401,9 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             if self.way == CommitWay::Replaced && !stored.is_empty() {
                 self.write.copy(FILE, stored.clone(), stored.start)?;
             }
-            let mut from = at.max(old);
-            while from < next.start {
-                let n = (next.start - from).min(ZEROS as u64);
-                self.write.put(FILE, from, &[0; ZEROS][..n as usize])?;
-                from += n;
+            let zeros = at.max(old)..next.start;
+            if !zeros.is_empty() {
+                self.write.zeros(FILE, zeros)?;
             }
             at = next.end;
         }

@@ -373,10 +373,7 @@ impl Rewrite for Hdf5File {
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
         let mut amount = Amount {
             stored: self.source.len(),
-            changed: 0,
-            moves: false,
-            encoded: 0,
-            guessed: false,
+            ..Amount::default()
         };
         for (dataset, change) in self.changes(changed)? {
             dataset.add_amount(change, &mut amount)?;

@@ -13,6 +13,7 @@ mod groups;
 mod grown;
 mod held;
 mod in_groups;
+mod interrupted;
 mod killed;
 mod lengths;
 mod made;

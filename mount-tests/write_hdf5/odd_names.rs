@@ -48,6 +48,9 @@ fn odd_names_are_shown_apart_and_come_back() {
         assert_eq!(members, escaped.map(|(name, _)| name));
     }
     assert_eq!(array("d")["dims"], serde_json::json!(["m%2Fs"]));
+    assert_eq!(array("c")["dims"], serde_json::json!(["caf%E9"]));
+    let dims = array("plane")["dims"].as_array().unwrap();
+    assert_eq!(dims[..2], ["caf%E9", "caf%EA"]);
     assert_eq!(told["soft_links"]["soft0"], "/nowhere/caf%E9");
     shell(place.path(), "cp -r x.h5 y.h5", &[]);
     place.wait_packed("y.h5");

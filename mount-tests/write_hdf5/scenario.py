@@ -295,6 +295,10 @@ def odd_names(path):
         put_odd_attributes(file.id)
         put_odd_attributes(h5py.h5g.create(file.id, b"g\xe9"))
         file["d"].dims[0].label = "m/s"
+        h5py.h5ds.set_label(file["c"].id, 0, b"caf\xe9")
+        file["plane"] = np.zeros((2, 3, 4))
+        for number, label in enumerate([b"caf\xe9", b"caf\xea"]):
+            h5py.h5ds.set_label(file["plane"].id, number, label)
         for number, name in enumerate(ODD_NAMES):
             file.id.links.create_soft(b"soft%d" % number, b"/nowhere/" + name)
 
@@ -340,10 +344,11 @@ def same_names(path, other):
                 kind = of.get_type().encode() if isinstance(of, h5py.h5d.DatasetID) else None
                 told[name] = kind, attributes
             links = {name: file.id.links.get_val(name) for name in file.id if name.startswith(b"soft")}
-            found.append((told, links, file["d"].dims[0].label))
+            labels = [h5py.h5ds.get_label(file[name].id, number) for name, number in [("d", 0), ("c", 0), ("plane", 0), ("plane", 1), ("plane", 2)]]
+            found.append((told, links, labels))
     assert len(found[0][0][b"d"][1]) == len(ODD_NAMES) + 3, found[0][0][b"d"][1].keys()
-    (one, links, label), (other, other_links, other_label) = found
-    assert (links, label) == (other_links, other_label), (links, other_links, label, other_label)
+    (one, links, labels), (other, other_links, other_labels) = found
+    assert (links, labels) == (other_links, other_labels), (links, other_links, labels, other_labels)
     for name, (kind, attributes) in one.items():
         assert kind == other[name][0], f"{name}: {kind} {other[name][0]}"
         others = other[name][1]

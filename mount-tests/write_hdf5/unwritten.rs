@@ -20,14 +20,14 @@ const LITTLE: u64 = 1 << 20;
 /// No test writes a gibibyte in this time.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
-fn make(path: &Path, count: u64, fill: &str) {
+pub fn make(path: &Path, count: u64, fill: &str) {
     let count = count.to_string();
     let arguments = [Path::new("unwritten"), path, count.as_ref(), fill.as_ref()];
     script("write_hdf5/scenario.py", arguments).success();
 }
 
 /// Elements as libhdf5 reads them.
-fn elements(stored: &Path, name: &str, numbers: &[u64]) -> Vec<i32> {
+pub fn elements(stored: &Path, name: &str, numbers: &[u64]) -> Vec<i32> {
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     let mut arguments = vec![Path::new("one_by_one"), stored, Path::new(name)];
     arguments.extend(numbers.iter().map(Path::new));

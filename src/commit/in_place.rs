@@ -20,6 +20,7 @@ use super::target::CommitTarget;
 use super::{Commit, FutureFile};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
+use crate::patience;
 use crate::source::{BytesSource, Source};
 use crate::stage::log::{CommitRecord, Patch, last_said};
 
@@ -229,6 +230,7 @@ impl Recipe for RedoLog<'_> {
         let mut buf = vec![0; STEP.min(from.end - from.start) as usize];
         let mut at = from.start;
         while at < from.end {
+            patience::check()?;
             let n = STEP.min(from.end - at) as usize;
             old.fetch_one(at, &mut buf[..n])?;
             self.put(file, to + (at - from.start), &buf[..n])?;

@@ -16,11 +16,15 @@ use super::holes::Holes;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile, Putting};
 use crate::error::{Error, Result};
+use crate::patience;
 use crate::source::Source;
 
 /// The disk begins to write so much of a new file as soon as it is there, so that little is left to
 /// wait for.
 const WRITEBACK: u64 = 2 << 20;
+
+/// Bytes that are copied between two looks at who waits for them.
+const COPIED_AT_ONCE: u64 = 64 << 20;
 
 pub(super) trait MakeFile {
     /// What its maker remembers of a file beside what is told of it.
@@ -161,6 +165,7 @@ impl NewFile {
         let keeps_holes = !self.shares && self.covered.has_none(&place);
         let mut at = from.start;
         while at < from.end {
+            patience::check()?;
             let mut part = at..from.end;
             if keeps_holes {
                 part = self.holes.data(&*old, part);
@@ -169,6 +174,7 @@ impl NewFile {
             if part.is_empty() {
                 continue;
             }
+            part.end = part.end.min(part.start.saturating_add(COPIED_AT_ONCE));
             let n = self
                 .file
                 .copy(&*old, part, place.start + (at - from.start), self.owner)?;

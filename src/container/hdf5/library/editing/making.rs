@@ -327,6 +327,7 @@ fn values(
             let shown: Json = serde_json::from_str(text).map_err(|e| e.to_string())?;
             maker.values(element, dims, &shown)
         }
+        MadeValue::Stored(bytes) if types::is_variable(element)? => maker.texts(dims, bytes),
         MadeValue::Stored(bytes) => {
             let elements = count(dims).and_then(|n| n.checked_mul(new_type::size(element) as u64));
             match elements == Some(bytes.len() as u64)

@@ -66,7 +66,7 @@ fn samples(
     });
     let beginnings = beginnings(stays).flat_map(|place| parts(place, there));
     let each = spread.chain(beginnings);
-    each.map(|(range, patch)| sample(of.old, range, (patch, logged)))
+    each.map(|(range, patch)| sample(of.old, range, patch, logged))
         .collect()
 }
 
@@ -90,7 +90,8 @@ fn parts(range: Range<u64>, patches: &[Patch]) -> Vec<(Range<u64>, Option<&Patch
 fn sample(
     old: &dyn Source,
     range: Range<u64>,
-    (patch, logged): (Option<&Patch>, &dyn Fn(u64, &mut [u8]) -> Result<()>),
+    patch: Option<&Patch>,
+    logged: &dyn Fn(u64, &mut [u8]) -> Result<()>,
 ) -> Result<RangeSample> {
     let mut buf = [0; SECTOR as usize];
     let bytes = &mut buf[..(range.end - range.start) as usize];

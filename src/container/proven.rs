@@ -13,7 +13,9 @@ const MOST: usize = 4096;
 /// Parts of a container, by their numbers, each with the bits of the filters that a chunk of it
 /// skipped. Small as long as there are none.
 #[derive(Debug, Default)]
-pub struct ProvenEncodings(OnceLock<Box<Mutex<BTreeSet<(u64, u32)>>>>);
+pub struct ProvenEncodings(OnceLock<Box<Mutex<Encodings>>>);
+
+type Encodings = BTreeSet<(u64, u32)>;
 
 impl ProvenEncodings {
     pub(in crate::container) fn has(&self, encoding: (u64, u32)) -> bool {
@@ -29,7 +31,7 @@ impl ProvenEncodings {
     }
 }
 
-fn lock(proven: &Mutex<BTreeSet<(u64, u32)>>) -> MutexGuard<'_, BTreeSet<(u64, u32)>> {
+fn lock(proven: &Mutex<Encodings>) -> MutexGuard<'_, Encodings> {
     proven.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -8,13 +8,17 @@
 //! which says who asks, by `live` and `commit`, and by what a commit reads and writes.
 
 use std::cell::RefCell;
-use std::thread::LocalKey;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, LocalKey};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
 /// Between two looks at who waits.
 pub const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// How long a look is waited for; the next one asks for its outcome again.
+const LOOKED_AT: Duration = Duration::from_millis(10);
 
 /// The bit of SIGKILL in a set of signals as /proc shows it.
 const KILLED: u64 = 1 << (libc::SIGKILL - 1);
@@ -24,6 +28,7 @@ const PF_EXITING: u64 = 4;
 
 thread_local! {
     static CALLER: RefCell<AskingThread> = const { RefCell::new(AskingThread(0)) };
+    static LOOK: RefCell<Option<BegunLook>> = const { RefCell::new(None) };
     static WORK: RefCell<Option<Work>> = const { RefCell::new(None) };
 }
 
@@ -31,6 +36,12 @@ thread_local! {
 /// who.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AskingThread(u32);
+
+/// A look at it that has begun.
+struct BegunLook {
+    at: AskingThread,
+    has_gone: Receiver<bool>,
+}
 
 /// What is being done, and whether it is wanted.
 struct Work {
@@ -64,11 +75,36 @@ pub fn caller() -> AskingThread {
 impl AskingThread {
     /// Whether it has been killed, and ends as soon as it is answered.
     pub fn has_gone(self) -> bool {
+        self.0 != 0 && LOOK.with_borrow_mut(|look| self.look(look))
+    }
+
+    /// Another thread looks: a program that closes its files because it starts another one cannot
+    /// be looked at until it is answered. One that is not to be seen may be anything.
+    fn look(self, look: &mut Option<BegunLook>) -> bool {
+        let begun = look.take().filter(|look| look.at == self);
+        let Some(begun) = begun.or_else(|| self.begin_look()) else {
+            return false;
+        };
+        match begun.has_gone.recv_timeout(LOOKED_AT) {
+            Err(RecvTimeoutError::Timeout) => {
+                *look = Some(begun);
+                false
+            }
+            seen => seen.unwrap_or(false),
+        }
+    }
+
+    fn begin_look(self) -> Option<BegunLook> {
+        let (tell, has_gone) = channel();
+        let look = move || tell.send(self.is_seen_gone()).unwrap_or_default();
+        let looks = thread::Builder::new().name("caller".into()).spawn(look);
+        looks.is_ok().then_some(BegunLook { at: self, has_gone })
+    }
+
+    fn is_seen_gone(self) -> bool {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.0));
-        // One that is not to be seen may be anything.
-        self.0 != 0
-            && (read("status").is_ok_and(|status| is_killed(&status))
-                || read("stat").is_ok_and(|stat| was_killed(&stat)))
+        read("status").is_ok_and(|status| is_killed(&status))
+            || read("stat").is_ok_and(|stat| was_killed(&stat))
     }
 }
 

@@ -194,3 +194,15 @@ fn a_killed_writer_does_not_wait_for_the_commit_of_another() {
         assert_committed(&disk, [7, 9, 3, 3]);
     }
 }
+
+/// It closes the file in the middle of execve, when nobody can look at it without waiting for it.
+#[test]
+fn a_writer_that_starts_another_program_is_waited_for() {
+    let Some(_alone) = alone() else { return };
+    let (disk, _) = long_commit("commit=auto");
+    begin(&disk);
+    let mut writer = writer(&disk, "os.execv('/bin/true', ['true'])");
+    assert!(wait_for_end(&mut writer).success());
+    sync(&disk);
+    assert_committed(&disk, [7, 9, 3, 3]);
+}

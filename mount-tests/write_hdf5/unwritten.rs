@@ -1,5 +1,5 @@
-//! Large datasets that nobody has written: one value in one of them takes as little room and time as
-//! it does by libhdf5, and what there is no room for is refused at once.
+//! Large datasets that nobody has written: one value in one of them takes as little room and time
+//! as it does by libhdf5, and what there is no room for is refused at once.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};

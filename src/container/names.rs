@@ -109,8 +109,8 @@ pub fn stored(shown: &str) -> Vec<u8> {
     unescaped(kept)
 }
 
-/// The bytes of a name that [`escape`] has made: one that is no name of a file is never cut, and has
-/// no number.
+/// The bytes of a name that [`escape`] has made: one that is no name of a file is never cut, and
+/// has no number.
 pub fn unescaped(shown: &str) -> Vec<u8> {
     path_of(shown).into_os_string().into_vec()
 }

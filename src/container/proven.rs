@@ -1,5 +1,5 @@
-//! Ways of encoding that have been tried in the life of a mount: a chunk has been read back, and was
-//! what it is to be.
+//! Ways of encoding that have been tried in the life of a mount: a chunk has been read back, and
+//! was what it is to be.
 //!
 //! Belongs to a version of a container, like all that commits leave. Used by `hdf5`; kept by
 //! `live`.

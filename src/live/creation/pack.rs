@@ -37,8 +37,8 @@ const UNDESCRIBED: u32 = 30;
 /// them after close(2) has returned.
 const RELEASED: Duration = Duration::from_millis(100);
 
-/// When the mount is about to end, packing that takes longer is given up: what would be packed stays
-/// new, and the next mount goes on with it.
+/// When the mount is about to end, packing that takes longer is given up: what would be packed
+/// stays new, and the next mount goes on with it.
 pub const PACKING: Duration = Duration::from_secs(60);
 
 /// What is done with new containers of which something is open.

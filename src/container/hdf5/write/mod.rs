@@ -2,15 +2,16 @@
 //!
 //! The way of a commit: [`offered`] says what can be written of a file, [`dataset`] what may become
 //! of a dataset, [`chunks`] and [`values`] encode what has changed, and [`edit_recipe`] puts it
-//! into the file; a chunk of each way of encoding that is new is read back ([`tried`]). Texts of variable length the library stores itself ([`texts`]). libhdf5 decides,
-//! in a worker, where chunks go and what its structures say then (`worker::session`); it writes
-//! nothing itself. What comes of it is checked before it is told: [`edit_recipe`] knows where new
-//! bytes may lie ([`room`]), and [`unchanged`] has the file be looked at again with the patches
-//! over it. Arrays of a group that have to agree with each other wait until they do, and attributes
-//! follow from them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Where nothing follows
-//! from the values that change, the container lives on ([`successor`]); else the next opening is
-//! told what it need not find out ([`carried`]). Assumes a file without faults and without bytes
-//! behind its end; others are not offered for writing. Used by `assemble`.
+//! into the file; a chunk of each way of encoding that is new is read back ([`tried`]). Texts of
+//! variable length the library stores itself ([`texts`]). libhdf5 decides, in a worker, where
+//! chunks go and what its structures say then (`worker::session`); it writes nothing itself. What
+//! comes of it is checked before it is told: [`edit_recipe`] knows where new bytes may lie
+//! ([`room`]), and [`unchanged`] has the file be looked at again with the patches over it. Arrays
+//! of a group that have to agree with each other wait until they do, and attributes follow from
+//! them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Where nothing follows from the
+//! values that change, the container lives on ([`successor`]); else the next opening is told what
+//! it need not find out ([`carried`]). Assumes a file without faults and without bytes behind its
+//! end; others are not offered for writing. Used by `assemble`.
 
 mod ahead;
 mod anndata;

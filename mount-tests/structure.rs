@@ -187,7 +187,10 @@ fn the_cache_knows_errors_and_memory_alone() {
 
 #[test]
 fn arrays_know_the_cache_memory_workers_and_errors_alone() {
-    assert_uses_only("array", &["cache", "error", "memory", "workers"]);
+    assert_uses_only(
+        "array",
+        &["cache", "error", "memory", "patience", "workers"],
+    );
 }
 
 #[test]
@@ -253,6 +256,7 @@ fn the_life_of_containers_knows_no_tree() {
             "disk",
             "error",
             "memory",
+            "patience",
             "source",
             "stage",
             "workers",
@@ -268,6 +272,7 @@ fn a_commit_knows_formats_the_stage_and_the_disk() {
         "disk",
         "error",
         "memory",
+        "patience",
         "source",
         "stage",
     ];
@@ -276,7 +281,9 @@ fn a_commit_knows_formats_the_stage_and_the_disk() {
 
 #[test]
 fn the_kernel_s_requests_go_to_the_tree() {
-    let used = ["array", "disk", "error", "memory", "source", "tree"];
+    let used = [
+        "array", "disk", "error", "memory", "patience", "source", "tree",
+    ];
     assert_uses_only("kernel", &used);
 }
 

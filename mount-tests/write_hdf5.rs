@@ -10,21 +10,27 @@ mod dying;
 mod fortran;
 mod full;
 mod groups;
+mod grown;
 mod held;
 mod in_groups;
+mod interrupted;
 mod killed;
 mod lengths;
 mod made;
 mod marked;
 mod names;
+mod odd_names;
 mod refused;
 mod room;
+mod skipped;
 mod sparse;
 mod text;
 mod told;
+mod unwritten;
 mod visible;
 
 use std::fs::OpenOptions;
+use std::os::fd::IntoRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -131,6 +137,17 @@ fn commit(place: &Place) {
 fn write_at(path: &Path, bytes: &[u8], offset: u64) -> std::io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     file.write_all_at(bytes, offset)
+}
+
+/// Says what close says.
+fn write_and_close(path: &Path, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    file.write_all_at(bytes, offset)?;
+    // SAFETY: the descriptor is nobody else's any more.
+    match unsafe { libc::close(file.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 fn errno<T>(done: std::io::Result<T>) -> Option<i32> {

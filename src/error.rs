@@ -50,6 +50,8 @@ pub enum Error {
     NoAttribute,
     /// Extended attributes of this namespace are not offered.
     Unsupported,
+    /// Nobody waits for it any more: it has been given up, and nothing has been changed.
+    Unwanted,
     /// Our own mistake, not damage of the file.
     Bug(String),
 }
@@ -377,6 +379,7 @@ impl fmt::Display for Error {
             Error::BeyondTheEnd => f.write_str("beyond the end of the file"),
             Error::NoAttribute => f.write_str("no such extended attribute"),
             Error::Unsupported => f.write_str("not supported"),
+            Error::Unwanted => f.write_str("nobody waits for it any more"),
             Error::Bug(what) => write!(f, "a bug of arrayfs, please report it: {what}"),
         }
     }

@@ -21,6 +21,7 @@ mod kernel;
 mod live;
 mod look;
 mod memory;
+mod patience;
 mod pipeline;
 mod scratch;
 mod source;

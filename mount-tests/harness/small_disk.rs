@@ -51,6 +51,10 @@ impl SmallDisk {
         self.mounted = Some(Mounted::new(self.disk.path(), options));
     }
 
+    pub fn mounted(&self) -> &Mounted {
+        self.mounted.as_ref().expect("a mount")
+    }
+
     /// Somebody has ended the mount.
     pub fn was_unmounted(&mut self) {
         self.mounted.take().expect("a mount").assert_ends();

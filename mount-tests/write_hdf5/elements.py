@@ -27,6 +27,7 @@ def library():
     # netCDF4 brings another one.
     lib = ctypes.CDLL(max(paths, key=lambda path: "h5py" in path))
     lib.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+    lib.H5Aread.argtypes = lib.H5Awrite.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
     lib.H5Pset_nbit.argtypes = [ctypes.c_int64]
     lib.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
     lib.H5Pget_chunk_opts.argtypes = [ctypes.c_int64, ctypes.POINTER(ctypes.c_uint)]

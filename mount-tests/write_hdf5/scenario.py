@@ -4,6 +4,9 @@
     scenario.py make PATH               the file, as `make` below says
     scenario.py large PATH              `fixed` as in that, and `large` of 80 MiB
     scenario.py behind PATH             the file as `make` says, behind a block of 2,048 bytes that a program has put before it
+    scenario.py user_block PATH BYTES   `noise` of bytes without limit, with gzip, and `beside` that counts, behind so many bytes
+    scenario.py lengthen PATH           a program makes a dataset `theirs` of 100,000 numbers, and changes `beside`
+    scenario.py lengthened PATH         `theirs` and `beside` are that
     scenario.py block PATH              that block is there
     scenario.py virtual PATH            `virtual`, which is put together from another file, and `fixed`, also `again`
     scenario.py names PATH              `rows` of 4 by 3 numbers by four names, and arrays of a Binsparse matrix by others
@@ -20,7 +23,15 @@
     scenario.py marked PATH             the same, marked as being written by a program that has gone
     scenario.py mark PATH               a program has opened the file to write it, and has gone
     scenario.py compounds PATH          `plain`, a compound of two numbers, and compounds with a `reference`, a `text` and a `list`
-    scenario.py lzf PATH                `a` and `b` of four numbers each, with lzf
+    scenario.py lzf PATH                `a` and `b` of four numbers each, with lzf, which can grow
+    scenario.py odd_names PATH          attributes, members, labels and links whose names are no text, or have signs that are escaped
+    scenario.py same_names PATH OTHER   both files have the same of them
+    scenario.py twice PATH              `rows` of 40 by 30 numbers in chunks, whose shuffle stands twice among its filters
+    scenario.py unwritten PATH COUNT FILL  contiguous datasets `never` and `also` of so many numbers of 4 bytes, which nobody has written
+    scenario.py one_by_one PATH NAME N... these elements of a dataset; `beside` counts
+    scenario.py hollow PATH             `hollow` of 8 MiB, the last number of which is written
+    scenario.py unwritten_in_room PATH  `never` of 20,000 numbers, which nobody has written, and a list of free room for it that is full of ones
+    scenario.py zeros_but PATH N        `never` is zeros but for an element
     scenario.py wide PATH               a dataset `wide` of 20,000,000 chunks, and `plane` of 4,000,000 by 4, none of them written
     scenario.py in_chunks PATH CHUNKS   a dataset `numbers` of 64 MiB in so many chunks, with gzip, none of them written
     scenario.py long PATH               a dataset `numbers` of 20,000 zeros in 20 chunks, and `beside` that counts
@@ -212,6 +223,26 @@ def behind(path):
         file.write(BLOCK + content)
 
 
+def user_block(path, size):
+    with h5py.File(path, "w", userblock_size=int(size)) as file:
+        chunks = dict(maxshape=(None,), chunks=(1 << 16,), compression="gzip", compression_opts=1)
+        file.create_dataset("noise", data=np.arange(1 << 18, dtype="u4").view("u1"), **chunks)
+        file["beside"] = np.arange(1000)
+
+
+def lengthen(path):
+    with h5py.File(path, "r+") as file:
+        file["theirs"] = np.arange(100_000, dtype="<i4")
+        file["beside"][:] = np.arange(1000)[::-1]
+
+
+def lengthened(path):
+    with objects.opened(path) as file:
+        assert (file["theirs"][:] == np.arange(100_000)).all()
+        assert (file["beside"][:] == np.arange(1000)[::-1]).all()
+        assert (file["noise"][:1 << 20] == np.arange(1 << 18, dtype="u4").view("u1")).all()
+
+
 BLOCK = b"what another program has here\n".ljust(2048, b".")
 
 
@@ -249,7 +280,123 @@ def compounds(path):
 def lzf(path):
     with h5py.File(path, "w", libver="latest") as file:
         for name in "ab":
-            file.create_dataset(name, data=[5, 5, 5, 5], dtype="<i4", chunks=(2,), compression="lzf")
+            file.create_dataset(name, data=[5, 5, 5, 5], dtype="<i4", chunks=(2,), maxshape=(None,), compression="lzf")
+
+
+ODD_NAMES = [b"caf\xe9", b"caf\xea", b"caf\xef\xbf\xbd", b"caf%E9", b"m/s", b"100%", b"~", b"a~1", b"tab\t", b"\xff", "größe".encode(), b"."]
+
+
+def odd_names(path):
+    with h5py.File(path, "w") as file:
+        for name, of in [(b"d", h5t.STD_I32LE), (b"c", odd_compound()), (b"e", odd_enumeration())]:
+            dataset = h5py.h5d.create(file.id, name, of, h5s.create_simple((3,)))
+            elements.write(dataset, np.zeros((3, of.get_size()), "u1"))
+            put_odd_attributes(dataset)
+        put_odd_attributes(file.id)
+        put_odd_attributes(h5py.h5g.create(file.id, b"g\xe9"))
+        file["d"].dims[0].label = "m/s"
+        h5py.h5ds.set_label(file["c"].id, 0, b"caf\xe9")
+        file["plane"] = np.zeros((2, 3, 4))
+        for number, label in enumerate([b"caf\xe9", b"caf\xea"]):
+            h5py.h5ds.set_label(file["plane"].id, number, label)
+        for number, name in enumerate(ODD_NAMES):
+            file.id.links.create_soft(b"soft%d" % number, b"/nowhere/" + name)
+
+
+def put_odd_attributes(of):
+    for number, name in enumerate(ODD_NAMES):
+        attribute = h5py.h5a.create(of, name, h5t.STD_I64LE, h5s.create(h5s.SCALAR))
+        attribute.write(np.array(number, "<i8"))
+    for name, kind in [(b"compound\xe9", odd_compound()), (b"enumeration\xe9", odd_enumeration())]:
+        attribute = h5py.h5a.create(of, name, kind, h5s.create(h5s.SCALAR))
+        raw = np.zeros(kind.get_size(), "u1")
+        raw[::4] = 1
+        elements.done(elements.LIB.H5Awrite(attribute.id, kind.id, raw.ctypes.data))
+
+
+def odd_compound():
+    kind = h5t.create(h5t.COMPOUND, 4 * len(ODD_NAMES))
+    for number, name in enumerate(ODD_NAMES):
+        kind.insert(name, 4 * number, h5t.STD_I32LE)
+    return kind
+
+
+def odd_enumeration():
+    kind = h5t.enum_create(h5t.STD_I32LE)
+    for number, name in enumerate(ODD_NAMES):
+        kind.enum_insert(name, number)
+    return kind
+
+
+def same_names(path, other):
+    found = []
+    for one in path, other:
+        with objects.opened(one) as file:
+            told = {}
+            objects_of = [(name, h5py.h5o.open(file.id, name)) for name in [b".", b"d", b"c", b"e", b"g\xe9"]]
+            for name, of in objects_of:
+                attributes = {}
+                for number in range(h5py.h5a.get_num_attrs(of)):
+                    attribute = h5py.h5a.open(of, index=number)
+                    kind, raw = attribute.get_type(), np.zeros(max(attribute.get_storage_size(), 64), "u1")
+                    elements.done(elements.LIB.H5Aread(attribute.id, kind.id, raw.ctypes.data))
+                    attributes[attribute.name] = kind.encode(), None if kind.get_class() == h5t.STRING else raw.tobytes()
+                kind = of.get_type().encode() if isinstance(of, h5py.h5d.DatasetID) else None
+                told[name] = kind, attributes
+            links = {name: file.id.links.get_val(name) for name in file.id if name.startswith(b"soft")}
+            labels = [h5py.h5ds.get_label(file[name].id, number) for name, number in [("d", 0), ("c", 0), ("plane", 0), ("plane", 1), ("plane", 2)]]
+            found.append((told, links, labels))
+    assert len(found[0][0][b"d"][1]) == len(ODD_NAMES) + 3, found[0][0][b"d"][1].keys()
+    (one, links, labels), (other, other_links, other_labels) = found
+    assert (links, labels) == (other_links, other_labels), (links, other_links, labels, other_labels)
+    for name, (kind, attributes) in one.items():
+        assert kind == other[name][0], f"{name}: {kind} {other[name][0]}"
+        others = other[name][1]
+        differ = [one for one in attributes.keys() | others.keys() if attributes.get(one) != others.get(one)]
+        assert not differ, f"{name}: {differ}"
+
+
+def twice(path):
+    properties = h5p.create(h5p.DATASET_CREATE)
+    properties.set_chunk((16, 16))
+    properties.set_shuffle()
+    properties.set_shuffle()
+    properties.set_deflate(4)
+    with h5py.File(path, "w") as file:
+        rows = h5py.h5d.create(file.id, b"rows", h5t.STD_I32LE, h5s.create_simple((40, 30)), properties)
+        h5py.Dataset(rows)[:] = np.arange(1200).reshape(40, 30)
+
+
+def unwritten(path, count, fill):
+    with h5py.File(path, "w") as file:
+        file["beside"] = np.arange(1000)
+        for name in ["never", "also"]:
+            file.create_dataset(name, (int(count),), "<i4", fillvalue=int(fill) if fill != "none" else None)
+
+
+def hollow(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("hollow", (2 << 20,), "<i4")[-1] = 1
+
+
+def unwritten_in_room(path):
+    with h5py.File(path, "w", fs_strategy="fsm", fs_persist=True, fs_threshold=1) as file:
+        file["gone"] = np.full(50_000, -1, "<i4")
+        file["beside"] = np.arange(1000)
+        file.create_dataset("never", (20_000,), "<i4")
+    with h5py.File(path, "r+") as file:
+        del file["gone"]
+
+
+def zeros_but(path, number):
+    with objects.opened(path) as file:
+        assert np.flatnonzero(file["never"][:]).tolist() == [int(number)]
+
+
+def one_by_one(path, name, *numbers):
+    with objects.opened(path) as file:
+        assert (file["beside"][:] == np.arange(1000)).all()
+        print(*(file[name][int(number)] for number in numbers))
 
 
 def wide(path):

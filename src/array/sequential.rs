@@ -16,6 +16,7 @@ use super::{Array, BlockId};
 use crate::error::{Fault, Result};
 use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::{Budget, Hold};
+use crate::patience;
 
 /// Bytes that are converted at a time; a multiple of every element size.
 const STEP: usize = 8 << 10;
@@ -158,6 +159,7 @@ impl Sequential {
         let n = usize::try_from(self.left).map_or(out.len(), |left| left.min(out.len()));
         let mut raw = [0; STEP];
         for out in out[..n].chunks_mut(STEP / self.number.size) {
+            patience::check()?;
             let raw = &mut raw[..out.len() * self.number.size];
             self.fill(raw)
                 .map_err(|e| e.map_fault(|fault| fault.array(self.array.name())))?;

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::Budget;
 use crate::memory::{Scratch, room};
+use crate::patience;
 
 pub use super::steps::PlacedRange;
 
@@ -41,6 +42,7 @@ pub fn lent_for(array: &dyn Array, range: std::ops::Range<u64>) -> Result<u64> {
     let mut steps = PieceSteps::new(array, &ranges);
     let (mut placed, mut most) = (Vec::new(), 0);
     while !steps.is_done() {
+        patience::check()?;
         steps.next(&mut placed)?;
         for group in placed.chunk_by(gather::same_block) {
             if let Some(Piece::Block { id, block_len, .. }) = group.first().map(|p| p.piece) {

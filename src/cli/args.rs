@@ -38,7 +38,7 @@ pub(super) enum Command {
         /// Where it is mounted
         #[arg(value_hint = ValueHint::DirPath)]
         mountpoint: PathBuf,
-        /// Leave changes of scratch files in their logs where merging would move more than 256 MiB
+        /// Leave for later what takes long: large commits, merges of more than 256 MiB
         #[arg(long)]
         quick: bool,
     },

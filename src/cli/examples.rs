@@ -53,7 +53,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "arrayfs umount /mnt/data",
                 "commit what is staged, unmount, wait for the daemon",
             ),
-            example("arrayfs umount --quick /scratch", "without large merges"),
+            example(
+                "arrayfs umount --quick /scratch",
+                "without large commits and merges",
+            ),
         ],
     ),
     (

@@ -331,6 +331,11 @@ impl Recipe for NewOutput {
         self.put_all(at, bytes)
     }
 
+    /// A hole, which reads as such.
+    fn zeros(&mut self, _: MemberNumber, _: Range<u64>) -> crate::error::Result<()> {
+        Ok(())
+    }
+
     fn set_len(&mut self, _: MemberNumber, len: u64) -> crate::error::Result<()> {
         let set = self.file.set_len(len, self.caller);
         set.map_err(|e| self.named(e))

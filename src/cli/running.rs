@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, select};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, select};
 
 use super::{CommandResult, Failure};
 use crate::daemon;
@@ -20,13 +20,10 @@ use crate::disk::HeldBack;
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
 use crate::scratch::ScratchMount;
-use crate::tree::{COMES_BACK, InUse, Tree};
+use crate::tree::{COMES_BACK, InUse, PACKING, TO_THE_END, Tree};
 
 /// After this long a mount that is still in use is detached and the daemon ends.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// After this long new containers are not packed any more: the next mount goes on with them.
-const PACKING: Duration = Duration::from_secs(60);
 
 /// A served mount and the signals that end it.
 pub(super) struct Running {
@@ -106,6 +103,7 @@ impl Running {
     fn unmount(&self) -> CommandResult {
         let mountpoint = self.mountpoint.display();
         self.tell_ending("unmounting");
+        self.tree.containers().hurry_for(TO_THE_END);
         // The root is closed again: open, it would keep the mount in use.
         let (_, mut written) = self.write_out(None);
         // Looked at as late as possible.
@@ -135,7 +133,7 @@ impl Running {
         self.tree
             .containers()
             .end_packing_by(Instant::now() + PACKING);
-        for (path, why) in self.tree.containers().commit_all(in_use) {
+        for (path, why) in self.commit_all(in_use) {
             log::warn!("{}: stays staged: {why}", path.display());
         }
         if self.has_ended.get() {
@@ -151,6 +149,28 @@ impl Running {
         }
         let scratch = self.scratch.as_ref();
         scratch.map_or(WrittenOut::All, |scratch| self.settle(scratch))
+    }
+
+    /// Commits aside: another signal has long commits left to the next mount.
+    fn commit_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
+        let containers = self.tree.containers();
+        std::thread::scope(|threads| {
+            let (tell, left) = bounded(1);
+            threads.spawn(move || tell.send(containers.commit_all(in_use)));
+            loop {
+                select! {
+                    recv(left) -> left => return left.unwrap_or_default(),
+                    recv(self.signals) -> request => match request {
+                        Ok(Request::ReopenLog) => daemon::log::reopen(),
+                        Ok(Request::End) => {
+                            containers.hurry_for(TO_THE_END);
+                            containers.end_packing_by(Instant::now());
+                        }
+                        Err(_) => return left.recv().unwrap_or_default(),
+                    },
+                }
+            }
+        })
     }
 
     /// Stores all files of a scratch mount, and says in the store that they are.

@@ -1,12 +1,14 @@
 //! A file that a commit in place changes, or makes where there was none. Used by
 //! [`super::in_place`].
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::beside_old::{remove_rights, set_mode};
 use super::future_file::{FutureContent, Redo};
 use super::grown::GrownFile;
+use super::holes::Holes;
 use super::new_files::create_hidden;
 use super::redo::put_patches;
 use super::sealed::{Sealing, seal};
@@ -158,31 +160,54 @@ impl ChangedFile {
         file.ok_or_else(|| Error::Bug("a file of a commit has not been made".into()))
     }
 
-    fn grows(&self) -> bool {
-        self.len > self.old.len()
+    /// Where the file has no room yet for what it gets: in holes, and behind its end, where zeros
+    /// need none. The last byte is among it, for the length itself may be more than there can be.
+    fn lacking(&self) -> Vec<Range<u64>> {
+        let (old, mut holes) = (self.old.len(), Holes::default());
+        let mut lacking: Vec<Range<u64>> = Vec::new();
+        let last = (self.len > old).then(|| self.len - 1..self.len);
+        let behind = self.patches.iter().map(Patch::range);
+        let behind = behind.chain(last).flat_map(|range| {
+            let split = old.clamp(range.start, range.end);
+            let mut parts = holes.within(&*self.old, range.start..split);
+            parts.push(split..range.end);
+            parts
+        });
+        for range in behind.filter(|range| !range.is_empty()) {
+            match lacking.last_mut() {
+                Some(before) if range.start <= before.end => before.end = before.end.max(range.end),
+                _ => lacking.push(range),
+            }
+        }
+        lacking
     }
 
     pub(super) fn reserve(&self, commit: &Commit<'_>, grown: Option<&GrownFile>) -> Result<()> {
-        if !self.grows() {
+        let lacking = self.lacking();
+        if lacking.is_empty() {
             return Ok(());
         }
-        let old = self.old.len();
-        let room = |offset| Allocation {
-            mode: libc::FALLOC_FL_KEEP_SIZE.cast_unsigned(),
-            offset,
-            len: self.len - old,
+        let take = |file: &dyn DiskFile, owner| {
+            lacking.iter().try_for_each(|range| {
+                let room = Allocation {
+                    mode: libc::FALLOC_FL_KEEP_SIZE.cast_unsigned(),
+                    offset: range.start,
+                    len: range.end - range.start,
+                };
+                file.allocate(room, owner)
+            })
         };
         if let Some(grown) = grown {
-            return grown.step(0, |file, owner| file.allocate(room(old), owner));
+            return grown.step(0, take);
         }
         if self.mtime.is_some() {
-            return self.file()?.allocate(room(old), self.owner);
+            return take(self.file()?, self.owner);
         }
         // It may count as a modification, which could not be taken back: so another file shows that
         // there is room.
         let name = new_name(&self.seen.name);
         let other = create_hidden(&**commit.disk, commit.spot, &name, HIDDEN, self.owner)?;
-        let reserved = other.allocate(room(0), self.owner);
+        let reserved = take(&*other, self.owner);
         // Perhaps no later commit makes another one, and would remove this.
         let remove = || commit.disk.unlink(commit.spot.place(&name));
         remove().or_else(|_| remove())?;
@@ -191,7 +216,7 @@ impl ChangedFile {
 
     /// Keeping room may have counted as a modification.
     pub(super) fn restore(&self, commit: &Commit<'_>) -> Result<()> {
-        if self.mtime.is_none() || self.is_made() || !self.grows() {
+        if self.mtime.is_none() || self.is_made() || self.lacking().is_empty() {
             return Ok(());
         }
         let file = self.file()?;

@@ -32,6 +32,12 @@ impl CoveredBytes {
         self.ranges.insert(start, end);
     }
 
+    /// Whether nothing has been told of a range.
+    pub(super) fn has_none(&self, range: &Range<u64>) -> bool {
+        let before = self.ranges.range(..range.end).next_back();
+        before.is_none_or(|(_, &end)| end <= range.start)
+    }
+
     /// All bytes of a file of this length stay, and so does the length, unless something else is
     /// told.
     pub(super) fn keep(&mut self, len: u64) {
@@ -73,6 +79,9 @@ mod tests {
         assert!(covered.check(FILE).is_err(), "no length");
         covered.set_len(64);
         assert!(covered.check(FILE).is_err(), "20..30");
+        let free = |range| covered.has_none(&range);
+        assert!(free(20..30) && free(22..23) && free(64..70));
+        assert!(!free(19..21) && !free(29..31) && !free(0..64) && !free(63..70));
         covered.add(12..31);
         assert_eq!(covered.check(FILE).unwrap(), 64);
         covered.set_len(65);

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::changed_file::may_set_time;
-use super::fingerprint::{fingerprint, fingerprint_of};
+use super::fingerprint::{fingerprint_of, fingerprint_of_all};
 use super::new_files::put_all;
 use super::recovery_state::{is_base, path_of};
 use super::{Commit, SeenFile, beside};
@@ -70,7 +70,7 @@ impl GrownFile {
                 .filter(|_| commit.is_directory)
                 .unwrap_or_default()
                 .to_owned(),
-            untouched: fingerprint(old, Vec::new(), old.len())?,
+            untouched: fingerprint_of_all(old, old.len())?,
             grown: None,
         };
         commit.stage.append(&CommitRecord::Growing {
@@ -132,7 +132,7 @@ impl GrownFile {
         }
         self.disk.sync(Target::Open(self.file.source()), true)?;
         let (bytes, old) = (self.bytes(), self.before().size);
-        if fingerprint(&*bytes, Vec::new(), old)? != self.said.untouched {
+        if fingerprint_of_all(&*bytes, old)? != self.said.untouched {
             return Err(commit.changed(&self.name));
         }
         let changed = patches.iter().map(Patch::range).collect();
@@ -221,7 +221,7 @@ pub(super) fn is_grown(
         return Ok(false);
     }
     let source = of.store.open(&path_of(of, name))?;
-    Ok(fingerprint(&*source, Vec::new(), base.size)? == growing.untouched)
+    Ok(fingerprint_of_all(&*source, base.size)? == growing.untouched)
 }
 
 /// Whether a file has the bytes behind its old end that a sealed commit does not put there again.

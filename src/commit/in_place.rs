@@ -20,6 +20,7 @@ use super::target::CommitTarget;
 use super::{Commit, FutureFile};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
+use crate::patience;
 use crate::source::{BytesSource, Source};
 use crate::stage::log::{CommitRecord, Patch, last_said};
 
@@ -229,6 +230,7 @@ impl Recipe for RedoLog<'_> {
         let mut buf = vec![0; STEP.min(from.end - from.start) as usize];
         let mut at = from.start;
         while at < from.end {
+            patience::check()?;
             let n = STEP.min(from.end - at) as usize;
             old.fetch_one(at, &mut buf[..n])?;
             self.put(file, to + (at - from.start), &buf[..n])?;
@@ -249,6 +251,17 @@ impl Recipe for RedoLog<'_> {
         stage.append_redo(file.0, at, bytes, &mut |at, logged| {
             patches.push(Patch { at, logged });
         })
+    }
+
+    /// They come by themselves when the file gets longer.
+    fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        let redo = self.file(file)?;
+        if range.start < redo.old.as_ref().map_or(0, |old| old.len()) {
+            let place = format!("zeros before the end of a file, at {}", range.start);
+            return Err(Error::Bug(place));
+        }
+        redo.told.add(range);
+        Ok(())
     }
 
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {

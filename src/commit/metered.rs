@@ -1,10 +1,12 @@
-//! A recipe that is given up when more has been told than a caller waits for. Used by [`super`].
+//! A recipe that is given up when more has been told than a caller waits for, or when nobody waits
+//! for it any more. Used by [`super`].
 
 use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::error::{Error, Result};
+use crate::patience;
 
 pub(super) struct Metered<'a> {
     write: &'a mut dyn Recipe,
@@ -35,6 +37,7 @@ impl<'a> Metered<'a> {
     }
 
     fn count(&mut self, bytes: u64) -> Result<()> {
+        patience::check()?;
         self.told = self.told.saturating_add(bytes);
         self.left = self.left.and_then(|left| left.checked_sub(bytes));
         match self.left {
@@ -58,6 +61,11 @@ impl Recipe for Metered<'_> {
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
         self.count(bytes.len() as u64)?;
         self.write.put(file, at, bytes)
+    }
+
+    /// They cost nothing.
+    fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        self.write.zeros(file, range)
     }
 
     /// The bytes kept were counted beforehand.

@@ -16,8 +16,8 @@
 //!   left behind; [`recovery_state`] finds out how far it got, with [`fingerprint`]s;
 //!   [`found_logs`]: which logs there are; [`through_log`]: reading without recovering.
 //!   [`future_file`]: a file as a commit is about to make it. [`grown`]: bytes behind a file's end
-//!   that need no redo. [`program_lock`]: other programs that
-//!   have a file open.
+//!   that need no redo. [`program_lock`]: other programs that have a file open. [`holes`] and
+//!   [`free_space`]: what takes no room, and what there is none for.
 //!
 //! A commit is of the stage's frozen layer; writing goes on above it meanwhile. The caller chooses
 //! the moment at which the result is published ([`Publisher`]): when no thread compares the
@@ -32,8 +32,10 @@ pub mod drafts;
 mod exchange;
 mod fingerprint;
 pub mod found_logs;
+mod free_space;
 mod future_file;
 mod grown;
+mod holes;
 mod in_place;
 mod metered;
 pub mod new_container;
@@ -209,6 +211,7 @@ impl Commit<'_> {
     pub fn carry_out(&self, publish: Publish<'_>) -> Result<CommitOutcome> {
         let now = self.unchanged()?;
         let amount = self.rewrite.amount(self.changed)?;
+        self.check_free_space(amount.grown)?;
         let mut in_use = None;
         for undertaking in self.undertakings(&now, &amount)? {
             let _lock = match self.lock_out_programs(undertaking)? {

@@ -12,14 +12,19 @@ use std::sync::Arc;
 
 use super::Spot;
 use super::covered::CoveredBytes;
+use super::holes::Holes;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile, Putting};
 use crate::error::{Error, Result};
+use crate::patience;
 use crate::source::Source;
 
 /// The disk begins to write so much of a new file as soon as it is there, so that little is left to
 /// wait for.
 const WRITEBACK: u64 = 2 << 20;
+
+/// Bytes that are copied between two looks at who waits for them.
+const COPIED_AT_ONCE: u64 = 64 << 20;
 
 pub(super) trait MakeFile {
     /// What its maker remembers of a file beside what is told of it.
@@ -43,6 +48,8 @@ pub(super) struct NewFile {
     pub(super) owner: Caller,
     /// Where stored bytes are copied from, if there is an old file.
     old: Option<Arc<dyn Source>>,
+    /// Of that.
+    holes: Holes,
     /// It has had all bytes of the old one from the start.
     shares: bool,
     covered: CoveredBytes,
@@ -97,6 +104,12 @@ impl<M: MakeFile> Recipe for NewFiles<M> {
         Ok(())
     }
 
+    /// A hole, which reads as such.
+    fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        self.file(file)?.covered.add(range);
+        Ok(())
+    }
+
     fn keep_rest(&mut self, file: MemberNumber) -> Result<()> {
         let file = self.file(file)?;
         let len = file.old()?.len();
@@ -118,6 +131,7 @@ impl NewFile {
             file,
             owner,
             old: None,
+            holes: Holes::default(),
             shares: false,
             covered: CoveredBytes::default(),
             waiting: 0..0,
@@ -146,16 +160,30 @@ impl NewFile {
             self.covered.add(from);
             return Ok(());
         }
-        let mut done = 0;
-        while from.start + done < from.end {
-            let range = from.start + done..from.end;
-            let n = self.file.copy(&*old, range, to + done, self.owner)? as u64;
+        let place = to..to.saturating_add(from.end.saturating_sub(from.start));
+        // What is a hole in the old file is one in the new one, where nothing else has been.
+        let keeps_holes = !self.shares && self.covered.has_none(&place);
+        let mut at = from.start;
+        while at < from.end {
+            patience::check()?;
+            let mut part = at..from.end;
+            if keeps_holes {
+                part = self.holes.data(&*old, part);
+            }
+            at = part.start;
+            if part.is_empty() {
+                continue;
+            }
+            part.end = part.end.min(part.start.saturating_add(COPIED_AT_ONCE));
+            let n = self
+                .file
+                .copy(&*old, part, place.start + (at - from.start), self.owner)?;
             if n == 0 {
                 return Err(short());
             }
-            done += n;
+            at += n as u64;
         }
-        self.written(to..to + done);
+        self.written(place);
         Ok(())
     }
 
@@ -267,7 +295,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_a_hole_is_refused() {
+    fn zeros_behind_the_end_are_told() {
+        let len = OLD.len() as u64;
+        let longer = covered(|write| {
+            write.keep_rest(FILE)?;
+            write.zeros(FILE, len..len + 4)?;
+            write.put(FILE, len + 4, b"end")?;
+            write.zeros(FILE, len + 7..len + 9)?;
+            write.set_len(FILE, len + 9)
+        });
+        assert_eq!(longer.unwrap(), [OLD, b"\0\0\0\0end\0\0"].concat());
+    }
+
+    #[test]
+    fn what_is_left_out_is_refused() {
         let with_hole = covered(|write| {
             write.copy(FILE, 0..4, 0)?;
             write.put(FILE, 6, b"xy")?;

@@ -4,12 +4,12 @@
 //! Its size and time meanwhile were never recorded, and a committer that may write a file need not
 //! be able to set its time. The bytes that the commit leaves alone stay as they were, and each
 //! sector of those that it changes is the old one or the new one: samples of both are taken before
-//! anything is changed ([`seal`]), and compared after a crash ([`can_be`]). Used by
-//! [`super::in_place`] and [`super::recovery_state`].
+//! anything is changed ([`seal`]), and compared after a crash ([`can_be`]). All of it is looked at
+//! wherever the file may begin. Used by [`super::in_place`] and [`super::recovery_state`].
 
 use std::ops::Range;
 
-use super::fingerprint::{fingerprint, read_filled};
+use super::fingerprint::{SECTOR, beginnings, fingerprint, read_filled};
 use super::grown::has_grown;
 use super::recovery_state::{is_like, path_of};
 use super::redo::STEP;
@@ -18,10 +18,7 @@ use crate::source::{Source, Stat, Timestamp};
 use crate::stage::log::{Patch, RangeSample, SealedFile};
 use crate::stage::{BaseFile, LogOf, LogState};
 
-/// Bytes that a disk writes as a whole.
-const SECTOR: u64 = 512;
-
-/// Samples of changed bytes, at most.
+/// Samples of changed bytes, at most, beside those where the file may begin.
 const SAMPLES: usize = 16;
 
 /// A file that is about to be changed.
@@ -61,25 +58,54 @@ fn samples(
     let there = of.patches.partition_point(|patch| patch.at < stays);
     let there = &of.patches[..there];
     let step = there.len().div_ceil(SAMPLES).max(1);
-    let mut samples = Vec::new();
-    for patch in there.iter().step_by(step) {
+    let spread = there.iter().step_by(step).map(|patch| {
         // The rest of the sector in which it begins: the disk writes a sector at once.
         let range = patch.range();
         let sector = (range.start / SECTOR + 1).saturating_mul(SECTOR);
-        let end = sector.min(range.end).min(stays);
-        let mut buf = [0; SECTOR as usize];
-        let bytes = &mut buf[..(end - range.start) as usize];
-        read_filled(of.old, range.start, bytes)?;
-        let old = crc32fast::hash(bytes);
-        logged(patch.logged.start, bytes)?;
-        samples.push(RangeSample {
-            offset: range.start,
-            len: bytes.len() as u16,
-            old,
-            new: crc32fast::hash(bytes),
-        });
+        (range.start..sector.min(range.end).min(stays), Some(patch))
+    });
+    let beginnings = beginnings(stays).flat_map(|place| parts(place, there));
+    let each = spread.chain(beginnings);
+    each.map(|(range, patch)| sample(of.old, range, patch, logged))
+        .collect()
+}
+
+/// A range cut into what patches put there, and what none of them does.
+fn parts(range: Range<u64>, patches: &[Patch]) -> Vec<(Range<u64>, Option<&Patch>)> {
+    let first = patches.partition_point(|patch| patch.range().end <= range.start);
+    let within = patches[first..].iter();
+    let (mut parts, mut at) = (Vec::new(), range.start);
+    for patch in within.take_while(|patch| patch.at < range.end) {
+        let put = patch.at.max(at)..patch.range().end.min(range.end);
+        parts.push((at..put.start, None));
+        at = put.end;
+        parts.push((put, Some(patch)));
     }
-    Ok(samples)
+    parts.push((at..range.end, None));
+    parts.retain(|(range, _)| !range.is_empty());
+    parts
+}
+
+/// Of bytes in one sector.
+fn sample(
+    old: &dyn Source,
+    range: Range<u64>,
+    patch: Option<&Patch>,
+    logged: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<RangeSample> {
+    let mut buf = [0; SECTOR as usize];
+    let bytes = &mut buf[..(range.end - range.start) as usize];
+    read_filled(old, range.start, bytes)?;
+    let old = crc32fast::hash(bytes);
+    if let Some(patch) = patch {
+        logged(patch.logged.start + (range.start - patch.at), bytes)?;
+    }
+    Ok(RangeSample {
+        offset: range.start,
+        len: bytes.len() as u16,
+        old,
+        new: crc32fast::hash(bytes),
+    })
 }
 
 /// Whether a file of a sealed commit can be the one that it changes: as it was before, as it is
@@ -226,6 +252,30 @@ fn are_old_or_new(source: &dyn Source, samples: &[RangeSample]) -> Result<bool> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_cut_by_what_is_put_there() {
+        let patch = |range: Range<u64>| Patch {
+            at: range.start,
+            logged: 0..range.end - range.start,
+        };
+        let patches = [0..10, 500..520, 520..600, 1000..1030].map(patch);
+        let of = |range: Range<u64>| -> Vec<(Range<u64>, bool)> {
+            let parts = parts(range, &patches).into_iter();
+            parts
+                .map(|(range, patch)| (range, patch.is_some()))
+                .collect()
+        };
+        let cut = [
+            (512..520, true),
+            (520..600, true),
+            (600..1000, false),
+            (1000..1024, true),
+        ];
+        assert_eq!(of(512..1024), cut);
+        assert_eq!(of(0..512)[..2], [(0..10, true), (10..500, false)]);
+        assert_eq!(of(2048..2060), [(2048..2060, false)]);
+    }
 
     #[test]
     fn a_file_that_is_being_made_has_parts_of_what_it_is_to_hold() {

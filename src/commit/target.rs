@@ -10,6 +10,7 @@ use std::cell::Cell;
 use super::{Commit, FutureFile, Publish, Publisher};
 use crate::container::rewrite::{CommitWay, Recipe};
 use crate::error::{Error, Result};
+use crate::patience;
 
 pub(super) trait CommitTarget: Recipe {
     /// The way that the recipe is told for, and the way that the publisher is given.
@@ -96,11 +97,13 @@ impl Commit<'_> {
     }
 }
 
-/// The result of a commit is looked at before there is no way back.
+/// The result of a commit is looked at, and who wants it, before there is no way back.
 fn seal(target: &mut impl CommitTarget, publish: &mut dyn Publisher) -> Result<()> {
     let files = target.prepare()?;
     if !files.is_empty() {
         publish.look_ahead(&files)?;
     }
+    patience::check()?;
+    patience::no_way_back();
     target.seal()
 }

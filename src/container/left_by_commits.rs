@@ -7,6 +7,7 @@
 use super::carried::Carried;
 use super::free_room::FreeRoom;
 use super::own_lengths::OwnLengths;
+use super::proven::ProvenEncodings;
 use super::told_once::ToldOnce;
 
 /// Empty for a container that this mount has not written.
@@ -17,4 +18,6 @@ pub struct LeftByCommits {
     pub carried: Carried,
     /// Of datasets whose chunks skip their filters, by their tokens.
     pub unfiltered: ToldOnce,
+    /// Of datasets, by their tokens.
+    pub proven: ProvenEncodings,
 }

@@ -32,6 +32,7 @@ mod numbers;
 mod out_of_memory;
 pub mod own_lengths;
 mod plain_write;
+pub mod proven;
 mod recognised;
 pub mod restated;
 pub mod rewrite;

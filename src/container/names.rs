@@ -106,7 +106,24 @@ pub fn stored(shown: &str) -> Vec<u8> {
         }
         _ => shown,
     };
-    path_of(kept).into_os_string().into_vec()
+    unescaped(kept)
+}
+
+/// The bytes of a name that [`escape`] has made: one that is no name of a file is never cut, and
+/// has no number.
+pub fn unescaped(shown: &str) -> Vec<u8> {
+    path_of(shown).into_os_string().into_vec()
+}
+
+/// A path in a file as text: names are escaped, and stay apart.
+pub fn escaped_path(path: &[u8]) -> String {
+    let parts = path.split(|&byte| byte == b'/');
+    let shown = parts.map(|part| match part {
+        b"." => ".".to_owned(),
+        b".." => "..".to_owned(),
+        part => escape(part),
+    });
+    shown.collect::<Vec<_>>().join("/")
 }
 
 /// At most [`MOST`] bytes, whole characters and escapes.
@@ -217,6 +234,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_escaped_comes_back_and_differs(
+            one in proptest::collection::vec(any::<u8>(), 0..40),
+            other in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            prop_assert_eq!(&unescaped(&escape(&one)), &one);
+            prop_assert_eq!(unescaped(&escaped_path(&one)), &one[..]);
+            prop_assert_eq!(escape(&one) == escape(&other), one == other);
+        }
+
         #[test]
         fn shown_names_are_safe_and_differ(
             names in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..8), 0..20),

@@ -118,14 +118,27 @@ pub trait EncodedAhead: Send + Sync {
 }
 
 /// How files come about, told in any order: every byte once, but for bytes of sections that are
-/// told again; or what changes of a file whose rest is kept. What is told of a file leaves no hole.
-/// A file of which nothing is told stays as it is.
+/// told again; or what changes of a file whose rest is kept. No byte of a file may be left out. A
+/// file of which nothing is told stays as it is.
 pub trait Recipe {
     /// Stored bytes of the file as it is, to this place.
     fn copy(&mut self, file: MemberNumber, from: Range<u64>, to: u64) -> Result<()>;
 
     /// New bytes.
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Bytes behind the end that the file has, which are zeros, and of which nothing else is told:
+    /// nothing need be stored there.
+    fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        const AT_ONCE: u64 = 64 << 10;
+        let mut at = range.start;
+        while at < range.end {
+            let n = AT_ONCE.min(range.end - at);
+            self.put(file, at, &[0; AT_ONCE as usize][..n as usize])?;
+            at += n;
+        }
+        Ok(())
+    }
 
     /// The first that is told of a file: its bytes stay where they are, but for those that are put
     /// over them or copied, and it keeps its length unless another one is told. Refused where there
@@ -145,13 +158,16 @@ pub trait Recipe {
 }
 
 /// How much a commit would do, about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Amount {
     /// Stored bytes of the files.
     pub stored: u64,
     /// Stored bytes of blocks that have changed, as far as it can be counted before they are
     /// encoded.
     pub changed: u64,
+    /// Bytes, as they are stored, for which the files have no room yet, however well anything is
+    /// packed.
+    pub grown: u64,
     /// Everything behind the first change moves, whatever is done.
     pub moves: bool,
     /// Plain bytes that are encoded.

@@ -22,6 +22,7 @@ use super::stale_pages::{PageRange, StaleFiles};
 use super::stand_in::{Errand, StandIns};
 use super::{config, passthrough::Passthrough, session::Options};
 use crate::error::Result;
+use crate::patience;
 use crate::tree::xattr::STATUS;
 use crate::tree::{InodeId, Tree};
 
@@ -84,9 +85,9 @@ impl Adapter {
         about: About<'_>,
         work: impl FnOnce(&Arc<Serving>) + Send + 'static,
     ) {
-        let timed = self.begin(about);
+        let (timed, caller) = (self.begin(about), about.0.pid());
         self.hand_over_if_last(Errand::Look, move |serving| {
-            work(serving);
+            patience::for_caller(caller, || work(serving));
             serving.end(timed, None);
         });
     }
@@ -99,8 +100,9 @@ impl Adapter {
         work: impl FnOnce(&Arc<Serving>, &OsStr) + Send + 'static,
     ) {
         let (timed, name) = (self.begin(about), name.to_owned());
+        let caller = about.0.pid();
         self.hand_over_if_last(Errand::Look, move |serving| {
-            work(serving, &name);
+            patience::for_caller(caller, || work(serving, &name));
             serving.end(timed, Some(&name));
         });
     }

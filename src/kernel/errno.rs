@@ -28,6 +28,7 @@ pub(super) fn errno(error: &Error) -> (Errno, Option<Level>) {
         Error::BeyondTheEnd => (Errno::ENXIO, None),
         Error::NoAttribute => (Errno::ENODATA, None),
         Error::Unsupported => (Errno::EOPNOTSUPP, None),
+        Error::Unwanted => (Errno::EINTR, None),
         Error::Bug(_) => (Errno::EIO, Some(Level::Error)),
     }
 }
@@ -87,6 +88,7 @@ mod tests {
             (io(libc::ENOSPC), libc::ENOSPC, None),
             (Error::NoAttribute, libc::ENODATA, None),
             (Error::Unsupported, libc::EOPNOTSUPP, None),
+            (Error::Unwanted, libc::EINTR, None),
             (Error::Bug("x".into()), libc::EIO, Some(Level::Error)),
         ];
         for (error, code, level) in table {

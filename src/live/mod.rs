@@ -40,13 +40,15 @@ use crate::stage::StageMemory;
 use crate::workers::WorkerThreads;
 
 pub use committing::due::{Later, Pacing};
+pub use committing::ending::{HURRY, TO_THE_END};
 pub use container::LiveContainer;
-pub use creation::pack::InUse;
+pub use creation::pack::{InUse, PACKING};
 pub use places::{ContainerId, Places};
 pub use recovery::StaleLogs;
 
 use committing::counters::CommitCounters;
 use committing::due::DueCommits;
+use committing::ending::MountEnd;
 use creation::state::NewContainers;
 use lasting::LastingTable;
 use shown::stored_readers::StoredReaders;
@@ -82,6 +84,7 @@ pub struct Containers {
     /// Those of which something is staged.
     staged: StagedVersions,
     due: DueCommits,
+    ending: Arc<MountEnd>,
     pub(crate) new: NewContainers,
     pub(crate) commits: CommitCounters,
     stored_readers: Arc<StoredReaders>,
@@ -121,6 +124,7 @@ impl Containers {
             versions,
             staged: StagedVersions::default(),
             due: DueCommits::default(),
+            ending: Arc::default(),
             new: NewContainers::default(),
             commits: CommitCounters::default(),
             stored_readers: Arc::default(),

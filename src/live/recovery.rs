@@ -192,7 +192,7 @@ impl Containers {
         if self.places.is_written(old.id) {
             return Err(refused("apply what is staged to", &path, libc::EBUSY));
         }
-        let _locked = old.staged.lock_commit();
+        let _locked = old.staged.wait_for_turn()?;
         // A commit that failed has left two layers.
         if staged.stage.frozen().is_some() {
             old.staged.unfreeze(&staged, &self.cache)?;

@@ -52,7 +52,7 @@ use crate::source::{FileKind, Source, Space, Store, on_descriptor};
 pub use crate::live::shown::cookie::Cookie;
 pub use crate::live::shown::open_container::Views;
 pub use crate::live::shown::open_entry::PageCache;
-pub use crate::live::{InUse, Later, Pacing};
+pub use crate::live::{InUse, Later, PACKING, Pacing, TO_THE_END};
 pub use attr::Attr;
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};

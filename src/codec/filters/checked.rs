@@ -38,20 +38,35 @@ pub(super) enum CheckedFilter {
     Bitshuffle(Bitshuffle),
     Zstd,
     Blosc2,
-    /// Without a decoder: of use where every chunk skips it.
-    Unknown(Unsupported),
+    /// Without a decoder, or with client values that it cannot have: of use where every chunk skips
+    /// it.
+    Unusable(Unsupported),
+}
+
+/// Whether libhdf5, or who brings the filter, gives chunks to a filter with these client values.
+/// Where it does not, every chunk skips the filter, and one that did not would be refused by it:
+/// the values of a second shuffle are never set, for one, as the first is found by its number.
+pub(super) fn is_applied(filter: &FilterDescription) -> bool {
+    let values = &*filter.values;
+    match filter.id {
+        1 => matches!(values, [0..=9]),
+        2 => matches!(values, [width] if *width != 0),
+        4 => values.len() == 4,
+        5 => values
+            .first()
+            .is_some_and(|&count| count as usize == values.len()),
+        6 => values.len() == 20,
+        32008 => values.len() >= 3 && values[2] != 0,
+        _ => true,
+    }
 }
 
 impl CheckedFilter {
-    /// A filter without a decoder is none that is refused here.
-    pub(super) fn new(filter: &FilterDescription) -> Result<Self, Unsupported> {
-        match Self::known(filter) {
-            Err(unknown) if unknown.is_unknown => Ok(Self::Unknown(unknown)),
-            other => other,
-        }
+    pub(super) fn new(filter: &FilterDescription) -> Self {
+        Self::usable(filter).unwrap_or_else(Self::Unusable)
     }
 
-    fn known(filter: &FilterDescription) -> Result<Self, Unsupported> {
+    fn usable(filter: &FilterDescription) -> Result<Self, Unsupported> {
         Ok(match filter.id {
             1 => Self::Deflate,
             2 => Self::Shuffle {
@@ -73,9 +88,9 @@ impl CheckedFilter {
     }
 
     /// Why it cannot be undone, if it cannot.
-    pub(super) fn unknown(&self) -> Option<&Unsupported> {
+    pub(super) fn unusable(&self) -> Option<&Unsupported> {
         match self {
-            Self::Unknown(why) => Some(why),
+            Self::Unusable(why) => Some(why),
             _ => None,
         }
     }
@@ -95,7 +110,7 @@ impl CheckedFilter {
             Self::Bitshuffle(filter) => filter.name(),
             Self::Zstd => "zstd",
             Self::Blosc2 => "blosc2",
-            Self::Unknown(_) => "unknown",
+            Self::Unusable(why) => why.name().unwrap_or("unknown"),
         }
     }
 
@@ -141,7 +156,7 @@ impl CheckedFilter {
             Self::ScaleOffset(filter) => filter.decode(stored, out),
             Self::Shuffle { width } => shuffle::decode(*width, stored, out),
             Self::Fletcher32 => copy(fletcher32::check(stored)?, out),
-            Self::Unknown(why) => Err(not_shown(why)),
+            Self::Unusable(why) => Err(refused(why)),
         }
     }
 
@@ -173,7 +188,7 @@ impl CheckedFilter {
             Self::Nbit(filter) => filter.most(stored),
             Self::ScaleOffset(filter) if !filter.keeps_bytes() => filter.most(),
             Self::Blosc2 => u64::MAX,
-            Self::Shuffle { .. } | Self::ScaleOffset(_) | Self::Unknown(_) => stored,
+            Self::Shuffle { .. } | Self::ScaleOffset(_) | Self::Unusable(_) => stored,
             Self::Fletcher32 => stored.saturating_sub(fletcher32::LEN as u64),
         }
     }
@@ -191,13 +206,20 @@ impl CheckedFilter {
     }
 }
 
-fn not_shown(why: &Unsupported) -> FilterError {
-    FilterError::Failed(NotShown::new(why.to_string()).into())
+fn refused(why: &Unsupported) -> FilterError {
+    match why.is_unknown {
+        true => FilterError::Failed(NotShown::new(why.to_string()).into()),
+        false => FilterError::new(why.reason.clone()),
+    }
 }
 
 fn shuffle_width(filter: &FilterDescription) -> Result<usize, Unsupported> {
     match filter.values.first() {
-        None | Some(0) => Err(Unsupported::new(filter.id, "elements of 0 bytes")),
+        None => Err(Unsupported::new(
+            filter.id,
+            "the size of its elements is missing",
+        )),
+        Some(0) => Err(Unsupported::new(filter.id, "elements of 0 bytes")),
         Some(width) => Ok(*width as usize),
     }
 }
@@ -215,18 +237,50 @@ mod tests {
     use super::super::{NAMES, Pipeline, has_decoder};
     use super::*;
 
+    fn described(id: u32) -> FilterDescription {
+        let values = match id {
+            1 => vec![6],
+            2 => vec![8],
+            4 => vec![0, 8, 8, 8],
+            // As many as it says, and chunks that are stored as they are.
+            5 => vec![3, 1, 8],
+            6 => [&[2, 0, 8, 0, 8][..], &[0; 15]].concat(),
+            // The last one is the code within bitshuffle: LZ4.
+            _ => vec![8, 8, 8, 8, 2],
+        };
+        FilterDescription { id, values }
+    }
+
     #[test]
     fn every_filter_with_a_decoder_has_a_name_in_the_list() {
-        let described = |id| FilterDescription {
-            id,
-            // The last one is the code within bitshuffle: LZ4.
-            values: vec![8, 8, 8, 8, 2],
-        };
         let decoded = (0..40_000).filter(|id| has_decoder(&described(*id)));
         assert_eq!(decoded.count(), NAMES.len());
         for id in [1, 2, 3, 307, 32000, 32001, 32004, 32015, 32026] {
             let pipeline = Pipeline::new(&[described(id)], 64).unwrap();
             assert!(NAMES.contains(&&pipeline.name()[..]), "{id}");
         }
+    }
+
+    #[test]
+    fn filters_of_the_library_are_applied_with_values_that_it_takes() {
+        for id in [1, 2, 4, 5, 6, 32008] {
+            let sound = described(id);
+            assert!(is_applied(&sound), "{id}");
+            for values in [&[][..], &sound.values[..sound.values.len() - 1]] {
+                let values = values[..values.len().min(2)].to_vec();
+                assert!(!is_applied(&FilterDescription { id, values }), "{id}");
+            }
+        }
+        let with = |id, values: &[u32]| {
+            let values = values.to_vec();
+            is_applied(&FilterDescription { id, values })
+        };
+        assert!(!with(1, &[10]) && !with(1, &[6, 6]) && !with(2, &[0]) && !with(2, &[4, 4]));
+        assert!(!with(5, &[4, 0, 8]) && !with(32008, &[0, 2, 0]));
+        assert!(
+            [3, 307, 32001, 32004, 32015]
+                .iter()
+                .all(|id| with(*id, &[]))
+        );
     }
 }

@@ -62,9 +62,9 @@ const MAX_FILTERS: usize = 32;
 /// A chunk between two filters is at most twice as long as it is plain, and so many bytes.
 const MAX_GROWTH: usize = 1 << 20;
 
-/// Whether a filter has a decoder, whatever its client values are.
+/// Whether a chunk that went through a filter can be decoded.
 pub fn has_decoder(filter: &FilterDescription) -> bool {
-    !matches!(CheckedFilter::new(filter), Ok(CheckedFilter::Unknown(_)))
+    CheckedFilter::new(filter).unusable().is_none()
 }
 
 /// A filter as a dataset's header names it.
@@ -86,8 +86,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Checks the filters, which are in order of writing; the first with wrong client values is
-    /// named. One without a decoder may stand among them: see [`Pipeline::unknown`].
+    /// Checks the filters, which are in order of writing. Those that no chunk can go through may
+    /// stand among them: see [`Pipeline::unusable`].
     ///
     /// `chunk_bytes` is the plain size of a chunk, in the file's own type.
     pub fn new(filters: &[FilterDescription], chunk_bytes: usize) -> Result<Self, Unsupported> {
@@ -96,24 +96,32 @@ impl Pipeline {
         }
         let checked = filters.iter().map(CheckedFilter::new);
         Ok(Self {
-            filters: checked.collect::<Result<_, _>>()?,
+            filters: checked.collect(),
             described: filters.to_vec(),
             chunk_bytes,
         })
     }
 
-    /// The first filter without a decoder that a chunk of this mask went through.
-    pub fn unknown(&self, mask: u32) -> Option<&Unsupported> {
+    /// The first filter that cannot be undone and that a chunk of this mask went through.
+    pub fn unusable(&self, mask: u32) -> Option<&Unsupported> {
         let numbered = (0..u32::BITS).zip(&self.filters);
         let mut applied = numbered.filter(|(bit, _)| mask >> bit & 1 == 0);
-        applied.find_map(|(_, filter)| filter.unknown())
+        applied.find_map(|(_, filter)| filter.unusable())
+    }
+
+    /// Whether a chunk of this mask is decoded to every bit that it was encoded from: n-bit leaves
+    /// those out that its numbers do not have.
+    pub fn keeps_every_bit(&self, mask: u32) -> bool {
+        let numbered = (0..u32::BITS).zip(&self.filters);
+        let mut applied = numbered.filter(|(bit, _)| mask >> bit & 1 == 0);
+        applied.all(|(_, filter)| !matches!(filter, CheckedFilter::Nbit(_)) || filter.is_view())
     }
 
     /// The filters in order of writing, as in `shuffle+gzip`; `none` if there is none.
     pub fn name(&self) -> String {
-        let name = |filter: &CheckedFilter| match filter.unknown() {
-            Some(unknown) => format!("filter-{}", unknown.id),
-            None => filter.name().to_owned(),
+        let name = |filter: &CheckedFilter| match filter.unusable() {
+            Some(unknown) if unknown.is_unknown => format!("filter-{}", unknown.id),
+            _ => filter.name().to_owned(),
         };
         let names: Vec<_> = self.filters.iter().map(name).collect();
         match names.is_empty() {

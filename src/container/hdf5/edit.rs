@@ -93,4 +93,7 @@ pub(super) struct FinishedEdit {
     /// What was read to find chunks that were stored anew, as address and length: the indices of
     /// their datasets, and nothing else. In order; none if there is too much of it.
     pub(super) indices: Vec<(u64, u64)>,
+    /// Whether the worker ends with it: it has filters that change nothing, by which it must read
+    /// no other file.
+    pub(super) is_last: bool,
 }

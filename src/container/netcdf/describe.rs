@@ -45,7 +45,7 @@ impl Describer {
     ) -> ShownAttributes {
         let (mut shown, mut types) = (Map::new(), BTreeMap::new());
         for attribute in attributes {
-            let name = text(&attribute.name);
+            let name = names::escape(without_nuls(&attribute.name));
             if shown.contains_key(&name) {
                 continue;
             }
@@ -235,9 +235,10 @@ fn float(number: impl std::fmt::Display) -> Value {
 
 /// Text without the NULs that end it in some files.
 fn text(raw: &[u8]) -> String {
-    let end = raw
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |at| at + 1);
-    String::from_utf8_lossy(&raw[..end]).into_owned()
+    String::from_utf8_lossy(without_nuls(raw)).into_owned()
+}
+
+fn without_nuls(raw: &[u8]) -> &[u8] {
+    let last = raw.iter().rposition(|&byte| byte != 0);
+    &raw[..last.map_or(0, |at| at + 1)]
 }

@@ -121,9 +121,16 @@ impl PlainFile<'_> {
             write.put(FILE, 0, &start.bytes)?;
         }
         let is_kept = way == CommitWay::InPlace && shift == 0;
-        let stays = |from: Range<u64>, write: &mut dyn Recipe| match from.is_empty() || is_kept {
-            true => Ok(()),
-            false => write.copy(FILE, from.clone(), from.start + shift),
+        let stays = |from: Range<u64>, write: &mut dyn Recipe| {
+            let end = self.stored.len().clamp(from.start, from.end);
+            let (stored, behind) = (from.start..end, end..from.end);
+            if !stored.is_empty() && !is_kept {
+                write.copy(FILE, stored.clone(), stored.start + shift)?;
+            }
+            match behind.is_empty() {
+                true => Ok(()),
+                false => write.zeros(FILE, behind.start + shift..behind.end + shift),
+            }
         };
         let (mut at, mut some) = (first, self.stretches(first));
         let mut spaces = self.spaces(some.len(), budget)?;
@@ -214,11 +221,7 @@ impl PlainFile<'_> {
             let end = start.saturating_add(bytes.len() as u64);
             Some((*start).max(at)..end).filter(|range| !range.is_empty())
         });
-        // There is nothing stored behind the end.
-        let new = self.stored.len().max(at)..self.len;
-        let new = Some(new).filter(|new| !new.is_empty());
-        let all = parts.chain(literals).chain(new);
-        all.min_by_key(|range| range.start)
+        parts.chain(literals).min_by_key(|range| range.start)
     }
 
     /// Puts the bytes of a stretch to the start of a space; says how many.

@@ -10,8 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::commit::CommitLimits;
+use crate::error::{Error, Result};
 use crate::live::ContainerId;
 use crate::live::version::ContainerVersion;
+use crate::patience::{self, BETWEEN_LOOKS};
 
 /// How long programs that close files may wait for commits.
 #[derive(Debug, Clone, Copy)]
@@ -156,10 +158,18 @@ impl DueCommits {
         }
     }
 
-    /// Returns when no thread is making one of this container.
-    pub(crate) fn wait_for(&self, container: ContainerId) {
-        let is_under_way = |list: &mut DueList| list.under_way.contains(&container);
-        drop(self.changed.wait_while(self.lock(), is_under_way));
+    /// Returns when no thread is making one of this container, or who waits has been killed.
+    pub(crate) fn wait_for(&self, container: ContainerId) -> Result<()> {
+        let mut list = self.lock();
+        while list.under_way.contains(&container) {
+            let waited = self.changed.wait_timeout(list, BETWEEN_LOOKS);
+            let (now, wait) = waited.unwrap_or_else(PoisonError::into_inner);
+            if wait.timed_out() && patience::caller().has_gone() {
+                return Err(Error::Unwanted);
+            }
+            list = now;
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, DueList> {

@@ -49,6 +49,26 @@ impl Containers {
         Ok(())
     }
 
+    /// Leaves a commit to the background that is more than who waits for it can wait for, or that
+    /// nobody waits for any more; to the next mount if this one is about to end.
+    pub(super) fn put_off(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+    ) -> Result<()> {
+        let (at, why) = match self.ending.hurried_until() {
+            Some(until) => (
+                until,
+                "it takes long to commit: the next mount does it, or `arrayfs stage commit`",
+            ),
+            None => (
+                Instant::now(),
+                "it takes long to commit, and is being committed in the background",
+            ),
+        };
+        self.commit_later(version, container, (Later::Large, at), why)
+    }
+
     /// Returns when what was closed is committed, if it can be: makes a commit that has been left
     /// to a thread, and waits for one that a thread, or the close of another process, is making.
     pub(crate) fn commit_closed(&self, version: &Arc<ContainerVersion>) -> Result<()> {
@@ -57,9 +77,8 @@ impl Containers {
         if left.contains(&true) {
             return self.retry(|| self.commit(version, Effort::All));
         }
-        self.due.wait_for(id);
-        drop(version.staged.lock_commit());
-        Ok(())
+        self.due.wait_for(id)?;
+        version.staged.wait_for_turn().map(drop)
     }
 
     /// Makes commits when they are due. Does not return.

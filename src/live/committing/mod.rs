@@ -7,6 +7,7 @@
 pub mod changes;
 pub mod counters;
 pub mod due;
+pub mod ending;
 pub mod later;
 pub mod publish;
 pub mod replaced_array;
@@ -29,7 +30,6 @@ use crate::source::{FileId, FileKind};
 use crate::stage::{Layer, ShowLayers};
 
 use changes::{Changes, changed_arrays, seen_files};
-use due::Later;
 use publish::CommitPublisher;
 use replaced_array::ArrayContent;
 
@@ -85,9 +85,12 @@ impl Containers {
     /// reason; after an error, too.
     pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
         let staged = &version.staged;
-        let _locked = staged.lock_commit();
+        let turn = staged.wait_for_turn();
         let Some(container) = staged.now() else {
             return Ok(());
+        };
+        let Ok(_turn) = turn else {
+            return self.put_off(version, &container);
         };
         if self.is_removed(version) {
             return self.give_up(version, &container);
@@ -103,8 +106,11 @@ impl Containers {
             return Ok(());
         };
         let begun = Instant::now();
+        let layer = (&frozen, None);
         let done = self
-            .commit_layer(version, &container, (&frozen, None), effort)
+            .while_wanted(effort.in_a_hurry(), || {
+                self.commit_layer(version, &container, layer, effort)
+            })
             .map_err(|e| container.note_failure(e));
         if !matches!(done, Ok(CommitOutcome::Published)) {
             staged.unfreeze(&container, &self.cache)?;
@@ -117,10 +123,7 @@ impl Containers {
                 self.forget_staged(version);
                 Ok(())
             }
-            Ok(CommitOutcome::TooMuch) => {
-                let why = "it takes long to commit, and is being committed in the background";
-                self.commit_later(version, &container, (Later::Large, begun), why)
-            }
+            Ok(CommitOutcome::TooMuch) | Err(Error::Unwanted) => self.put_off(version, &container),
             Ok(CommitOutcome::Stays(why)) => {
                 log::info!("{}: stays staged: {why}", path.display());
                 staged.note_why(Some(why));
@@ -230,7 +233,7 @@ impl Containers {
                 changes.rewrite.published();
                 self.commits.done(begun, commit.told.get());
             }
-            Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_)) => {}
+            Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_)) | Err(Error::Unwanted) => {}
             Err(_) => self.commits.failed(begun),
         }
         let outcome = outcome?;
@@ -270,7 +273,7 @@ impl Containers {
         id: ContainerId,
         version: &Arc<ContainerVersion>,
     ) -> Option<(PathBuf, String)> {
-        let committed = self.commit(version, Effort::All);
+        let committed = self.commit(version, self.ending.effort());
         let container = version.staged.now();
         let container = container.filter(|now| !now.stage.is_clean())?;
         let synced = container.stage.sync();

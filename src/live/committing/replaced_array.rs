@@ -109,7 +109,7 @@ impl Containers {
     fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (version, container) = (&writer.version, &writer.container);
         let staged = &version.staged;
-        let _locked = staged.lock_commit();
+        let _locked = staged.wait_for_turn()?;
         self.unfreeze(version, container)?;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
         let frozen = staged.change_layers(container, &self.cache, freeze)?;
@@ -117,7 +117,9 @@ impl Containers {
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
         let done = self
-            .commit_layer(version, container, layer, Effort::All)
+            .while_wanted(Effort::All.in_a_hurry(), || {
+                self.commit_layer(version, container, layer, Effort::All)
+            })
             .map_err(|e| container.note_failure(e));
         container.note_replacing(None);
         match done {

@@ -32,7 +32,7 @@ impl Containers {
         self.commit(version, Effort::All)?;
         let container = self.stage_of(version)?;
         let staged = &version.staged;
-        let _locked = staged.lock_commit();
+        let _locked = staged.wait_for_turn()?;
         if !container.stage.is_clean() {
             let what = "set the type of an array that is being written".to_owned();
             return Err(refused_saying(what, libc::EBUSY));
@@ -72,7 +72,9 @@ impl Containers {
             layer: frozen.number(),
             written: Some(Timestamp::now()),
         };
-        let done = self.commit_changes(version, container, &changes, Effort::All);
+        let done = self.while_wanted(Effort::All.in_a_hurry(), || {
+            self.commit_changes(version, container, &changes, Effort::All)
+        });
         if !matches!(done, Ok(CommitOutcome::Published)) {
             staged.unfreeze(container, &self.cache)?;
         }

@@ -10,7 +10,6 @@
 //! [`super::pack`], and by `tree::writing`.
 
 use std::path::Path;
-use std::sync::MutexGuard;
 
 use super::content::DraftContent;
 use super::pack::{PackOutcome, is_busy};
@@ -25,6 +24,7 @@ use crate::live::creation::pack::InUse;
 use crate::live::directory::SourceDirectory;
 use crate::live::lasting::LastingFacts;
 use crate::live::shown::open_container::OpenContainer;
+use crate::live::staged::CommitTurn;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
 use crate::source::{FileKind, Stat, open_same};
@@ -74,7 +74,7 @@ impl Containers {
             return Ok(PackOutcome::Packed);
         }
         self.commit(&version, Effort::All)?;
-        let committing = version.staged.lock_commit();
+        let committing = version.staged.wait_for_turn()?;
         match self.take(id, container, (&version, committing), may) {
             Err(Error::Invalid(why)) => {
                 let path = self.shown_path(id);
@@ -92,7 +92,7 @@ impl Containers {
         &self,
         id: ContainerId,
         container: &LiveContainer,
-        (version, committing): (&ContainerVersion, MutexGuard<'_, ()>),
+        (version, committing): (&ContainerVersion, CommitTurn<'_>),
         may: &dyn Fn() -> bool,
     ) -> Result<()> {
         let path = &*self.places.path(id)?;
@@ -137,7 +137,7 @@ impl Containers {
     fn remake(
         &self,
         remaking: &Remaking<'_>,
-        (container, version, committing): (&LiveContainer, &ContainerVersion, MutexGuard<'_, ()>),
+        (container, version, committing): (&LiveContainer, &ContainerVersion, CommitTurn<'_>),
         given: &GivenContent,
         may: &dyn Fn() -> bool,
     ) -> Result<()> {
@@ -158,7 +158,7 @@ impl Containers {
         // In the order of the locks; what is committed in between takes the new file's name away.
         drop(committing);
         let alone = self.new.exclusive();
-        let committing = version.staged.lock_commit();
+        let committing = version.staged.wait_for_turn()?;
         let still = self.are_still(remaking.added, (content, creation), (path, now));
         let is_shown = version
             .identity()

@@ -23,6 +23,7 @@ use crate::live::directory::SourceDirectory;
 use crate::live::lasting::LastingFacts;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
+use crate::patience;
 use crate::source::{FileIdentity, FileKind, Stat};
 use crate::stage::new_name;
 
@@ -36,6 +37,10 @@ const UNDESCRIBED: u32 = 30;
 /// How long a caller that cannot wait for quiet waits for files to be let go: the kernel releases
 /// them after close(2) has returned.
 const RELEASED: Duration = Duration::from_millis(100);
+
+/// When the mount is about to end, packing that takes longer is given up: what would be packed
+/// stays new, and the next mount goes on with it.
+pub const PACKING: Duration = Duration::from_secs(60);
 
 /// What is done with new containers of which something is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,12 +174,14 @@ impl Containers {
         }
         let times = used.map_or(0, |used| used.times);
         let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
-        let may = || self.new.has_time() && (in_use == InUse::Ignored || is_quiet());
+        let has_time = || self.new.has_time() && patience::check().is_ok();
+        let may = || has_time() && (in_use == InUse::Ignored || is_quiet());
         let (begun, is_new) = (Instant::now(), container.new.is_new());
-        let packed = self.retry(|| match container.new.is_new() {
+        let pack = || match container.new.is_new() {
             true => self.pack(id, container, &may),
             false => self.take_added(id, container, &may),
-        });
+        };
+        let packed = self.while_wanted(PACKING, || self.retry(pack));
         match &packed {
             Ok(PackOutcome::Packed) => {
                 let bytes = is_new.then(|| self.packed_bytes(id));
@@ -408,7 +415,10 @@ impl Containers {
     }
 }
 
-/// Whether the error says that it is in use.
+/// Whether the error says that it is in use, or has been given up: it is tried again.
 pub(super) fn is_busy(e: &Error) -> bool {
-    matches!(e, Error::Io { cause, .. } if cause.raw_os_error() == Some(libc::EBUSY))
+    match e {
+        Error::Io { cause, .. } => cause.raw_os_error() == Some(libc::EBUSY),
+        _ => matches!(e, Error::Unwanted),
+    }
 }

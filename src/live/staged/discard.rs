@@ -23,7 +23,7 @@ impl Containers {
             return Err(refused("discard what is staged of", &path, libc::EBUSY));
         }
         let staged = &version.staged;
-        let locked = staged.lock_commit();
+        let locked = staged.wait_for_turn()?;
         let Some(now) = staged.now() else {
             return Ok(());
         };
@@ -71,7 +71,7 @@ impl Containers {
     pub(crate) fn discard_removed(&self, container: &LiveContainer) {
         let version = container.known().version.clone();
         if let Some(version) = version {
-            let _locked = version.staged.lock_commit();
+            let _locked = version.staged.take_turn();
             if let Some(now) = version.staged.now()
                 && let Err(e) = self.give_up(&version, &now)
             {

@@ -13,6 +13,7 @@ pub mod container;
 pub mod discard;
 pub mod remembered;
 pub mod replacing;
+pub mod turns;
 pub mod writer;
 
 use std::collections::HashMap;
@@ -30,8 +31,10 @@ use crate::error::{Error, Fault, Result};
 use crate::stage::{ShowLayers, StagedArray, Syncing};
 
 use replacing::Replacements;
+use turns::CommitTurns;
 
 pub(crate) use container::StagedContainer;
+pub(crate) use turns::CommitTurn;
 pub(crate) use writer::ArrayWriter;
 
 /// Of a version of a container.
@@ -45,8 +48,7 @@ pub(crate) struct Staged {
     editions: Mutex<HashMap<EntryIndex, u64>>,
     /// None before an array is opened for writing.
     now: Mutex<Option<Arc<StagedContainer>>>,
-    /// Held by the committer.
-    committing: Mutex<()>,
+    turns: CommitTurns,
     commits: AtomicU64,
     pub(crate) replacements: Arc<Replacements>,
     /// A log that was left behind and is not recovered.
@@ -204,8 +206,13 @@ impl Staged {
     }
 
     /// One commit at a time.
-    pub(crate) fn lock_commit(&self) -> MutexGuard<'_, ()> {
-        lock(&self.committing)
+    pub(crate) fn take_turn(&self) -> CommitTurn<'_> {
+        self.turns.take()
+    }
+
+    /// The same, if who waits for it is not killed meanwhile.
+    pub(crate) fn wait_for_turn(&self) -> Result<CommitTurn<'_>> {
+        self.turns.wait()
     }
 
     /// Numbers the shown content of the version: another number whenever something may have been

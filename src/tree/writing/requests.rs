@@ -13,7 +13,7 @@ use super::super::{InodeId, Tree};
 use super::refused;
 use crate::disk::Settling;
 use crate::error::{Error, Result};
-use crate::live::{ContainerId, InUse, StaleLogs};
+use crate::live::{ContainerId, HURRY, InUse, StaleLogs};
 use crate::source::FileKind;
 
 impl Tree {
@@ -46,6 +46,12 @@ impl Tree {
     /// safe.
     fn commit_below(&self, inode: InodeId, stale: StaleLogs, how: Settling) -> Result<()> {
         let path = self.path_asked_of(inode)?;
+        let hurry = || {
+            if how == Settling::IfCheap {
+                self.live.hurry_for(HURRY);
+            }
+        };
+        hurry();
         self.settle(inode, how)?;
         for (new, _) in self.live.new.all() {
             if self.lies_below(new.into(), &path) {
@@ -55,6 +61,7 @@ impl Tree {
         }
         for (staged, version) in self.live.all_staged() {
             if self.lies_below(staged.into(), &path) {
+                hurry();
                 match stale {
                     StaleLogs::Kept => drop(self.live.commit_or_keep(staged, &version)),
                     StaleLogs::Applied => self.live.commit_or_apply(staged, &version),

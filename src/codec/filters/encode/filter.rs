@@ -2,7 +2,7 @@
 
 use super::super::FilterDescription;
 use super::super::bitshuffle::Bitshuffle;
-use super::super::checked::CheckedFilter;
+use super::super::checked::{CheckedFilter, is_applied};
 use super::super::nbit::Nbit;
 use super::super::scale_offset::ScaleOffset;
 use super::super::tools::Tools;
@@ -42,6 +42,8 @@ pub(super) enum EncodingFilter {
         level: i32,
     },
     Blosc(ChunkSettings),
+    /// Every chunk skips it.
+    Skipped,
 }
 
 impl EncodingFilter {
@@ -52,6 +54,9 @@ impl EncodingFilter {
     ) -> Result<Self, String> {
         let value = |i: usize| described.values.get(i).copied();
         let level = |i: usize| value(i).map(u32::cast_signed);
+        if !is_applied(described) {
+            return Ok(Self::Skipped);
+        }
         Ok(match checked {
             CheckedFilter::Deflate => Self::Deflate {
                 level: level(0).unwrap_or(DEFLATE_LEVEL).clamp(0, 9),
@@ -80,7 +85,8 @@ impl EncodingFilter {
             CheckedFilter::Szip(_) | CheckedFilter::Lzf | CheckedFilter::Blosc2 => {
                 return Err(format!("there is no encoder for {}", checked.name()));
             }
-            CheckedFilter::Unknown(why) => {
+            CheckedFilter::Unusable(why) if !why.is_unknown => Self::Skipped,
+            CheckedFilter::Unusable(why) => {
                 return Err(match why.name() {
                     Some(name) => format!("there is no encoder for {name}"),
                     None => format!("there is no encoder for filter {}", why.id),
@@ -117,6 +123,7 @@ impl EncodingFilter {
         out: &mut [u8],
     ) -> error::Result<Option<usize>> {
         let written = match self {
+            Self::Skipped => return Ok(None),
             Self::Shuffle { width } => {
                 shuffle::encode(*width, plain, out);
                 return Ok(Some(plain.len()));

@@ -2,7 +2,8 @@
 //!
 //! What one filter leaves to the next lies in one of two buffers that take turns; the last filter
 //! writes to the output. A compressor that does not make a chunk smaller is skipped, and its bit
-//! set in the chunk's mask. Where a filter has no encoder, or one that loses something, chunks are
+//! set in the chunk's mask; so is a filter that libhdf5 never gives chunks to, for the values it
+//! has. Where a filter has no encoder, or one that loses something, chunks are
 //! stored as they are, with the bits of all filters set: readers take that for any filter.
 //!
 //! Each filter has its file here, or its encoder beside its decoder where both are short.

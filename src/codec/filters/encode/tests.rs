@@ -66,7 +66,6 @@ fn filters() -> impl Strategy<Value = FilterDescription> {
 /// Client values that are usual, one for each filter and variant.
 fn usual() -> Vec<FilterDescription> {
     let mut usual = vec![
-        described(1, &[]),
         described(1, &[6]),
         described(2, &[4]),
         described(3, &[]),
@@ -179,6 +178,34 @@ fn a_filter_without_encoder_leaves_chunks_as_they_are() {
     assert_eq!(encoded(&pipeline, b"abcd"), (u32::MAX, b"abcd".to_vec()));
     let none = Pipeline::new(&[], 4).unwrap();
     assert_eq!(encoded(&none, b"abcd"), (0, b"abcd".to_vec()));
+}
+
+/// Values that libhdf5 does not take: it skips these filters, and would refuse a chunk that went
+/// through one of them.
+#[test]
+fn filters_that_are_never_applied_are_skipped() {
+    let plain = measured(1000);
+    for never in [
+        described(2, &[]),
+        described(2, &[0]),
+        described(2, &[4, 4]),
+        described(1, &[]),
+        described(1, &[10]),
+        described(4, &[4, 32]),
+        described(5, &[]),
+        described(6, &[2, 0]),
+        described(32008, &[0, 2]),
+    ] {
+        let (mask, alone) = round_trip(std::slice::from_ref(&never), &plain);
+        assert_eq!((mask, &alone), (1, &plain), "{never:?}");
+        for (at, mask) in [(0, 1), (1, 2), (2, 4)] {
+            let mut filters = vec![described(2, &[4]), described(1, &[6])];
+            filters.insert(at, never.clone());
+            let (found, stored) = round_trip(&filters, &plain);
+            assert_eq!(found, mask, "{filters:?}");
+            assert!(stored.len() < plain.len());
+        }
+    }
 }
 
 #[test]
@@ -301,7 +328,8 @@ proptest! {
     fn bits_are_packed_as_others_do(kind in packed(), count in 1usize..40, seed in any::<u64>()) {
         let (mut seed, mut bits) = (seed, BitWriter::default());
         let plain: Vec<u8> = (0..count).flat_map(|_| kind.pack(&mut seed, &mut bits)).collect();
-        let values = [vec![0, 0, count as u32], kind.values()].concat();
+        let mut values = [vec![0, 0, count as u32], kind.values()].concat();
+        values[0] = values.len() as u32;
         let (mask, stored) = round_trip(&[described(5, &values)], &plain);
         prop_assert_eq!((mask, stored), (0, bits.bytes()));
     }

@@ -226,10 +226,7 @@ impl Rewrite for BloscpackFile {
         let Some(changed) = only(changed) else {
             return Ok(Amount {
                 stored,
-                changed: 0,
-                moves: false,
-                encoded: 0,
-                guessed: false,
+                ..Amount::default()
             });
         };
         let metadata = self.metadata(changed.len)?;
@@ -248,6 +245,7 @@ impl Rewrite for BloscpackFile {
             moves: old.first != new.first,
             encoded,
             guessed: Amount::is_guess(old.len(), encoded),
+            ..Amount::default()
         })
     }
 

@@ -60,13 +60,7 @@ pub(super) fn tell(
 }
 
 pub(super) fn amount(merged: &MergedContainer<'_>) -> Result<Amount> {
-    let mut amount = Amount {
-        stored: 0,
-        changed: 0,
-        moves: false,
-        encoded: 0,
-        guessed: false,
-    };
+    let mut amount = Amount::default();
     for plan in plans(merged)? {
         let (stored, changed) = plan.amount();
         amount.stored = amount.stored.saturating_add(stored);

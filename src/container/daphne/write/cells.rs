@@ -346,8 +346,7 @@ impl Rewrite for CellFile {
             stored: stored.source.len(),
             changed: bytes,
             moves,
-            encoded: 0,
-            guessed: false,
+            ..Amount::default()
         })
     }
 

@@ -158,8 +158,7 @@ impl Rewrite for EntryFile {
             stored,
             changed: all,
             moves: true,
-            encoded: 0,
-            guessed: false,
+            ..Amount::default()
         })
     }
 

@@ -202,12 +202,12 @@ impl Rewrite for PlainMatrix {
     }
 
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
+        let (stored, changed) = (self.body.source.len(), self.plan(changed)?.changed());
         Ok(Amount {
-            stored: self.body.source.len(),
-            changed: self.plan(changed)?.changed(),
-            moves: false,
-            encoded: 0,
-            guessed: false,
+            stored,
+            changed,
+            grown: changed.saturating_sub(stored),
+            ..Amount::default()
         })
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json};
 use crate::container::describe::value_room;
 use crate::container::hdf5::index::details::MACHINERY;
 use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
+use crate::container::names;
 use crate::error::Result;
 use crate::memory::set_aside;
 
@@ -69,7 +70,7 @@ pub(super) fn json(
     let shown: Vec<&AttributeEntry> = shown.collect();
     let room = shown
         .iter()
-        .map(|attribute| ATTRIBUTE + room(&attribute.value));
+        .map(|attribute| ATTRIBUTE + 3 * attribute.name.len() as u64 + room(&attribute.value));
     set_aside(room.sum(), "cannot show attributes", || {
         all(&shown, is_netcdf)
     })
@@ -102,7 +103,7 @@ fn all(shown: &[&AttributeEntry], is_netcdf: bool) -> Map<String, Json> {
                 }
                 AttributeValue::Omitted(reason) => Json::String(format!("(not shown: {reason})")),
             };
-            (lossy(&attribute.name), value)
+            (names::escape(&attribute.name), value)
         })
         .collect()
 }

@@ -24,6 +24,7 @@ use crate::container::hdf5::index::{
     AttributeEntry, DatasetEntry, Datatype, FileIndex, LinkEntry, LinkTarget, StorageLayout,
     TypeEntry, UNLIMITED,
 };
+use crate::container::names::{escape, escaped_path};
 use crate::container::stored::{
     AllocationTime, ArrayDetails, AttributeType, DimensionDetails, ExternalTarget, FileDetails,
     FillTime, FilterDetails, LayoutName, NetCdf4Details, NoSpace, PartialChunks, RareDetails,
@@ -83,14 +84,13 @@ impl<'a> StoredNames<'a> {
         (path, place, link): (&str, LinkPlace, &LinkEntry),
         places: &[ShownGroup],
     ) {
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let path = path.to_owned();
         match (&link.soft, &link.target) {
             (Some(soft), _) | (None, LinkTarget::Dangling { path: soft }) => {
-                file.soft_links.insert(path, lossy(soft));
+                file.soft_links.insert(path, escaped_path(soft));
             }
             (None, LinkTarget::External { file: of, path: to }) => {
-                let (of, to) = (lossy(of), lossy(to));
+                let (of, to) = (escaped_path(of), escaped_path(to));
                 let target = ExternalTarget { file: of, path: to };
                 file.external_links.insert(path, target);
             }
@@ -180,7 +180,7 @@ impl<'a> StoredNames<'a> {
             !is_machinery
         });
         let kept = kept.filter_map(|attribute| {
-            let name = String::from_utf8_lossy(&attribute.name).into_owned();
+            let name = escape(&attribute.name);
             Some((name, self.attribute(attribute.stored.as_ref()?, places)))
         });
         kept.collect()
@@ -296,7 +296,7 @@ impl<'a> StoredNames<'a> {
         }
         if is_scale(&dataset.attributes) {
             let title = text(&dataset.attributes, b"NAME").unwrap_or_default();
-            details.rare.scale = Some(String::from_utf8_lossy(title).into());
+            details.rare.scale = Some(escape(title).into());
         }
         details
     }

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use super::attributes::{find, is_scale, numbers};
+use crate::container::hdf5::index::details::ValueFidelity;
 use crate::container::hdf5::index::{AttributeValue, DatasetEntry, FileIndex};
+use crate::container::names;
 
 pub(super) struct Dimensions {
     /// Numbers of the scales among the datasets, by token.
@@ -70,11 +72,31 @@ pub(super) fn netcdf_number(scale: &DatasetEntry) -> Option<u64> {
         .copied()
 }
 
+fn is_nul(byte: &u8) -> bool {
+    *byte == 0
+}
+
 /// What dimensions are called that need not have scales.
 pub(super) fn labels(dataset: &DatasetEntry) -> Vec<String> {
-    match find(&dataset.attributes, b"DIMENSION_LABELS") {
-        Some(AttributeValue::Json(list)) => serde_json::from_str(list).unwrap_or_default(),
-        Some(AttributeValue::Text(one)) => vec![String::from_utf8_lossy(one).into_owned()],
+    const LABELS: &[u8] = b"DIMENSION_LABELS";
+    let mut named = dataset.attributes.iter().filter(|of| of.name == LABELS);
+    // Those that are no UTF-8 are shown otherwise.
+    let stored = named.next().and_then(|of| of.stored.as_ref());
+    if let Some(ValueFidelity::Not(texts)) = stored.map(|stored| &stored.told)
+        && dataset.dims.as_ref().map(Vec::len) == Some(texts.split_inclusive(is_nul).count())
+    {
+        let texts = texts.split_inclusive(is_nul);
+        return texts
+            .map(|text| names::escape(text.strip_suffix(b"\0").unwrap_or(text)))
+            .collect();
+    }
+    match find(&dataset.attributes, LABELS) {
+        Some(AttributeValue::Json(list)) => {
+            let labels: Vec<String> = serde_json::from_str(list).unwrap_or_default();
+            let labels = labels.iter().map(|label| names::escape(label.as_bytes()));
+            labels.collect()
+        }
+        Some(AttributeValue::Text(one)) => vec![names::escape(one)],
         _ => Vec::new(),
     }
 }

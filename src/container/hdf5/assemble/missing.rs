@@ -7,15 +7,15 @@ use crate::error::Fault;
 
 /// Why a link leads to no dataset.
 pub(in crate::container::hdf5) fn no_dataset(target: &LinkTarget) -> String {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match target {
         LinkTarget::External { file, path } => format!(
             "an external link to {} in {}; never followed",
-            lossy(path),
-            lossy(file)
+            names::escaped_path(path),
+            names::escaped_path(file)
         ),
         LinkTarget::Dangling { path } => {
-            format!("a soft link to {}, which leads nowhere", lossy(path))
+            let path = names::escaped_path(path);
+            format!("a soft link to {path}, which leads nowhere")
         }
         LinkTarget::Type(_) => "a committed datatype, no array".into(),
         LinkTarget::NotFollowed { reason } | LinkTarget::Unknown { reason } => reason.clone(),

@@ -7,6 +7,7 @@ use super::dataset::bytes_of;
 use super::maker::{IfRefused, Maker};
 use super::types::{self, of_value};
 use crate::container::hdf5::made::{MadeAttribute, MadeValue, MakeStep};
+use crate::container::names::unescaped;
 use crate::error::Result;
 
 /// The attributes of an object: of what is shown as `name` and stored at `path`.
@@ -49,7 +50,7 @@ impl GivenAttributes<'_> {
         };
         Ok(MadeAttribute {
             of: self.path.to_vec(),
-            name: attribute.as_bytes().to_vec(),
+            name: unescaped(attribute),
             element: element.to_string(),
             dims,
             value,

@@ -18,6 +18,7 @@ use crate::container::hdf5::index::UNLIMITED;
 use crate::container::hdf5::made::{
     MadeAttribute, MadeDataset, MadeFill, MadeStorage, MadeValue, MakeStep,
 };
+use crate::container::names::unescaped;
 use crate::error::Result;
 
 /// How the title of a dimension begins that has no variable; ten places for its length follow.
@@ -236,7 +237,7 @@ impl GivenDimensions {
             let Ok(path) = names::stored(&variable.name) else {
                 continue;
             };
-            let name = title.clone().into_bytes();
+            let name = unescaped(title);
             let about = (
                 format!("{}: a dimension scale", variable.name),
                 IfRefused::Lost,

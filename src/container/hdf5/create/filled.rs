@@ -75,6 +75,10 @@ impl Recipe for FromSkeleton<'_> {
         self.write.put(file, at, bytes)
     }
 
+    fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        self.write.zeros(file, range)
+    }
+
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
         self.write.set_len(file, len)
     }

@@ -22,17 +22,29 @@ pub(super) fn stored(shown: &str) -> Result<Vec<u8>, String> {
 }
 
 fn unescaped(shown: &str) -> Result<Vec<u8>, String> {
-    let numbered = shown.rsplit_once('~');
-    let plain = match numbered {
-        Some((name, number)) if RESERVED.contains(&name) && is_number(number) => name,
-        _ => shown,
-    };
-    let name = path_of(plain).into_os_string().into_vec();
+    let name = path_of(plain(shown)).into_os_string().into_vec();
     let is_name = !name.is_empty() && !matches!(&name[..], b"." | b"..");
     match is_name && !name.iter().any(|byte| matches!(byte, 0 | b'/')) {
         true => Ok(name),
         false => Err(format!("HDF5 has no name like {shown}")),
     }
+}
+
+/// Without the number of a name that would hide a reserved one.
+fn plain(shown: &str) -> &str {
+    match shown.rsplit_once('~') {
+        Some((name, number)) if RESERVED.contains(&name) && is_number(number) => name,
+        _ => shown,
+    }
+}
+
+/// Where a soft link is to lead: also to what cannot be.
+pub(super) fn target(shown: &str) -> Vec<u8> {
+    let parts = shown
+        .split('/')
+        .map(|part| path_of(plain(part)).into_os_string());
+    let parts: Vec<Vec<u8>> = parts.map(OsStringExt::into_vec).collect();
+    parts.join(&b'/')
 }
 
 fn is_number(text: &str) -> bool {

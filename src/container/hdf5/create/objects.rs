@@ -385,7 +385,7 @@ impl<'a> Objects<'a> {
                 },
                 NewLink::Soft(to) => MakeStep::SoftLink {
                     path,
-                    to: to.clone().into_bytes(),
+                    to: names::target(to),
                 },
             };
             self.maker
@@ -403,9 +403,15 @@ impl<'a> Objects<'a> {
             .into_iter()
             .flatten()
         {
-            let text = |key: &str| what[key].as_str().unwrap_or("?").to_owned();
-            self.maker
-                .lose(format!("{}: {}", text("name"), text("reason")));
+            let text = |key: &str| what[key].as_str().unwrap_or("?");
+            let (name, reason) = (text("name"), text("reason"));
+            // One that leads nowhere is there all the same.
+            let is_link = self
+                .member("soft_links")
+                .is_some_and(|links| links.contains_key(name));
+            if !is_link {
+                self.maker.lose(format!("{name}: {reason}"));
+            }
         }
         for (name, _) in self.member("external_links").into_iter().flatten() {
             self.maker.lose(format!("{name}: a link to another file"));

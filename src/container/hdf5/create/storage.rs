@@ -158,7 +158,10 @@ fn unfit(filters: &[MadeFilter], chunk: &[u64], shape: &NewShape<'_>) -> Option<
         .collect();
     match filter_pipeline(&entries, elements) {
         Err(why) => Some(why.to_string()),
-        Ok(pipeline) => pipeline.encoder().unfiltered().map(str::to_owned),
+        Ok(pipeline) => {
+            let unusable = pipeline.unusable(0).map(ToString::to_string);
+            unusable.or_else(|| pipeline.encoder().unfiltered().map(str::to_owned))
+        }
     }
 }
 
@@ -209,7 +212,7 @@ mod tests {
     fn is_known(filter: &MadeFilter) -> bool {
         has_decoder(&FilterDescription {
             id: filter.id,
-            values: filter.values.clone(),
+            values: whole_values(filter, &shape(&[1], &[1])),
         })
     }
 

@@ -144,6 +144,9 @@ impl DrivenFile {
     }
 
     fn write(&mut self, is_raw: bool, at: u64, bytes: *const c_void, len: usize) -> Outcome<()> {
+        if is_raw && self.drops_raw {
+            return Ok(());
+        }
         if ptr::eq(bytes, NOTHING) {
             if self.awaited.take() != Some(len as u64) {
                 return Err("a chunk of another length was written".into());
@@ -151,9 +154,6 @@ impl DrivenFile {
             self.placed = Some(at);
             self.eof = self.eof.max(at.saturating_add(len as u64));
             return self.written.place(at, len as u64);
-        }
-        if is_raw && self.drops_raw {
-            return Ok(());
         }
         // SAFETY: the library hands over so many bytes, which it does not change meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), len) };

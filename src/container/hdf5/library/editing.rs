@@ -15,6 +15,7 @@ use std::ffi::CString;
 use hdf5_sys::h5d::{H5Dget_offset, H5Dget_space, H5Dset_extent, H5Dwrite, H5Dwrite_chunk};
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_ALL, H5S_class_t, H5S_seloper_t, H5Screate, H5Sselect_elements};
+use hdf5_sys::h5t::{H5T_class_t, H5Tdetect_class};
 
 use super::dataset::LibraryDataset;
 use super::driver::{self, FileBytes, NOTHING, SharedFile};
@@ -28,6 +29,9 @@ use texts::TextsOf;
 
 /// Largest element that a dataset is allocated with, in bytes.
 const ELEMENT_MOST: usize = 64 << 20;
+
+/// The library writes a fill value to so many bytes at most, all of which are dropped.
+const FILLED_MOST: u64 = 1 << 30;
 
 /// A file that is being changed.
 pub(in crate::container::hdf5) struct FileEdit {
@@ -124,6 +128,7 @@ impl FileEdit {
             patches: written.into_pieces(end),
             end,
             indices: driven.take_noted(),
+            is_last: stand_in::is_any(),
         })
     }
 
@@ -187,41 +192,18 @@ impl FileEdit {
         placed.map(EditReply::Places)
     }
 
+    /// Gives a contiguous dataset a place, which it gets when something is written to it.
     fn allocate(&mut self, token: u64) -> Outcome<EditReply> {
         let opened = LibraryDataset::new(walk::open(&self.file.file, token)?)?;
-        let size = usize::try_from(opened.element_size()).unwrap_or(usize::MAX);
-        if size > ELEMENT_MOST {
-            return Err(format!("elements of {size} bytes"));
-        }
-        let element = vec![0u8; size];
-        let handle = opened.handle().id();
-        // SAFETY: the handle is a dataset.
-        let space = Identifier::new(unsafe { H5Dget_space(handle) })?;
-        // SAFETY: a class of the library's.
-        let one = Identifier::new(unsafe { H5Screate(H5S_class_t::H5S_SCALAR) })?;
-        // More dimensions than any dataset has.
-        let origin = [0u64; 64];
-        let select = H5S_seloper_t::H5S_SELECT_SET;
-        if opened.dims()?.is_some_and(|dims| !dims.is_empty()) {
-            // SAFETY: one place of as many coordinates as the space has dimensions.
-            check(unsafe { H5Sselect_elements(space.id(), select, 1, origin.as_ptr()) })?;
-        }
         driver::lock(&self.file.driven).drops_raw = true;
-        // SAFETY: there is one element of the dataset's own type.
-        let written = check(unsafe {
-            H5Dwrite(
-                handle,
-                opened.element().id(),
-                one.id(),
-                space.id(),
-                H5P_DEFAULT,
-                element.as_ptr().cast(),
-            )
-        });
+        let written = match is_written_whole(&opened)? {
+            true => write_all(&opened),
+            false => write_first(&opened),
+        };
         driver::lock(&self.file.driven).drops_raw = false;
         written?;
         // SAFETY: the handle is a contiguous dataset, which has a place now.
-        let place = unsafe { H5Dget_offset(handle) };
+        let place = unsafe { H5Dget_offset(opened.handle().id()) };
         Ok(EditReply::Places(vec![place]))
     }
 
@@ -258,6 +240,61 @@ impl FileEdit {
         new_value::put(&object, &name, value)?;
         Ok(EditReply::Done)
     }
+}
+
+/// Whether the library is told that all of a dataset is written: after one element it would write
+/// the fill value to all others, and take hours where there are very many.
+fn is_written_whole(dataset: &LibraryDataset) -> Outcome<bool> {
+    let elements = dataset.dims()?.as_deref().and_then(count).unwrap_or(0);
+    let bytes = elements.saturating_mul(dataset.element_size());
+    // What leads elsewhere is converted, and so read.
+    let mut leads = false;
+    for class in [H5T_class_t::H5T_REFERENCE, H5T_class_t::H5T_VLEN] {
+        // SAFETY: the handle is a datatype.
+        leads |= check(unsafe { H5Tdetect_class(dataset.element().id(), class) })? > 0;
+    }
+    Ok(bytes > FILLED_MOST && !leads)
+}
+
+/// The driver reads nothing of what is written, and the library has nothing to convert.
+fn write_all(dataset: &LibraryDataset) -> Outcome<()> {
+    let (handle, element) = (dataset.handle().id(), dataset.element().id());
+    // SAFETY: values of the dataset's own type, which have no pointers, go to the driver as they
+    // are: it drops them unread.
+    let written = unsafe { H5Dwrite(handle, element, H5S_ALL, H5S_ALL, H5P_DEFAULT, NOTHING) };
+    check(written).map(drop)
+}
+
+fn write_first(dataset: &LibraryDataset) -> Outcome<()> {
+    let size = usize::try_from(dataset.element_size()).unwrap_or(usize::MAX);
+    if size > ELEMENT_MOST {
+        return Err(format!("elements of {size} bytes"));
+    }
+    let element = vec![0u8; size];
+    let handle = dataset.handle().id();
+    // SAFETY: the handle is a dataset.
+    let space = Identifier::new(unsafe { H5Dget_space(handle) })?;
+    // SAFETY: a class of the library's.
+    let one = Identifier::new(unsafe { H5Screate(H5S_class_t::H5S_SCALAR) })?;
+    // More dimensions than any dataset has.
+    let origin = [0u64; 64];
+    let select = H5S_seloper_t::H5S_SELECT_SET;
+    if dataset.dims()?.is_some_and(|dims| !dims.is_empty()) {
+        // SAFETY: one place of as many coordinates as the space has dimensions.
+        check(unsafe { H5Sselect_elements(space.id(), select, 1, origin.as_ptr()) })?;
+    }
+    // SAFETY: there is one element of the dataset's own type.
+    let written = unsafe {
+        H5Dwrite(
+            handle,
+            dataset.element().id(),
+            one.id(),
+            space.id(),
+            H5P_DEFAULT,
+            element.as_ptr().cast(),
+        )
+    };
+    check(written).map(drop)
 }
 
 impl EditedDataset {

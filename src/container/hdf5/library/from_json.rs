@@ -5,7 +5,7 @@
 //! cannot hold is refused. The text comes from a user: what it makes is bounded by what it is long,
 //! times the size of an element. Used by [`super::editing`].
 
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use hdf5_sys::h5i::hid_t;
@@ -21,6 +21,7 @@ use super::identifier::{Identifier, Outcome, check};
 use super::new_type::size;
 use super::space::count;
 use super::types::{above, is_variable, member_name, members};
+use crate::container::names;
 
 /// Most bytes of the values of one attribute.
 const BYTES_MOST: usize = 64 << 20;
@@ -64,6 +65,25 @@ impl ValueMaker {
             None => Ok(out),
             Some(_) => Err("there are fewer values than the shape says".into()),
         }
+    }
+
+    /// Strings of variable length, each of which ends with a NUL.
+    pub(super) fn texts(&mut self, dims: &[u64], stored: &[u8]) -> Outcome<Vec<u8>> {
+        let texts: Vec<&[u8]> = stored.split_inclusive(|byte| *byte == 0).collect();
+        if count(dims) != Some(texts.len() as u64) {
+            return Err(format!("{} stored strings", texts.len()));
+        }
+        let mut out = vec![0; texts.len() * size_of::<*const c_char>()];
+        for (text, place) in texts
+            .iter()
+            .zip(out.chunks_exact_mut(size_of::<*const c_char>()))
+        {
+            let text = CStr::from_bytes_with_nul(text).map_err(|e| e.to_string())?;
+            let text = text.to_owned();
+            put_pointer(text.as_ptr(), place);
+            self.texts.push(text);
+        }
+        Ok(out)
     }
 
     fn nested(
@@ -145,7 +165,7 @@ impl ValueMaker {
             let member = Identifier::new(unsafe { H5Tget_member_type(of.id(), at) })?;
             // SAFETY: as above.
             let offset = unsafe { H5Tget_member_offset(of.id(), at) };
-            let name = String::from_utf8_lossy(&member_name(of, at)?).into_owned();
+            let name = names::escape(&member_name(of, at)?);
             let value = match shown {
                 Json::Array(pair) => pair.get(at as usize),
                 shown => shown.get(&name),

@@ -21,6 +21,7 @@ use super::spelling::float_name;
 use super::text::{tells, unpadded};
 use super::types::{above, describe, is_variable, member_name, members};
 use crate::container::hdf5::index::{Datatype, TYPE_DEPTH_MOST};
+use crate::container::names;
 
 /// Values in one attribute, all levels together.
 const VALUES_MOST: usize = 65_536;
@@ -171,9 +172,7 @@ impl JsonMaker {
             let gathered: Vec<u8> = parts.flatten().copied().collect();
             // SAFETY: these are the members of values as the caller says.
             let values = unsafe { self.values(&member, &gathered, count, depth + 1)? };
-            let name = member_name(of, at)?;
-            self.is_exact &= std::str::from_utf8(&name).is_ok();
-            let name = String::from_utf8_lossy(&name).into_owned();
+            let name = names::escape(&member_name(of, at)?);
             for (object, value) in made.iter_mut().zip(values) {
                 object.insert(name.clone(), value);
             }

@@ -95,7 +95,7 @@ impl TypeMaker<'_> {
         let members = list(described, "members")?;
         self.take(members.len())?;
         for member in members {
-            let name = c_text(member[0].as_str().ok_or("a member without a name")?)?;
+            let name = c_name(member[0].as_str().ok_or("a member without a name")?)?;
             let value = ValueMaker::default().values(base, &[], &member[1])?;
             // SAFETY: the value has the size of the base type.
             check(unsafe { H5Tenum_insert(made.id(), name.as_ptr(), value.as_ptr().cast()) })?;
@@ -108,7 +108,7 @@ impl TypeMaker<'_> {
         let members = list(described, "members")?;
         self.take(members.len())?;
         for member in members {
-            let name = c_text(member[0].as_str().ok_or("a member without a name")?)?;
+            let name = c_name(member[0].as_str().ok_or("a member without a name")?)?;
             let offset = member[1].as_u64().ok_or("a member without a place")?;
             let element = self.make(&member[2], depth + 1)?;
             // SAFETY: both are datatypes; the library checks that the member has room.
@@ -164,8 +164,9 @@ fn dims(described: &Json) -> Outcome<Vec<u64>> {
     found.ok_or_else(|| "an array type without dimensions".into())
 }
 
-fn c_text(text: &str) -> Outcome<CString> {
-    CString::new(text).map_err(|e| e.to_string())
+/// A name that is escaped.
+fn c_name(shown: &str) -> Outcome<CString> {
+    CString::new(names::unescaped(shown)).map_err(|e| e.to_string())
 }
 
 fn copy(of: hid_t) -> Outcome<Identifier> {
@@ -380,7 +381,7 @@ fn string(described: &Json) -> Outcome<Identifier> {
 
 fn opaque(described: &Json) -> Outcome<Identifier> {
     let made = sized(H5T_class_t::H5T_OPAQUE, number(described, "size")?)?;
-    let tag = c_text(described["tag"].as_str().unwrap_or_default())?;
+    let tag = c_name(described["tag"].as_str().unwrap_or_default())?;
     // SAFETY: the handle is a type of our own, the tag is NUL-terminated.
     check(unsafe { H5Tset_tag(made.id(), tag.as_ptr()) })?;
     Ok(made)

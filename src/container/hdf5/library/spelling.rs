@@ -24,6 +24,7 @@ use super::types::{above, float, integer, is_variable, member_name, members, pad
 use super::{json, links};
 use crate::container::hdf5::index::details::TypeSpelling;
 use crate::container::hdf5::index::{Float, FloatOrder, Integer, Padding, TYPE_DEPTH_MOST};
+use crate::container::names;
 use crate::container::stored::{BitOrder, NoOfBits};
 use crate::container::stored::{SpelledFloat, SpelledInteger, SpelledType, StoredType};
 
@@ -85,7 +86,7 @@ impl Spelling {
             H5T_class_t::H5T_VLEN => spelled(SpelledType::Sequence { base: below(self)? }),
             H5T_class_t::H5T_OPAQUE => {
                 // SAFETY: the handle is an opaque type; the tag is ours to free.
-                let tag = name(&owned(unsafe { H5Tget_tag(of.id()) })?);
+                let tag = names::escape(&owned(unsafe { H5Tget_tag(of.id()) })?);
                 spelled(SpelledType::Opaque { size, tag })
             }
             H5T_class_t::H5T_REFERENCE => reference(of, size),
@@ -116,7 +117,10 @@ impl Spelling {
             Value::Number(number) => number,
             _ => Number::from(0),
         };
-        let named = |(at, value): (c_uint, Value)| Ok((name(&member_name(of, at)?), number(value)));
+        let named = |(at, value): (c_uint, Value)| {
+            let name = names::escape(&member_name(of, at)?);
+            Ok((name, number(value)))
+        };
         Ok(spelled(SpelledType::Enumeration {
             base: self.spell(&base, TYPE_DEPTH_MOST - 1)?,
             members: (0..).zip(numbers).map(named).collect::<Outcome<_>>()?,
@@ -135,7 +139,7 @@ impl Spelling {
             // SAFETY: as above.
             let offset = unsafe { H5Tget_member_offset(of.id(), at) } as u64;
             let member = self.spell(&member, depth + 1)?;
-            found.push((name(&member_name(of, at)?), offset, member));
+            found.push((names::escape(&member_name(of, at)?), offset, member));
         }
         Ok(spelled(SpelledType::Compound {
             size,
@@ -157,18 +161,6 @@ fn spelled(of: SpelledType) -> StoredType {
 fn unknown(size: u64, why: impl Into<String>) -> StoredType {
     let name = why.into();
     spelled(SpelledType::Unknown { size, name })
-}
-
-/// Names have what is no UTF-8, and the percent sign, as `%XX`.
-fn name(stored: &[u8]) -> String {
-    let mut name = String::with_capacity(stored.len());
-    for part in stored.utf8_chunks() {
-        name.push_str(&part.valid().replace('%', "%25"));
-        for byte in part.invalid() {
-            name.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    name
 }
 
 fn array_dims(of: &Identifier) -> Outcome<Vec<u64>> {

@@ -169,7 +169,13 @@ fn variable(
     }
     let told = match strings.iter().all(|text| std::str::from_utf8(text).is_ok()) {
         true => ValueFidelity::Exactly,
-        false => ValueFidelity::Never("text that is not UTF-8".into()),
+        // Each ends with a NUL.
+        false => {
+            let ended = strings
+                .iter()
+                .flat_map(|text| [&text[..], &b"\0"[..]].concat());
+            untold(ended.collect())
+        }
     };
     Ok(Some(ReadTexts {
         texts: strings,

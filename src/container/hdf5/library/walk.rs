@@ -20,6 +20,7 @@ use crate::container::hdf5::index::details::TypeSpelling;
 use crate::container::hdf5::index::{
     AttributeEntry, DatasetEntry, Datatype, GroupEntry, LinkEntry, LinkTarget, Problem, TypeEntry,
 };
+use crate::container::names;
 
 /// Links of one file.
 const LINKS_MOST: usize = 4_000_000;
@@ -292,7 +293,7 @@ impl<'a> FileWalk<'a> {
             }
         });
         for (attribute, why) in unread {
-            let attribute = String::from_utf8_lossy(&attribute).into_owned();
+            let attribute = names::escape(&attribute);
             self.problem(at, name, format!("attribute {attribute}: {why}"));
         }
         let mut kept = Vec::with_capacity(found.len());

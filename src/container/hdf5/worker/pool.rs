@@ -124,18 +124,28 @@ impl WorkerPool {
             file,
             since: Instant::now(),
         });
-        let worker = workers.idle.pop();
+        drop(workers);
         Seat {
             pool: self,
             number,
-            worker,
+            worker: self.idle_worker(),
         }
     }
 
     /// A worker that has nothing to do, or a new one.
     pub(super) fn take_worker(&self) -> Result<Worker> {
-        let idle = self.lock().idle.pop();
-        idle.map_or_else(|| self.start(), Ok)
+        self.idle_worker().map_or_else(|| self.start(), Ok)
+    }
+
+    /// One that has nothing to do; those that have ended meanwhile go.
+    fn idle_worker(&self) -> Option<Worker> {
+        loop {
+            let worker = self.lock().idle.pop()?;
+            if worker.is_waiting() {
+                return Some(worker);
+            }
+            note_death();
+        }
     }
 
     /// Keeps a worker for others.

@@ -329,6 +329,11 @@ impl Worker {
         }
     }
 
+    /// Whether it waits for a request: it has not ended, and says nothing that it was not asked.
+    pub(super) fn is_waiting(&self) -> bool {
+        !readable(self.socket.as_fd(), Instant::now())
+    }
+
     /// Whether it should be replaced before the next request.
     pub(super) fn is_tired(&self) -> bool {
         self.served >= REQUESTS_MOST || self.address_space() > self.limits.bytes() / TIRED_PART

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::limits::Allowance;
 use super::pool::{POOL, WorkerPool, request};
-use super::process::{Failed, Worker, WorkerEnd};
+use super::process::{EncodedAnswer, Failed, Worker, WorkerEnd};
 use super::wire::{self, Wanted};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit};
 use crate::container::hdf5::made::NewFileForm;
@@ -70,6 +70,8 @@ pub(in crate::container::hdf5) struct EditSession<'a> {
     wanted: Wanted,
     /// None after a failure.
     worker: Option<Worker>,
+    /// Whether a step has been answered.
+    is_begun: bool,
     _seat: SessionSeat,
 }
 
@@ -99,7 +101,7 @@ impl<'a> EditSession<'a> {
         let seat = pool.sessions.sit();
         let allowance = pool.allowance(file);
         let worker = pool.take_worker()?;
-        let mut session = EditSession {
+        Ok(EditSession {
             pool,
             file,
             budget,
@@ -107,25 +109,9 @@ impl<'a> EditSession<'a> {
             end: worker.end(allowance),
             wanted,
             worker: Some(worker),
+            is_begun: false,
             _seat: seat,
-        };
-        match session.open() {
-            // An idle one may have ended long ago.
-            Err(Failed::Ended(_)) => session.worker = Some(pool.start()?),
-            Err(other) => return Err(pool.error(other, allowance)),
-            Ok(()) => return Ok(session),
-        }
-        let opened = session.open();
-        opened.map_err(|failed| pool.error(failed, allowance))?;
-        Ok(session)
-    }
-
-    fn open(&mut self) -> std::result::Result<(), Failed> {
-        let Some(worker) = &mut self.worker else {
-            return Err(Failed::Ended(None));
-        };
-        self.end = worker.end(self.allowance);
-        worker.send(request(self.wanted, self.file, self.allowance), self.file)
+        })
     }
 
     /// Has a step carried out; not the last one.
@@ -136,19 +122,18 @@ impl<'a> EditSession<'a> {
             EditStep::Make(steps) => steps.len().saturating_mul(CHUNKS_PER_OBJECT),
             _ => 0,
         };
-        self.end.busy += PER_CHUNK.saturating_mul(things as u32);
-        // What the daemon does between the steps does not count.
-        self.end.waited = Instant::now() + self.allowance.waiting_time();
-        let worker = self.worker.as_mut();
-        let worker = worker.ok_or_else(|| Error::Bug("an edit goes on after its end".into()))?;
         let bytes = wire::encode_step(step).map_err(|e| Error::Bug(e.to_string()))?;
-        let end = self.end;
-        let sent = worker.send_more(&bytes, end);
-        let answered = sent.and_then(|()| worker.answer(self.file, end, self.budget));
+        let mut answered = self.ask(&bytes, things);
+        if let (Err(Failed::Ended(_)), false) = (&answered, self.is_begun) {
+            // An idle one may end at any time, and has done nothing yet.
+            self.worker = Some(self.pool.start()?);
+            answered = self.ask(&bytes, things);
+        }
         let answered = answered.map_err(|failed| {
             self.worker = None;
             self.pool.error(failed, self.allowance)
         })?;
+        self.is_begun = true;
         let unreadable = || Fault::new("the answer of the HDF5 worker cannot be read");
         let answer = wire::decode::<EditReply>(&answered.bytes).ok_or_else(unreadable)?;
         answer.map_err(|refusal| {
@@ -157,11 +142,26 @@ impl<'a> EditSession<'a> {
         })
     }
 
+    /// Sends a step, behind the request if it is the first, and waits for the answer.
+    fn ask(&mut self, step: &[u8], things: usize) -> std::result::Result<EncodedAnswer, Failed> {
+        let gone = || Failed::Refused(Error::Bug("an edit goes on after its end".into()));
+        let worker = self.worker.as_mut().ok_or_else(gone)?;
+        if !self.is_begun {
+            self.end = worker.end(self.allowance);
+            worker.send(request(self.wanted, self.file, self.allowance), self.file)?;
+        }
+        self.end.busy += PER_CHUNK.saturating_mul(things as u32);
+        // What the daemon does between the steps does not count.
+        self.end.waited = Instant::now() + self.allowance.waiting_time();
+        worker.send_more(step, self.end)?;
+        worker.answer(self.file, self.end, self.budget)
+    }
+
     /// Ends the edit: what is to be written.
     pub(in crate::container::hdf5) fn finish(mut self) -> Result<FinishedEdit> {
         match self.step(&EditStep::Finish)? {
             EditReply::Finished(edit) => {
-                if let Some(worker) = self.worker.take() {
+                if let Some(worker) = self.worker.take().filter(|_| !edit.is_last) {
                     self.pool.give_back(worker);
                 }
                 Ok(edit)

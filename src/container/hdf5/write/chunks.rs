@@ -8,26 +8,24 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::chunk_teller::ChunkTeller;
 use super::dataset::WrittenDataset;
-use super::edit_recipe::{EditRecipe, PutTo};
+use super::edit_recipe::EditRecipe;
 use super::padding::padding;
 use crate::array::Array;
 use crate::array::BlockId;
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
-use crate::codec::filters::FilterEncoder;
+use crate::codec::filters::{FilterEncoder, Pipeline};
 use crate::container::chunked_write::memory::{EncodeMemory, EncodeNeeds};
-use crate::container::chunked_write::{
-    Batch, ChunkWriter, ChunkedArray, EncodedBatch, encode_alone, write_chunks,
-};
+use crate::container::chunked_write::{Batch, ChunkedArray, encode_alone, write_chunks};
 use crate::container::hdf5::dataset::chunked::grid::ChunkGrid;
 use crate::container::hdf5::dataset::chunked::{Chunked, filter_pipeline};
-use crate::container::hdf5::edit::StoredChunk;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, StorageLayout};
 use crate::container::numbers::Numbers;
 use crate::container::rewrite::{Amount, ChangedArray, EncodedAhead};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::memory::{Scratch, room};
 
@@ -43,12 +41,13 @@ pub(in crate::container::hdf5) struct ChunkedPlace {
     pub(super) first_most: u64,
     early: bool,
     plain_edges: bool,
-    has_filters: bool,
+    pub(super) has_filters: bool,
+    pub(super) pipeline: Pipeline,
     encoder: FilterEncoder,
     /// The bit of the last filter, if zeros may follow what it makes.
-    padding: Option<u32>,
+    pub(super) padding: Option<u32>,
     /// Bytes of a chunk, as stored.
-    stored: u64,
+    pub(super) stored: u64,
 }
 
 impl ChunkedPlace {
@@ -73,6 +72,7 @@ impl ChunkedPlace {
             plain_edges: *plain_edges,
             has_filters: !dataset.filters.is_empty(),
             encoder: pipeline.encoder(),
+            pipeline,
             padding: padding(&dataset.filters),
             stored: grid.chunk_bytes(),
         })
@@ -179,6 +179,7 @@ impl ChunkedPlace {
         let mut memory = EncodeMemory::for_array(&plan, plan.dirty.count(), budget)?;
         let mut teller = ChunkTeller {
             plan: &plan,
+            budget,
             recipe,
         };
         let counts = write_chunks(&plan, &mut memory, &mut teller)?;
@@ -201,12 +202,12 @@ pub(super) fn encode_whole(
 }
 
 /// The chunks of a dataset as it is going to be.
-struct ChangedChunks<'a> {
-    dataset: &'a WrittenDataset,
-    place: &'a ChunkedPlace,
+pub(super) struct ChangedChunks<'a> {
+    pub(super) dataset: &'a WrittenDataset,
+    pub(super) place: &'a ChunkedPlace,
     change: &'a ChangedArray,
     shown: ChunkGrid,
-    dims: Vec<u64>,
+    pub(super) dims: Vec<u64>,
     /// Numbers from here on are new.
     chunks_before: u64,
     dirty: Numbers,
@@ -280,7 +281,7 @@ impl<'a> ChangedChunks<'a> {
     }
 
     /// A chunk as it is stored now.
-    fn before(&self, number: u64) -> Result<Option<ChunkEntry>> {
+    pub(super) fn before(&self, number: u64) -> Result<Option<ChunkEntry>> {
         match self.chunked() {
             Some(chunked) if number < self.chunks_before => chunked.stored_chunk(number),
             _ => Ok(None),
@@ -288,13 +289,13 @@ impl<'a> ChangedChunks<'a> {
     }
 
     /// Few chunks change, or most stay: where many are new none gets room that it does not need.
-    fn changes_few(&self) -> bool {
+    pub(super) fn changes_few(&self) -> bool {
         let changed = self.dirty.count();
         changed <= FEW || changed < self.shown.chunks() / 2
     }
 
     /// Whether a chunk is stored without filters by the rules of its dataset.
-    fn is_plain(&self, number: u64) -> bool {
+    pub(super) fn is_plain(&self, number: u64) -> bool {
         !self.place.has_filters || self.place.plain_edges && self.shown.is_partial(number)
     }
 
@@ -329,8 +330,33 @@ impl<'a> ChangedChunks<'a> {
         Ok(())
     }
 
+    /// What a chunk is to hold, as it is before it goes through filters.
+    pub(super) fn read_chunk(
+        &self,
+        number: u64,
+        plain: &mut [u8],
+        mut scratch: Scratch<'_>,
+    ) -> Result<()> {
+        let (ranges, array) = (self.ranges(number), &*self.change.shown);
+        self.read_base(number, plain, scratch.lend())?;
+        if self.is_same() {
+            return gather(array, &ranges, plain, DecodeMemory::Lent(scratch));
+        }
+        let shown = scratch.take(self.shown.chunk_bytes())?;
+        gather(array, &ranges, shown, DecodeMemory::Lent(scratch))?;
+        let (from, to) = (self.dataset.element.stored, self.dataset.element.shown);
+        for range in ranges {
+            let len = (range.from.end - range.from.start) as usize;
+            let first = range.to as u64 / to * from;
+            let stored = &mut plain[first as usize..][..(len as u64 / to * from) as usize];
+            self.dataset
+                .store(range.from.start, &shown[range.to..][..len], stored)?;
+        }
+        Ok(())
+    }
+
     /// Memory for reading any of the changed chunks.
-    fn reading(&self) -> u64 {
+    pub(super) fn reading(&self) -> u64 {
         let array = &self.dataset.array;
         let mut decode = 0;
         for number in self
@@ -377,24 +403,8 @@ impl ChunkedArray for ChangedChunks<'_> {
         Ok(self.is_plain(batch.first()))
     }
 
-    fn read(&self, batch: &Batch, plain: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
-        let number = batch.first();
-        let (ranges, array) = (self.ranges(number), &*self.change.shown);
-        self.read_base(number, plain, scratch.lend())?;
-        if self.is_same() {
-            return gather(array, &ranges, plain, DecodeMemory::Lent(scratch));
-        }
-        let shown = scratch.take(self.shown.chunk_bytes())?;
-        gather(array, &ranges, shown, DecodeMemory::Lent(scratch))?;
-        let (from, to) = (self.dataset.element.stored, self.dataset.element.shown);
-        for range in ranges {
-            let len = (range.from.end - range.from.start) as usize;
-            let first = range.to as u64 / to * from;
-            let stored = &mut plain[first as usize..][..(len as u64 / to * from) as usize];
-            self.dataset
-                .store(range.from.start, &shown[range.to..][..len], stored)?;
-        }
-        Ok(())
+    fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        self.read_chunk(batch.first(), plain, scratch)
     }
 
     /// Behind its mask.
@@ -450,41 +460,4 @@ impl Chunking for GridChunks {
     fn ranges(&self, _chunks: Range<u64>, _to: usize, _out: &mut Vec<PlacedRange>) {}
 
     fn reshaped(&self, _before: &Self, _out: &mut Vec<Range<u64>>) {}
-}
-
-/// Puts chunks where they go.
-struct ChunkTeller<'a, 'f, 'w> {
-    plan: &'a ChangedChunks<'a>,
-    recipe: &'a mut EditRecipe<'f, 'w>,
-}
-
-impl ChunkWriter for ChunkTeller<'_, '_, '_> {
-    fn keep(&mut self, _chunks: Range<u64>) -> Result<()> {
-        Ok(())
-    }
-
-    fn put(&mut self, chunks: Range<u64>, batch: &EncodedBatch<'_>) -> Result<()> {
-        let (mask, bytes) = batch.bytes.split_first_chunk().ok_or_else(|| {
-            let fault = Fault::new("a chunk was encoded to nothing");
-            Error::from(fault.block(chunks.start))
-        })?;
-        let chunk = StoredChunk {
-            number: chunks.start,
-            len: bytes.len() as u64,
-            mask: u32::from_le_bytes(*mask),
-            remask: false,
-        };
-        let padding = self.plan.place.padding.filter(|_| self.plan.changes_few());
-        // What no filter is to decode is as long as chunks are: libhdf5 reads no other.
-        let padding = padding.filter(|_| !self.plan.is_plain(chunk.number));
-        let to = PutTo {
-            pads: padding.is_some_and(|bit| chunk.mask & bit == 0),
-            token: self.plan.dataset.token,
-            is_filtered: self.plan.place.has_filters,
-            // Another extent may have moved or cut what is stored.
-            stays: self.plan.dims == self.plan.dataset.dims,
-            before: self.plan.before(chunk.number)?,
-        };
-        self.recipe.put_chunk(&to, chunk, bytes)
-    }
 }

@@ -216,9 +216,12 @@ impl WrittenDataset {
     pub(super) fn add_amount(&self, change: &ChangedArray, amount: &mut Amount) -> Result<()> {
         match &self.place {
             WrittenPlace::Chunked(place) => place.add_amount(self, change, amount),
-            WrittenPlace::Contiguous { .. } | WrittenPlace::Compact => {
-                let changed = values::dirty(self, change).count();
-                amount.changed = amount.changed.saturating_add(changed);
+            WrittenPlace::Contiguous { address } => {
+                values::add_amount(self, address.is_some(), change, amount);
+                Ok(())
+            }
+            WrittenPlace::Compact => {
+                values::add_amount(self, true, change, amount);
                 Ok(())
             }
         }

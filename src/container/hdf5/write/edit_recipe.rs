@@ -17,10 +17,12 @@ use super::headers::ObjectHeaders;
 use super::moved_chunks::MovedChunks;
 use super::patched::PatchedSource;
 use super::room::Intervals;
+use super::tried::TriedEncodings;
 use super::unchanged::{ChangedSizes, ExpectedChanges, UnchangedCheck};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 use crate::container::hdf5::index::ChunkEntry;
 use crate::container::hdf5::worker::{EditSession, IndexAnswer, wrong_reply};
+use crate::container::proven::ProvenEncodings;
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -63,6 +65,8 @@ pub(super) struct EditedFile<'f> {
     pub(super) source: &'f Arc<dyn Source>,
     pub(super) answer: &'f IndexAnswer,
     pub(super) headers: &'f ObjectHeaders,
+    /// Ways in which chunks have been encoded before.
+    pub(super) proven: &'f ProvenEncodings,
     pub(super) budget: &'f Arc<Budget>,
 }
 
@@ -89,6 +93,7 @@ pub(super) struct EditRecipe<'f, 'w> {
     unexplained: Intervals,
     /// The file keeps lists of its free room: new bytes lie where these say.
     is_managed: bool,
+    pub(super) tried: TriedEncodings<'f>,
     /// The file is new: no chunk gets more room than it needs.
     is_new: bool,
     /// The library has been asked for something else than places of chunks.
@@ -101,6 +106,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             source,
             answer,
             headers,
+            proven,
             budget,
         }: EditedFile<'f>,
         (way, write): (CommitWay, &'w mut dyn Recipe),
@@ -127,6 +133,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             reserved: Intervals::default(),
             unexplained: Intervals::default(),
             is_managed: false,
+            tried: TriedEncodings::new(proven),
             is_new: false,
             is_more: false,
         })
@@ -313,6 +320,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 patches,
                 end: new_end,
                 indices,
+                ..
             } = session.finish()?;
             end = self.checked_end(new_end, &patches)?;
             let blank = std::mem::take(&mut self.unexplained);
@@ -339,7 +347,10 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             };
             let found = match moved.run(&shared, &indices)? {
                 Some(found) => found,
-                None => check.run(&shared)?,
+                None => {
+                    self.tried.check(&shared, &self.moved, self.budget)?;
+                    check.run(&shared)?
+                }
             };
             answer = Some(Arc::new(found.answer));
             sizes = found.sizes;
@@ -356,6 +367,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
         if self.way == CommitWay::Replaced || end != self.source.len() {
             self.write.set_len(FILE, end)?;
         }
+        self.tried.prove();
         Ok(DoneEdit {
             room: (!self.is_managed).then(|| self.left_room(end)),
             answer,
@@ -389,11 +401,9 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             if self.way == CommitWay::Replaced && !stored.is_empty() {
                 self.write.copy(FILE, stored.clone(), stored.start)?;
             }
-            let mut from = at.max(old);
-            while from < next.start {
-                let n = (next.start - from).min(ZEROS as u64);
-                self.write.put(FILE, from, &[0; ZEROS][..n as usize])?;
-                from += n;
+            let zeros = at.max(old)..next.start;
+            if !zeros.is_empty() {
+                self.write.zeros(FILE, zeros)?;
             }
             at = next.end;
         }

@@ -2,20 +2,22 @@
 //!
 //! The way of a commit: [`offered`] says what can be written of a file, [`dataset`] what may become
 //! of a dataset, [`chunks`] and [`values`] encode what has changed, and [`edit_recipe`] puts it
-//! into the file. Texts of variable length the library stores itself ([`texts`]). libhdf5 decides,
-//! in a worker, where chunks go and what its structures say then (`worker::session`); it writes
-//! nothing itself. What comes of it is checked before it is told: [`edit_recipe`] knows where new
-//! bytes may lie ([`room`]), and [`unchanged`] has the file be looked at again with the patches
-//! over it. Arrays of a group that have to agree with each other wait until they do, and attributes
-//! follow from them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Where nothing follows
-//! from the values that change, the container lives on ([`successor`]); else the next opening is
-//! told what it need not find out ([`carried`]). Assumes a file without faults and without bytes
-//! behind its end; others are not offered for writing. Used by `assemble`.
+//! into the file; a chunk of each way of encoding that is new is read back ([`tried`]). Texts of
+//! variable length the library stores itself ([`texts`]). libhdf5 decides, in a worker, where
+//! chunks go and what its structures say then (`worker::session`); it writes nothing itself. What
+//! comes of it is checked before it is told: [`edit_recipe`] knows where new bytes may lie
+//! ([`room`]), and [`unchanged`] has the file be looked at again with the patches over it. Arrays
+//! of a group that have to agree with each other wait until they do, and attributes follow from
+//! them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Where nothing follows from the
+//! values that change, the container lives on ([`successor`]); else the next opening is told what
+//! it need not find out ([`carried`]). Assumes a file without faults and without bytes behind its
+//! end; others are not offered for writing. Used by `assemble`.
 
 mod ahead;
 mod anndata;
 mod bpcells;
 mod carried;
+mod chunk_teller;
 mod chunks;
 mod dataset;
 mod edit_recipe;
@@ -34,6 +36,7 @@ mod sparse;
 mod successor;
 mod texts;
 mod texts_unchanged;
+mod tried;
 mod unchanged;
 mod values;
 
@@ -48,6 +51,7 @@ use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::left_by_commits::LeftByCommits;
+use crate::container::proven::ProvenEncodings;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
@@ -108,6 +112,7 @@ pub(super) fn tell_new(
         source,
         answer,
         headers: &headers,
+        proven: &ProvenEncodings::default(),
         budget,
     };
     let mut recipe = EditRecipe::of_new(file, write)?;
@@ -369,10 +374,7 @@ impl Rewrite for Hdf5File {
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
         let mut amount = Amount {
             stored: self.source.len(),
-            changed: 0,
-            moves: false,
-            encoded: 0,
-            guessed: false,
+            ..Amount::default()
         };
         for (dataset, change) in self.changes(changed)? {
             dataset.add_amount(change, &mut amount)?;
@@ -416,6 +418,7 @@ impl Rewrite for Hdf5File {
             source: &self.source,
             answer: &self.answer,
             headers: &self.headers,
+            proven: &self.left.proven,
             budget,
         };
         for (dataset, _) in &changes {

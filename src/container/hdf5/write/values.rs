@@ -1,5 +1,9 @@
 //! Values that are stored in one piece: contiguous datasets, changed where they lie, and compact
-//! ones, which libhdf5 writes into the object header. Used by [`super::dataset`].
+//! ones, which libhdf5 writes into the object header.
+//!
+//! A contiguous dataset that nobody has written has no place yet, and may have more bytes than any
+//! disk. It gets a place in full; of that only what somebody has written is put, unless a fill
+//! value has to be: behind the end of the file zeros need no room. Used by [`super::dataset`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +16,7 @@ use crate::container::hdf5::edit::{EditReply, EditStep};
 use crate::container::hdf5::worker::wrong_reply;
 use crate::container::numbers::Numbers;
 use crate::container::plain_write::dirty_bytes;
-use crate::container::rewrite::ChangedArray;
+use crate::container::rewrite::{Amount, ChangedArray};
 use crate::error::{Error, Fault, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
@@ -37,6 +41,8 @@ struct Stretches<'a> {
     change: &'a ChangedArray,
     /// Shown bytes.
     step: u64,
+    /// From this stored byte on, zeros need not be put.
+    zeros_from: u64,
 }
 
 impl<'a> Stretches<'a> {
@@ -46,13 +52,21 @@ impl<'a> Stretches<'a> {
             dataset,
             change,
             step: (STEP / shown).max(1) * shown,
+            zeros_from: u64::MAX,
         }
     }
 
     /// For the shown bytes of a stretch, and its stored ones.
-    fn spaces(&self, stretches: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
+    fn spaces(
+        &self,
+        (dirty, stretches): (&Numbers, usize),
+        budget: &Arc<Budget>,
+    ) -> Result<Vec<Workspace>> {
         let element = &self.dataset.element;
-        let lent = lent_for(&*self.change.shown, 0..self.change.len)?;
+        let mut lent = 0;
+        for range in dirty.runs().flat_map(|run| self.not_zeros(run)) {
+            lent = lent.max(lent_for(&*self.change.shown, range)?);
+        }
         let stored = self.step / element.shown * element.stored;
         spaces_in_turn((self.step.saturating_add(stored), lent), stretches, budget)
     }
@@ -90,6 +104,11 @@ impl<'a> Stretches<'a> {
         Ok((at, step..step + stored.len()))
     }
 
+    /// Whether what has been made of a stretch need not be put.
+    fn may_be_left_out(&self, at: u64, stored: &[u8]) -> bool {
+        at >= self.zeros_from && stored.iter().all(|&byte| byte == 0)
+    }
+
     /// Has all changed elements put, in order.
     fn each(
         &self,
@@ -100,23 +119,55 @@ impl<'a> Stretches<'a> {
     ) -> Result<()> {
         let mut all = dirty.runs().flat_map(|run| self.steps(run));
         let mut some: Vec<_> = all.by_ref().take(AT_A_TIME).collect();
-        let mut spaces = self.spaces(some.len(), budget)?;
+        let mut spaces = self.spaces((dirty, some.len()), budget)?;
         while !some.is_empty() {
             in_order(
                 spaces.iter_mut().collect(),
                 some.len(),
                 |space, n| self.stored(some[n].clone(), space, before),
-                |_, space, (at, stored)| put(at, &space.parts().0[stored]),
+                |_, space, (at, stored)| {
+                    let stored = &space.parts().0[stored];
+                    match self.may_be_left_out(at, stored) {
+                        true => Ok(()),
+                        false => put(at, stored),
+                    }
+                },
             )?;
             some = all.by_ref().take(AT_A_TIME).collect();
         }
         Ok(())
     }
 
-    fn steps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
-        let step = self.step;
-        let starts = range.clone().step_by(step as usize);
-        starts.map(move |start| start..range.end.min(start + step))
+    /// Cut into what is put at once. What is known to be zeros before it is read, and need not be
+    /// put, is passed over, however much it is.
+    fn steps(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let element = &self.dataset.element;
+        let zeros_from = match element.cast.is_same() && !element.refuses() {
+            true => self.zeros_from,
+            false => u64::MAX,
+        };
+        self.cut(range, zeros_from)
+    }
+
+    /// The same of all that is not known to be zeros.
+    fn not_zeros(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        self.cut(range, 0)
+    }
+
+    /// Zeros are passed over from this shown byte on.
+    fn cut(&self, range: Range<u64>, zeros_from: u64) -> impl Iterator<Item = Range<u64>> {
+        let element = self.dataset.element.shown;
+        let mut at = range.start;
+        let next = move || {
+            if at >= zeros_from {
+                let zeros = self.change.shown.zeros_ahead(at..range.end);
+                at += zeros - zeros % element;
+            }
+            let next = at..range.end.min(at.saturating_add(self.step));
+            at = next.end;
+            (!next.is_empty()).then_some(next)
+        };
+        std::iter::from_fn(next)
     }
 }
 
@@ -130,11 +181,17 @@ pub(super) fn put_contiguous(
     if dirty.is_empty() {
         return Ok(());
     }
+    let mut stretches = Stretches::new(dataset, change);
     let start = match address {
         Some(address) => address,
         None => {
-            dirty = Numbers::of(std::iter::once(0..dataset.bytes).collect());
-            allocate(dataset, recipe)?
+            let start = allocate(dataset, recipe)?;
+            let there = recipe.source().len().saturating_sub(start);
+            dirty = first_values(dataset, change, there);
+            if dataset.fill.is_none() {
+                stretches.zeros_from = there;
+            }
+            start
         }
     };
     let source = Arc::clone(recipe.source());
@@ -145,9 +202,45 @@ pub(super) fn put_contiguous(
             Ok(())
         }
     };
-    Stretches::new(dataset, change).each(&dirty, budget, &before, &mut |at, bytes| {
+    stretches.each(&dirty, budget, &before, &mut |at, bytes| {
         recipe.put_values(start.saturating_add(at), bytes)
     })
+}
+
+/// Adds what would be put of a dataset, which has a place or not.
+pub(super) fn add_amount(
+    dataset: &WrittenDataset,
+    has_place: bool,
+    change: &ChangedArray,
+    amount: &mut Amount,
+) {
+    let dirty = dirty(dataset, change);
+    if dirty.is_empty() {
+        return;
+    }
+    let changed = match has_place {
+        true => dirty.count(),
+        false => first_values(dataset, change, 0).count(),
+    };
+    amount.changed = amount.changed.saturating_add(changed);
+    if !has_place && dataset.fill.is_some() {
+        let element = &dataset.element;
+        let stored = (changed / element.shown.max(1)).saturating_mul(element.stored);
+        amount.grown = amount.grown.saturating_add(stored);
+    }
+}
+
+/// What is put of a dataset that gets a place: all of it where there is a fill value, else what has
+/// been written, and the part that lies over so many bytes which the file has already.
+fn first_values(dataset: &WrittenDataset, change: &ChangedArray, there: u64) -> Numbers {
+    if dataset.fill.is_some() {
+        return Numbers::of(std::iter::once(0..dataset.bytes).collect());
+    }
+    let element = &dataset.element;
+    let there = there.div_ceil(element.stored.max(1));
+    let there = there.saturating_mul(element.shown).min(dataset.bytes);
+    let written = dirty_bytes(&change.ranges, (change.len, change.len), element.shown);
+    Numbers::of(written.runs().chain(std::iter::once(0..there)).collect())
 }
 
 fn allocate(dataset: &WrittenDataset, recipe: &mut EditRecipe<'_, '_>) -> Result<u64> {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::header::Attribute;
 use super::super::kind::{ClassicVersion, ElementKind};
+use crate::container::names::unescaped;
 
 /// Attributes, and what could not be one.
 #[derive(Default)]
@@ -27,7 +28,7 @@ impl NewAttributeList {
             let said = types.and_then(|types| types.get(name));
             match raw_of(value, said) {
                 Ok((kind, raw)) => all.list.push(Attribute {
-                    name: name.clone().into_bytes(),
+                    name: unescaped(name),
                     kind,
                     raw,
                     stored: 0..0,

@@ -1,7 +1,7 @@
 //! New classic files, told into memory and opened again.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::kind::ClassicVersion;
 use super::super::sample::{File, open};
@@ -11,6 +11,7 @@ use crate::array::uncached::read_all;
 use crate::container::Container;
 use crate::container::creation::{RawArray, RecipeInMemory, empty_container};
 use crate::container::describe::arrays_json;
+use crate::container::names;
 use crate::source::BytesSource;
 
 type Raw<'a> = (&'a str, Vec<u8>);
@@ -125,6 +126,42 @@ fn a_copy_has_the_dimensions_attributes_and_records_of_the_file() {
             said["arrays"][0][key], description["arrays"][0][key],
             "{key}"
         );
+    }
+}
+
+/// Names of attributes and dimensions of any bytes are shown apart, and come back.
+#[test]
+fn names_that_are_no_text_come_back() {
+    let names: [&[u8]; 6] = [b"caf\xe9", b"caf\xea", b"caf%E9", b"m/s", b"a~1", b"\xff"];
+    let escaped = names.map(names::escape);
+    let attributes: Map<String, Value> = escaped
+        .iter()
+        .zip(0..)
+        .map(|(name, number)| (name.clone(), number.into()))
+        .collect();
+    let dimensions: Map<String, Value> = escaped
+        .iter()
+        .map(|name| (name.clone(), json!({"length": 1})))
+        .collect();
+    let array = json!({
+        "name": "a", "dtype": "int16", "shape": vec![1; names.len()], "dims": escaped,
+        "attributes": attributes,
+    });
+    let description = json!({
+        "format": "netcdf", "arrays": [array], "attributes": attributes, "dimensions": dimensions,
+    });
+    let (file, not_kept) = made(&[("a", bytes(2))], &description).unwrap();
+    assert!(not_kept.is_empty(), "{not_kept:?}");
+    for name in names {
+        let found = file.windows(name.len()).filter(|window| *window == name);
+        assert!(found.count() >= 3, "{name:?}");
+    }
+    let told: Value =
+        serde_json::from_slice(&arrays_json(&Arc::new(sound(&file))).unwrap()).unwrap();
+    let array = &told["arrays"][0];
+    assert_eq!(array["dims"], json!(escaped));
+    for of in [&told["attributes"], &array["attributes"]] {
+        assert_eq!(of, &Value::from(attributes.clone()));
     }
 }
 

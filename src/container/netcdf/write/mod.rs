@@ -419,15 +419,13 @@ impl Rewrite for ClassicFile {
             .transpose()?;
         let header = header.flatten();
         let anew = header.map_or(0, |new| new.len().saturating_add(new.moved(stored)));
+        let values = self.plan(changed, records, None)?.changed();
         Ok(Amount {
             stored,
-            changed: self
-                .plan(changed, records, None)?
-                .changed()
-                .saturating_add(anew),
+            changed: values.saturating_add(anew),
+            grown: values.saturating_sub(stored),
             moves: header.is_some_and(|new| new.shift > 0),
-            encoded: 0,
-            guessed: false,
+            ..Amount::default()
         })
     }
 

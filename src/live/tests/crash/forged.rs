@@ -21,7 +21,7 @@ pub(super) fn staged() -> (Image, Arc<Session>) {
     (Image::load(session.directory.path()), session)
 }
 
-fn changed(image: &Image, name: &str, change: impl FnOnce(&mut StoredFile)) -> Image {
+pub(super) fn changed(image: &Image, name: &str, change: impl FnOnce(&mut StoredFile)) -> Image {
     let mut image = image.clone();
     let file = image.files.get_mut(OsStr::new(name)).unwrap();
     change(Arc::make_mut(file));

@@ -23,6 +23,7 @@ mod simulated;
 mod subject;
 mod syncs;
 mod torn;
+mod user_block;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -413,7 +413,7 @@ fn a_synced_directory_is_committed_whoever_does_it() {
     assert_eq!(state(&tree), "clean");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let under_way = version.staged.lock_commit();
+        let under_way = version.staged.take_turn();
         let synced = scope.spawn(|| {
             tree.sync_directory(directory, false).unwrap();
             has_ended.load(Ordering::Relaxed)

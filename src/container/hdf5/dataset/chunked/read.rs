@@ -20,17 +20,12 @@ const HARMLESS: u64 = 1 << 20;
 /// Chunks up to this size may be stored short.
 const SHORT_MOST: u64 = 64 << 20;
 
-/// Number of the shuffle filter.
-const SHUFFLE: u32 = 2;
-
 pub(super) struct ChunkReader {
     source: Arc<dyn Source>,
     /// Bytes of a chunk in the stored type.
     stored: u64,
     cast: Cast,
     filters: Vec<FilterEntry>,
-    /// Bits of filters that chunks have to skip.
-    skipped_always: u32,
     /// The error is what every read gets.
     pipeline: Result<Pipeline>,
 }
@@ -47,7 +42,6 @@ impl ChunkReader {
             stored,
             cast,
             filters: filters.to_vec(),
-            skipped_always: skipped_always(filters),
             pipeline: pipeline(filters, stored),
         }
     }
@@ -63,11 +57,14 @@ impl ChunkReader {
         }
     }
 
-    /// Why not everything can be decoded. `applied`: bits of the filters that some chunk went
-    /// through.
+    /// Why not everything can be shown. `applied`: bits of the filters that some chunk went
+    /// through. One that a filter cannot have been given is damaged by itself.
     pub(super) fn trouble(&self, applied: u32) -> Option<Error> {
         match &self.pipeline {
-            Ok(pipeline) => pipeline.unknown(!applied).map(not_shown),
+            Ok(pipeline) => {
+                let unusable = pipeline.unusable(!applied);
+                unusable.filter(|filter| filter.is_unknown).map(refused)
+            }
             Err(error) => Some(error.clone()),
         }
     }
@@ -104,9 +101,9 @@ impl ChunkReader {
             let fault = unchunked::beyond_the_end(chunk.address, end, self.source.len());
             return Err(fault.block(chunk.number).into());
         }
-        let unknown = |pipeline: &Pipeline| pipeline.unknown(chunk.mask).map(not_shown);
-        if let (false, Some(error)) = (plain, self.pipeline().ok().and_then(unknown)) {
-            return Err(error);
+        let unusable = |pipeline: &Pipeline| pipeline.unusable(chunk.mask).map(refused);
+        if let (false, Some(error)) = (plain, self.pipeline().ok().and_then(unusable)) {
+            return Err(error.map_fault(|fault| fault.block(chunk.number).bytes(bytes)));
         }
         if chunk.size == 0 || !(plain || self.is_plausible(chunk, reach)) {
             let fault = Fault::new("the chunk is too short for what it is to hold");
@@ -192,14 +189,9 @@ impl ChunkReader {
             self.source.fetch_one(chunk.address, &mut out[..len])?;
             return Ok(len);
         }
-        let skipped = chunk.mask;
-        if self.skipped_always & !skipped != 0 {
-            let fault = Fault::new("shuffle: the size of its elements is missing");
-            return Err(fault.found(format_args!("mask {skipped:#x}")).into());
-        }
         let stored = scratch.take(chunk.size)?;
         self.source.fetch_one(chunk.address, stored)?;
-        let decoded = pipeline.decode(skipped, stored, out, scratch);
+        let decoded = pipeline.decode(chunk.mask, stored, out, scratch);
         let bytes = chunk.address..chunk.address.saturating_add(chunk.size);
         decoded.map_err(|e| error(e).map_fault(|fault| fault.bytes(bytes)))
     }
@@ -218,42 +210,27 @@ impl ChunkReader {
     }
 }
 
-/// Libhdf5 shuffles no strings of variable length: the filter stays in the list, without the size
-/// of its elements, and every chunk skips it.
-fn lacks_width(filter: &FilterEntry) -> bool {
-    filter.id == SHUFFLE && filter.values.is_empty()
-}
-
-fn skipped_always(filters: &[FilterEntry]) -> u32 {
-    let bits = filters.iter().zip(0..u32::BITS);
-    let lacking = bits.filter(|(filter, _)| lacks_width(filter));
-    lacking.fold(0, |mask, (_, bit)| mask | 1 << bit)
-}
-
 /// The filters of a dataset with chunks of so many bytes.
 pub(in crate::container::hdf5) fn pipeline(
     filters: &[FilterEntry],
     chunk_bytes: u64,
 ) -> Result<Pipeline> {
-    let filters: Vec<FilterDescription> = filters
-        .iter()
-        .map(|filter| FilterDescription {
-            id: filter.id,
-            // Any width will do for what is always skipped.
-            values: match lacks_width(filter) {
-                true => vec![1],
-                false => filter.values.clone(),
-            },
-        })
-        .collect();
+    let described = filters.iter().map(|filter| FilterDescription {
+        id: filter.id,
+        values: filter.values.clone(),
+    });
+    let filters: Vec<FilterDescription> = described.collect();
     // At most 4 GiB: the grid has checked it.
     let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(usize::MAX);
     let checked = Pipeline::new(&filters, chunk_bytes);
     checked.map_err(|error| Fault::new(error.to_string()).into())
 }
 
-fn not_shown(unknown: &Unsupported) -> Error {
-    NotShown::new(unknown.to_string()).into()
+fn refused(filter: &Unsupported) -> Error {
+    match filter.is_unknown {
+        true => NotShown::new(filter.to_string()).into(),
+        false => Fault::new(filter.to_string()).into(),
+    }
 }
 
 /// The same, with its numbers where every fault has them.

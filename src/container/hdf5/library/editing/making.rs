@@ -34,6 +34,7 @@ use crate::container::hdf5::made::{
     MadeAttribute, MadeDataset, MadeFill, MadeStorage, MadeValue, MakeStep,
 };
 
+const DEFLATE: u32 = 1;
 const NBIT: u32 = 5;
 const SCALE_OFFSET: u32 = 6;
 
@@ -287,7 +288,7 @@ fn set_filters(list: &Identifier, made: &MadeDataset, chunk_bytes: u64) -> Outco
         let given = match filter.id {
             NBIT => 0,
             SCALE_OFFSET => 2,
-            1 => 1,
+            DEFLATE => usize::MAX,
             _ if is_own => 0,
             _ => usize::MAX,
         };
@@ -326,6 +327,7 @@ fn values(
             let shown: Json = serde_json::from_str(text).map_err(|e| e.to_string())?;
             maker.values(element, dims, &shown)
         }
+        MadeValue::Stored(bytes) if types::is_variable(element)? => maker.texts(dims, bytes),
         MadeValue::Stored(bytes) => {
             let elements = count(dims).and_then(|n| n.checked_mul(new_type::size(element) as u64));
             match elements == Some(bytes.len() as u64)

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::super::process::Failed;
 use super::*;
-use crate::container::hdf5::edit::{EditReply, EditStep, StoredChunk};
+use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 
 /// A pool that lives on, as that of the process does.
 fn lasting(script: &str, limits: Limits) -> &'static WorkerPool {
@@ -78,6 +79,64 @@ fn a_worker_that_dies_ends_its_edit_and_keeps_no_seat() {
         }
         assert_eq!(budget.used(), 0);
     }
+}
+
+/// What a worker answers to the last step, as a shell prints it.
+fn finished(is_last: bool) -> String {
+    let answer: wire::Answer<EditReply> = Ok(EditReply::Finished(FinishedEdit {
+        patches: Vec::new(),
+        end: 1,
+        indices: Vec::new(),
+        is_last,
+    }));
+    let bytes = postcard::to_stdvec(&answer).unwrap();
+    let all = (bytes.len() as u64).to_le_bytes().into_iter().chain(bytes);
+    let octal: String = all.map(|byte| format!(r"\{byte:03o}")).collect();
+    format!("printf '{octal}' >&0\n")
+}
+
+/// Carries out edits without any step.
+fn edit_again_and_again(pool: &'static WorkerPool, times: usize) {
+    let (null, budget) = (nothing(), Budget::new(1 << 30));
+    for _ in 0..times {
+        assert_eq!(begin(pool, (&null, &budget)).finish().unwrap().end, 1);
+    }
+}
+
+/// Waits for the last step: a byte behind its length.
+const LAST_STEP: &str = "head -c 9 >/dev/null\n";
+
+/// It lives for a while with its socket open, and answers nothing any more.
+#[test]
+fn a_worker_that_ends_with_an_edit_is_lent_to_no_other() {
+    let script = [BEGINS, LAST_STEP, &finished(true), "exec sleep 1000"].concat();
+    edit_again_and_again(lasting(&script, LIMITS), 3);
+}
+
+/// It has taken what it was asked, and is gone.
+#[test]
+fn an_edit_that_got_a_dead_worker_asks_another() {
+    let edit = [BEGINS, LAST_STEP, &finished(false)].concat();
+    for end in [BEGINS, &[BEGINS, LAST_STEP].concat()] {
+        let script = [&edit, end, "exit 3"].concat();
+        edit_again_and_again(lasting(&script, LIMITS), 3);
+    }
+}
+
+/// The second worker that is started lives.
+#[test]
+fn a_worker_that_has_ended_is_not_lent() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = directory.path().join("first");
+    let script = format!("mkdir '{}' && exit 3; exec sleep 1000", first.display());
+    let (pool, null) = (lasting(&script, LIMITS), nothing());
+    let mut worker = pool.take_worker().unwrap();
+    let end = worker.end(pool.allowance(&null));
+    let answer = worker.answer(&null, end, &Budget::new(1 << 30));
+    assert!(matches!(answer, Err(Failed::Ended(_))));
+    pool.give_back(worker);
+    assert!(pool.take_worker().unwrap().is_waiting());
+    assert!(first.exists());
 }
 
 /// What the library refuses is told, and the worker is not asked again.
@@ -158,8 +217,7 @@ fn what_is_no_answer_to_the_last_step_is_a_fault() {
         (r"printf '\0\0\0\0\001\0\0\0' >&0", "announces"),
     ];
     for (answer, what) in answers {
-        // The last step is a byte behind its length.
-        let script = [BEGINS, "head -c 9 >/dev/null\n", answer, "\nread wait"].concat();
+        let script = [BEGINS, LAST_STEP, answer, "\nread wait"].concat();
         let pool = lasting(&script, LIMITS);
         let (null, budget) = (nothing(), Budget::new(1 << 30));
         let refused = begin(pool, (&null, &budget)).finish().unwrap_err();

@@ -1,0 +1,89 @@
+//! One commit of a container at a time: the others take turns.
+//!
+//! A turn may be long, and a program that has been killed cannot end as long as it is waited for in
+//! its name: so waiting can be given up. Used by [`super`].
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::patience::{self, BETWEEN_LOOKS};
+
+#[derive(Default)]
+pub(crate) struct CommitTurns {
+    is_taken: Mutex<bool>,
+    free: Condvar,
+}
+
+/// The right to commit.
+pub(crate) struct CommitTurn<'a>(&'a CommitTurns);
+
+impl Drop for CommitTurn<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = false;
+        self.0.free.notify_one();
+    }
+}
+
+impl CommitTurns {
+    /// Waits for it, however long.
+    pub(super) fn take(&self) -> CommitTurn<'_> {
+        let taken = self.free.wait_while(self.lock(), |taken| *taken);
+        *taken.unwrap_or_else(PoisonError::into_inner) = true;
+        CommitTurn(self)
+    }
+
+    /// The same, until who waits has been killed.
+    pub(super) fn wait(&self) -> Result<CommitTurn<'_>> {
+        let mut taken = self.lock();
+        while *taken {
+            let waited = self.free.wait_timeout(taken, BETWEEN_LOOKS);
+            let (now, wait) = waited.unwrap_or_else(PoisonError::into_inner);
+            taken = now;
+            if *taken && wait.timed_out() && patience::caller().has_gone() {
+                return Err(Error::Unwanted);
+            }
+        }
+        *taken = true;
+        Ok(CommitTurn(self))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_after_the_other_has_its_turn() {
+        let (turns, done) = (CommitTurns::default(), Mutex::new(0));
+        std::thread::scope(|threads| {
+            for wait in [true, false, true, false] {
+                let (turns, done) = (&turns, &done);
+                threads.spawn(move || {
+                    for _ in 0..200 {
+                        let _turn = match wait {
+                            true => turns.wait().unwrap(),
+                            false => turns.take(),
+                        };
+                        *done.try_lock().expect("two at once") += 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*done.lock().unwrap(), 800);
+    }
+
+    #[test]
+    fn a_panic_ends_a_turn() {
+        let turns = CommitTurns::default();
+        let panics = || {
+            let _turn = turns.take();
+            panic!("in its turn");
+        };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        drop(turns.wait().unwrap());
+    }
+}

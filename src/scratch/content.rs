@@ -96,6 +96,12 @@ impl FileContent {
         self.len.div_ceil(self.chunk_size()).max(1)
     }
 
+    /// Chunks that the file has at most when so many bytes are written.
+    pub(super) fn more_chunks(&self, bytes: u64) -> u64 {
+        let stored = self.stored.chunks().max(self.chunks());
+        stored.saturating_add(bytes.div_ceil(self.chunk_size()))
+    }
+
     /// Plain bytes of a chunk by the file's length.
     pub(super) fn plain(&self, number: u64) -> usize {
         let start = number.saturating_mul(self.chunk_size());
@@ -399,7 +405,9 @@ mod tests {
             checksum: Checksum::None,
         };
         let mut stored = StoredChunks::none(form(4));
-        stored.at = vec![32, 40, 50, 60];
+        for len in [8, 10, 10] {
+            stored.places.push(len).unwrap();
+        }
         stored.last = 2;
         FileContent::new(stored, form(3))
     }

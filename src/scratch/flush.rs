@@ -179,6 +179,7 @@ impl ScratchFile {
             }
         }
         reserve::reserve_again(self, io);
+        self.note_room(&stored);
         stored
     }
 
@@ -248,6 +249,7 @@ impl ScratchFile {
         self.cut(io, 0)?;
         let mut content = self.change();
         content.stored = StoredChunks::none(content.form());
+        self.charge_places(&content.stored);
         self.room.cache.forget(self.version);
         *io = StoredState::default();
         self.streams.store(true, Ordering::Relaxed);
@@ -463,6 +465,7 @@ impl ScratchFile {
         for number in snapshot.valid..content.stored.chunks() {
             self.forget_chunk(number);
         }
+        self.charge_places(&stored);
         content.stored = stored;
         content.valid = content.stored.chunks().min(content.cut);
         content.note_stored();
@@ -486,7 +489,7 @@ fn put_behind(pieces: &mut Vec<MergePiece>, end: u64, mark: &[u8]) -> Result<()>
             *count -= 1;
             together = fallible::copy(bytes, "cannot store a file")?;
         }
-        Some(MergePiece::Moved { .. }) | None => {}
+        Some(MergePiece::Moved { .. } | MergePiece::Table { .. }) | None => {}
     }
     let to = end - together.len() as u64;
     together.extend_from_slice(mark);

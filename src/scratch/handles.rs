@@ -6,9 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::base::StoredChunks;
+use super::base::{MOST_CHUNKS, StoredChunks};
 use super::content::{FileContent, ReadChunk};
-use super::file::{MOST_CHUNKS, ScratchFile};
+use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::{copy, holes, reserve};
 use crate::disk::{Allocation, Caller, DiskFile, Durability, NewAttributes, Putting, Target};
@@ -21,8 +21,8 @@ const SET_GROUP: u16 = 0o2000;
 const GROUP_RUNS: u16 = 0o0010;
 
 /// Bits of fallocate(2).
-const KEEP_SIZE: u32 = 0x01;
-const PUNCH_HOLE: u32 = 0x02;
+pub(super) const KEEP_SIZE: u32 = 0x01;
+pub(super) const PUNCH_HOLE: u32 = 0x02;
 const ZERO_RANGE: u32 = 0x10;
 
 /// An open file. Counted, for what nobody has open is stored sooner.

@@ -39,6 +39,7 @@ mod logging;
 mod mark;
 mod merge;
 mod names;
+mod places;
 mod raw;
 mod recovery;
 mod redo;

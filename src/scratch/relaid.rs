@@ -90,6 +90,9 @@ fn merged(file: &ScratchFile) -> Result<Option<Arc<dyn Source>>> {
     Ok(Some(Arc::new(RelaidSource::new(reader, plan.pieces, end)?)))
 }
 
+/// Bytes of a table that are made at once.
+const TABLE_PART: u64 = 64 << 10;
+
 /// A source of which pieces come from elsewhere.
 struct RelaidSource {
     inner: Arc<dyn Source>,
@@ -133,15 +136,21 @@ impl RelaidSource {
     }
 
     fn read_piece(&self, piece: &MergePiece, from: u64, buf: &mut [u8]) -> Result<usize> {
-        let mut copied = |bytes: &[u8]| {
+        let copied = |bytes: &[u8], buf: &mut [u8]| {
             let n = bytes.len().min(buf.len());
             buf[..n].copy_from_slice(&bytes[..n]);
             Ok(n)
         };
         match piece {
-            MergePiece::New { bytes, .. } => copied(&bytes[from as usize..]),
+            MergePiece::New { bytes, .. } => copied(&bytes[from as usize..], buf),
             MergePiece::Repeated { bytes, .. } => {
-                copied(&bytes[(from % bytes.len() as u64) as usize..])
+                copied(&bytes[(from % bytes.len() as u64) as usize..], buf)
+            }
+            MergePiece::Table { .. } => {
+                let len = (piece.len() - from).min(TABLE_PART).min(buf.len() as u64);
+                let part = piece.table_part(from, len as usize)?;
+                buf[..part.len()].copy_from_slice(&part);
+                Ok(part.len())
             }
             MergePiece::Moved { from: stored, .. } => {
                 self.inner.read(stored.saturating_add(from), buf)

@@ -3,9 +3,8 @@
 //!
 //! Used by [`super::file`].
 
-use super::base::StoredChunks;
+use super::base::{MOST_CHUNKS, StoredChunks};
 use super::content::FileContent;
-use super::file::MOST_CHUNKS;
 use super::mark::{MARK_LEN, RestMark, SeenChange, TailMark};
 use super::tail::{self, RecordKind, TailLog};
 use super::times::FileTimes;
@@ -90,7 +89,11 @@ fn replay(
     };
     let most = content.chunk_size().saturating_mul(MOST_CHUNKS);
     let (mut grown, mut changed) = (0u64, None);
-    let next = tail::records(source, start, fingerprint, |record| {
+    let next = tail::whole_end(source, start, fingerprint)?;
+    tail::records(source, start, fingerprint, |record| {
+        if record.carried_at > next {
+            return Ok(());
+        }
         if record.kind == RecordKind::Changed {
             changed = Some(SeenChange::of_numbers([record.at, record.len]));
             return Ok(());
@@ -105,7 +108,7 @@ fn replay(
             RecordKind::Data => content.write(record.at, record.bytes, &read),
             RecordKind::Zeros => content.zero(record.at..record.at + record.len, &read),
             RecordKind::Length => content.set_len(record.at, &read),
-            RecordKind::Redo | RecordKind::Behind | RecordKind::Changed => Ok(()),
+            _ => Ok(()),
         }?;
         grown = grown.saturating_add(content.held_bytes().saturating_sub(before));
         match content.held_bytes() > most_held || grown > most_held.saturating_mul(REGROWN) {

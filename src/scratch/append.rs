@@ -9,8 +9,8 @@
 use super::base::{ENTRY, StoredChunks};
 use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace};
 use super::file::{ScratchFile, StoredState};
-use super::flush::FlushSnapshot;
 use super::mark::{MARK_LEN, TailMark};
+use super::snapshot::FlushSnapshot;
 use super::tail::put_all;
 use crate::error::Result;
 use crate::memory::fallible;

@@ -18,6 +18,9 @@ use crate::memory::fallible;
 
 const DOING: &str = "cannot hold a chunk";
 
+/// Bytes of memory that a held chunk takes beside its own.
+const BESIDE: u64 = 160;
+
 /// Fills the buffer with plain bytes of a stored chunk, from an offset in it on.
 pub(super) type ReadChunk<'a> = &'a dyn Fn(&StoredChunks, u64, usize, &mut [u8]) -> Result<()>;
 
@@ -31,6 +34,13 @@ pub(super) struct HeldChunk {
     pub(super) unlogged: Range<usize>,
     /// What of it is not as it is stored.
     pub(super) changed: Range<usize>,
+}
+
+impl HeldChunk {
+    /// Bytes of memory.
+    fn takes(&self) -> u64 {
+        self.bytes.takes() + BESIDE
+    }
 }
 
 pub(super) struct FileContent {
@@ -129,7 +139,7 @@ impl FileContent {
             .is_some_and(|held| held.edition == edition)
         {
             self.held.remove(&number).into_iter().for_each(|held| {
-                self.held_bytes -= held.bytes.takes();
+                self.held_bytes -= held.takes();
             });
         }
     }
@@ -205,7 +215,7 @@ impl FileContent {
             if has > 0 {
                 stored(&self.stored, number, 0, &mut bytes)?;
             }
-            self.held_bytes += has as u64;
+            self.held_bytes += has as u64 + BESIDE;
             self.held.insert(
                 number,
                 HeldChunk {
@@ -234,9 +244,9 @@ impl FileContent {
         change: impl FnOnce(&mut HeldChunk) -> Result<()>,
     ) -> Result<()> {
         let held = self.hold(number, anew, stored)?;
-        let before = held.bytes.takes();
+        let before = held.takes();
         let changed = change(held);
-        let now = held.bytes.takes();
+        let now = held.takes();
         self.held_bytes = self.held_bytes + now - before;
         changed
     }
@@ -319,7 +329,7 @@ impl FileContent {
             }
             let first_gone = len.div_ceil(self.chunk_size());
             let gone = self.held.split_off(&first_gone);
-            let gone: u64 = gone.values().map(|chunk| chunk.bytes.takes()).sum();
+            let gone: u64 = gone.values().map(HeldChunk::takes).sum();
             self.held_bytes -= gone;
             self.valid = self.valid.min(first_gone);
             self.cut = self.cut.min(first_gone);
@@ -441,7 +451,7 @@ mod tests {
                         file.set_len(len, nines).unwrap();
                     }
                 }
-                let held: u64 = file.held().values().map(|held| held.bytes.takes()).sum();
+                let held: u64 = file.held().values().map(HeldChunk::takes).sum();
                 prop_assert_eq!(file.held_bytes(), held);
             }
             prop_assert_eq!(file.len, model.len() as u64);

@@ -97,7 +97,7 @@ impl ScratchFile {
         let stat = reader.stat()?;
         let options = &room.options;
         let stored_len = stat.identity.size;
-        let (reader, len) = match relaid::finished(&reader, stored_len)? {
+        let (reader, len) = match relaid::finished(&reader, stored_len, None)? {
             Some(finished) if room.disk.is_none() => {
                 let len = finished.len();
                 (finished, len)

@@ -181,9 +181,23 @@ impl ScratchWriter {
         Ok(())
     }
 
+    /// Chunks that become zeros are held till they are stored, so all of a large file is done in
+    /// steps.
     fn zero(&self, range: std::ops::Range<u64>) -> Result<()> {
-        self.change(|content, read| content.zero(range, read))
-            .map(drop)
+        const STEP: u64 = 16 << 10;
+        let file = self.file();
+        let step = file.read().chunk_size().saturating_mul(STEP);
+        let end = range.end.min(file.read().len);
+        let mut at = range.start;
+        loop {
+            let next = at.saturating_add(step).min(end.max(at));
+            file.room.make_room(file, 0)?;
+            self.change(|content, read| content.zero(at..next, read))?;
+            at = next;
+            if at >= end {
+                return Ok(());
+            }
+        }
     }
 
     fn extend(&self, to: u64) -> Result<()> {

@@ -1,10 +1,10 @@
 //! Where chunks go that are encoded anew: arithmetic, and the row of writes that follows from it.
 //!
 //! Chunks lie back to back. One that has become smaller fills its place with slack; one that has
-//! become larger moves those behind it, until another has room to give. The table of a small file has
-//! three spare entries for each chunk, that of any other a hole with room for 256 Ki chunks, so a
-//! file that grows moves what it has while that is little. Pure; used by [`super::flush`], which decides whether the writes go to the file at once or through its
-//! log.
+//! become larger moves those behind it, until another has room to give. The table of a small file
+//! has three spare entries for each chunk, that of any other a hole with room for 256 Ki chunks, so
+//! a file that grows moves what it has while that is little. Pure; used by [`super::flush`], which
+//! decides whether the writes go to the file at once or through its log, and by [`super::relaid`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::base::{ENTRY, MOST_CHUNKS, StoredChunks};
 use super::encode;
+use super::pieces::MergePiece;
 use super::places::ChunkPlaces;
 use crate::codec::blosc::ChunkHeader;
 use crate::container::bloscpack::layout;
@@ -46,113 +47,6 @@ pub(super) fn has_hole(entries: u64) -> bool {
 /// Small chunks are put with one write.
 const TOGETHER: usize = 64 << 10;
 
-/// Bytes that are put, or that move.
-#[derive(Debug, Clone)]
-pub(super) enum MergePiece {
-    New {
-        to: u64,
-        bytes: Vec<u8>,
-    },
-    Moved {
-        from: u64,
-        to: u64,
-        len: u64,
-    },
-    /// So many times the same bytes: chunks of zeros.
-    Repeated {
-        to: u64,
-        bytes: Arc<Vec<u8>>,
-        count: u64,
-    },
-    /// Entries of the table: of these chunks, and so many that say nothing.
-    Table {
-        to: u64,
-        places: ChunkPlaces,
-        chunks: Range<u64>,
-        unused: u64,
-    },
-}
-
-impl MergePiece {
-    pub(super) fn to(&self) -> u64 {
-        match self {
-            MergePiece::New { to, .. }
-            | MergePiece::Moved { to, .. }
-            | MergePiece::Repeated { to, .. }
-            | MergePiece::Table { to, .. } => *to,
-        }
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            MergePiece::New { bytes, .. } => bytes.len() as u64,
-            MergePiece::Moved { len, .. } => *len,
-            MergePiece::Repeated { bytes, count, .. } => bytes.len() as u64 * count,
-            MergePiece::Table { chunks, unused, .. } => {
-                (chunks.end - chunks.start + unused) * ENTRY
-            }
-        }
-    }
-
-    /// Gives the bytes of one that does not move, in order and in parts of some size.
-    pub(super) fn parts(
-        &self,
-        most: usize,
-        mut each: impl FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<()> {
-        match self {
-            MergePiece::Moved { .. } => Ok(()),
-            MergePiece::New { to, bytes } => {
-                let mut at = *to;
-                bytes.chunks(most).try_for_each(|part| {
-                    each(at, part)?;
-                    at += part.len() as u64;
-                    Ok(())
-                })
-            }
-            MergePiece::Repeated { to, bytes, count } => {
-                let at_once = (most / bytes.len().max(1)).max(1) as u64;
-                let many = bytes.repeat(at_once.min(*count) as usize);
-                let mut done = 0;
-                while done < *count {
-                    let n = at_once.min(*count - done);
-                    let part = &many[..n as usize * bytes.len()];
-                    each(*to + done * bytes.len() as u64, part)?;
-                    done += n;
-                }
-                Ok(())
-            }
-            MergePiece::Table { to, .. } => {
-                let (mut at, len) = (0, self.len());
-                while at < len {
-                    let part = self.table_part(at, most.min((len - at) as usize))?;
-                    each(*to + at, &part)?;
-                    at += part.len() as u64;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl MergePiece {
-    /// So many bytes of a table, from an offset in the piece on.
-    pub(super) fn table_part(&self, from: u64, len: usize) -> Result<Vec<u8>> {
-        let MergePiece::Table { places, chunks, .. } = self else {
-            return Ok(Vec::new());
-        };
-        let (first, skip) = (from / ENTRY, (from % ENTRY) as usize);
-        let entries = (skip + len).div_ceil(ENTRY as usize);
-        let mut bytes = fallible::room_for(entries * ENTRY as usize, "cannot store a table")?;
-        let first = chunks.start.saturating_add(first).min(chunks.end);
-        let known = places.starts(first..chunks.end).take(entries);
-        bytes.extend(known.flat_map(u64::to_le_bytes));
-        bytes.resize(entries * ENTRY as usize, 0xff);
-        bytes.truncate(skip + len);
-        Ok(bytes.split_off(skip))
-    }
-}
-
 /// A merge: what the file is afterwards, and what makes it that. Chunks come by their places, what
 /// moves to the right first from the right.
 #[derive(Debug)]
@@ -169,16 +63,28 @@ pub(super) struct MergeOrder {
     pub(super) len: u64,
     /// So many of the stored chunks keep their bytes, but for those encoded anew.
     pub(super) valid: u64,
-    /// Encoded chunks with their digests.
-    pub(super) encoded: BTreeMap<u64, Vec<u8>>,
+    /// Chunks that change.
+    pub(super) encoded: BTreeMap<u64, NewChunk>,
     /// What has changed of those that are stored as they are, and are so again.
     pub(super) patches: BTreeMap<u64, Range<usize>>,
+    /// Others that become zeros, as a whole; in order.
+    pub(super) zeroed: Vec<Range<u64>>,
     /// A whole chunk of zeros: chunks that are neither stored nor encoded are those.
     pub(super) zeros: Arc<Vec<u8>>,
     /// Bytes of an element, for a file that has no chunks yet.
     pub(super) typesize: u8,
     /// Drop the metadata: they may describe another length.
     pub(super) drops_metadata: bool,
+    /// Nothing is written: it costs nothing to move chunks.
+    pub(super) is_for_readers: bool,
+}
+
+/// A chunk that changes.
+pub(super) enum NewChunk {
+    /// Encoded, with its digest.
+    Encoded(Vec<u8>),
+    /// So many bytes, made when they are read.
+    Plain(u64),
 }
 
 impl MergePlan {
@@ -197,14 +103,17 @@ impl MergePlan {
         if from > 0 {
             layout.new.places = old.places.first(from)?;
         }
-        let mut encoded = order.encoded;
+        let (mut encoded, mut zeroed) = (order.encoded, order.zeroed.into_iter().peekable());
         for number in from..layout.chunks {
+            while zeroed.next_if(|range| range.end <= number).is_some() {}
+            let is_zeroed = zeroed.peek().is_some_and(|range| range.contains(&number));
             match encoded.remove(&number) {
-                Some(bytes) => match order.patches.get(&number) {
+                Some(NewChunk::Plain(len)) => layout.make(number, len)?,
+                Some(NewChunk::Encoded(bytes)) => match order.patches.get(&number) {
                     Some(changed) => layout.patch(old, number, bytes, changed)?,
                     None => layout.put(old, number, bytes)?,
                 },
-                None if number < order.valid => layout.keep(old, number)?,
+                None if number < order.valid && !is_zeroed => layout.keep(old, number)?,
                 None => layout.put_zeros(old, number, &order.zeros)?,
             }
         }
@@ -217,6 +126,7 @@ struct Layouting {
     new: StoredChunks,
     chunks: u64,
     valid: u64,
+    moves_freely: bool,
     moved: Vec<MergePiece>,
     put: Vec<MergePiece>,
 }
@@ -246,6 +156,7 @@ impl Layouting {
             new,
             chunks,
             valid: order.valid,
+            moves_freely: order.is_for_readers,
             moved: Vec::new(),
             put: Vec::new(),
         })
@@ -262,7 +173,8 @@ impl Layouting {
             return 0;
         }
         let changed = order.encoded.keys().next().copied().unwrap_or(u64::MAX);
-        changed.min(order.valid).min(self.chunks)
+        let zeroed = order.zeroed.first().map_or(u64::MAX, |range| range.start);
+        changed.min(zeroed).min(order.valid).min(self.chunks)
     }
 
     /// A stored chunk stays as it is, perhaps elsewhere.
@@ -288,7 +200,7 @@ impl Layouting {
     /// those behind stay, or come back to where they were.
     fn put(&mut self, old: &StoredChunks, number: u64, mut bytes: Vec<u8>) -> Result<()> {
         let is_last = number + 1 == self.chunks;
-        if !is_last && number < self.valid {
+        if !is_last && number < self.valid && !self.moves_freely {
             let (at, len) = old.slot(number).unwrap_or_default();
             let room = (at + len).saturating_sub(self.next()) as usize;
             if room > bytes.len() && room as u64 <= old.form.most_stored() {
@@ -331,9 +243,20 @@ impl Layouting {
         self.place(len)
     }
 
+    /// A chunk that is made when it is read.
+    fn make(&mut self, number: u64, len: u64) -> Result<()> {
+        let to = self.next();
+        fallible::push(
+            &mut self.put,
+            MergePiece::Made { to, number, len },
+            "cannot read a log",
+        )?;
+        self.place(len)
+    }
+
     /// A chunk of zeros that was none before.
     fn put_zeros(&mut self, old: &StoredChunks, number: u64, zeros: &Arc<Vec<u8>>) -> Result<()> {
-        if number < old.chunks() && number < self.valid {
+        if number < old.chunks() && number < self.valid && !self.moves_freely {
             return self.put(old, number, zeros.to_vec());
         }
         let next = self.next();
@@ -488,6 +411,7 @@ mod tests {
             let bytes = match piece {
                 MergePiece::New { bytes, .. } => bytes.clone(),
                 MergePiece::Repeated { bytes, count, .. } => bytes.repeat(*count as usize),
+                MergePiece::Made { .. } => unreachable!(),
                 MergePiece::Table { .. } => piece.table_part(0, piece.len() as usize).unwrap(),
                 MergePiece::Moved { from, len, .. } => {
                     file[*from as usize..(*from + *len) as usize].to_vec()
@@ -532,7 +456,7 @@ mod tests {
                 content.retain(|number, _| *number < valid);
                 content.extend(new.clone());
                 let zeros = encode::encoded_zeros(SIZE, Checksum::Adler32).unwrap();
-                let order = MergeOrder { len: len as u64, valid, encoded: new, patches: BTreeMap::new(), zeros: Arc::new(zeros.clone()), typesize: 1, drops_metadata: false };
+                let order = MergeOrder { len: len as u64, valid, encoded: new.into_iter().map(|(number, bytes)| (number, NewChunk::Encoded(bytes))).collect(), patches: BTreeMap::new(), zeroed: Vec::new(), is_for_readers: false, zeros: Arc::new(zeros.clone()), typesize: 1, drops_metadata: false };
                 let plan = MergePlan::new(&stored, order).unwrap();
                 apply(&mut file, &plan);
                 stored = plan.stored;

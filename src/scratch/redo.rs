@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 
 use super::base::{StoredChunks, read_all};
 use super::file::{ScratchFile, StoredState};
-use super::flush::FlushSnapshot;
 use super::handles::{KEEP_SIZE, PUNCH_HOLE};
 use super::mark::{Epoch, TailMark};
-use super::merge::{MergePiece, MergePlan};
+use super::merge::MergePlan;
+use super::pieces::MergePiece;
+use super::snapshot::FlushSnapshot;
 use super::tail::{DAEMON, PendingMerge, RECORD_MOST, RecordKind, TailRecord, put_all};
 use crate::disk::Allocation;
 use crate::error::Result;

@@ -165,6 +165,7 @@ impl ScratchFile {
     /// Cuts the stored file, and with it what was reserved.
     pub(super) fn cut(&self, io: &mut StoredState, len: u64) -> Result<()> {
         io.reserved = 0;
+        io.table_reserved = io.table_reserved.min(len);
         self.writer()?.set_len(len, DAEMON)
     }
 
@@ -272,6 +273,10 @@ impl ScratchFile {
         (io.log, io.rest, io.is_on_disk) = (None, None, false);
         pieces.iter().try_for_each(|piece| apply(self, piece))?;
         self.note_rest(io, end, rest);
+        // Room was reserved where nothing was stored yet.
+        if let Some(hole) = plan.hole.filter(|hole| io.reserved > hole.start) {
+            self.punch(hole);
+        }
         self.publish(&mut self.change(), snapshot, plan.stored);
         Ok(())
     }

@@ -60,7 +60,7 @@ impl ScratchFile {
     }
 
     /// Gives back what lies there, if the file system can.
-    fn punch(&self, hole: Range<u64>) {
+    pub(super) fn punch(&self, hole: Range<u64>) {
         let what = Allocation {
             mode: PUNCH_HOLE | KEEP_SIZE,
             offset: hole.start,

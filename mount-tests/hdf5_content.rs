@@ -317,6 +317,20 @@ fn a_file_behind_a_user_block_is_read() {
 }
 
 #[test]
+fn text_on_heaps_in_a_cache_image_is_read() {
+    let shown = Shown::new("cache_image", "cache_image.h5");
+    let file = shown.mounted.join("cache_image.h5");
+    let stored = std::fs::read(shown.written.source().join("cache_image.h5")).unwrap();
+    let image = stored.windows(5).any(|bytes| bytes == b"MDCI\0");
+    assert!(image, "there is no image");
+    assert_content(&file.join("words"), "one\ngröße\n\nfour\n".as_bytes());
+    let lines: String = (0..3000).map(|i| format!("x{i}\n")).collect();
+    assert_content(&file.join("chunked"), lines.as_bytes());
+    let verified = arrayfs([Path::new("verify"), &shown.written.source()]).success();
+    assert!(verified.text().contains("sound"), "{verified:?}");
+}
+
+#[test]
 fn what_is_stored_is_less_than_what_is_shown_and_du_says_so() {
     use std::os::unix::fs::MetadataExt;
     let shown = Shown::new("storage", "storage.h5");

@@ -2,6 +2,7 @@
 //! its cache plus 64 MiB.
 
 mod described;
+mod recovered;
 mod unordered;
 mod writing;
 mod written_hdf5;

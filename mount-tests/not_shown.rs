@@ -101,6 +101,36 @@ fn strings_are_an_error_for_their_readers_alone() {
 }
 
 #[test]
+fn what_is_larger_than_any_file_is_told_and_harms_nothing() {
+    let written = Written::new("too_large");
+    let mounted = Mounted::new(written.source(), &["rw"]);
+    let file = mounted.join("too_large.h5");
+    let text = std::fs::read(file.join("arrays.json")).unwrap();
+    let described: Value = serde_json::from_slice(&text).unwrap();
+    let most = "more than any file can have";
+    for (name, part) in [("big", most), ("texts", most), ("chunks", "4 GiB")] {
+        let mut members = described["unreadable"].as_array().unwrap().iter();
+        let told = members.find(|member| member["name"] == name).unwrap();
+        let reason = told["reason"].as_str().unwrap();
+        assert!(reason.contains(part), "{reason}");
+        let read = std::fs::read(file.join(name)).expect_err(name);
+        assert_eq!(read.raw_os_error(), Some(libc::EIO), "{name}");
+    }
+    assert!(described.get("faults").is_none(), "{described}");
+    // The rest is written as ever.
+    let changed: Vec<u8> = [7i32, 8, 9].iter().flat_map(|n| n.to_le_bytes()).collect();
+    std::fs::write(file.join("small"), &changed).unwrap();
+    drop(mounted);
+    let verified = verify(&[], written.source().join("too_large.h5")).success();
+    assert!(
+        verified.text().contains("sound, 3 not shown"),
+        "{verified:?}"
+    );
+    let mounted = Mounted::new(written.source(), &[]);
+    assert_content(&mounted.join("too_large.h5/small"), &changed);
+}
+
+#[test]
 fn verify_tells_it_and_finds_no_fault() {
     let written = Written::new("whole");
     let verified = verify(&[], written.source().join("whole.h5")).success();

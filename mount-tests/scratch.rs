@@ -12,7 +12,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
@@ -54,6 +54,19 @@ fn assert_blpk_reads(stored: &Path, content: &[u8]) {
         [OsStr::new("plain"), stored.as_os_str(), raw.as_os_str()],
     )
     .success();
+}
+
+#[test]
+fn what_a_program_reserves_is_given_back_when_less_is_stored() {
+    let source = open_directory();
+    let mounted = Mounted::new(source.path(), RW);
+    let content = noise(64).repeat(160 << 10);
+    let file = File::create_new(mounted.join("x")).unwrap();
+    fallocate(&file, FallocateFlags::empty(), 0, content.len() as u64).unwrap();
+    file.write_all_at(&content, 0).unwrap();
+    file.sync_all().unwrap();
+    let stored = source.path().join("x.blp").metadata().unwrap();
+    assert!(stored.blocks() * 512 < 1 << 20, "{}", stored.blocks());
 }
 
 #[test]

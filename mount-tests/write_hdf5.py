@@ -7,6 +7,7 @@ memory.rs and cli.rs.
 The tests compute the content themselves: an array of n elements counts from NUMBER (0) on, if nothing else
 is said.
 """
+import ctypes
 import json
 import pathlib
 import struct
@@ -221,6 +222,38 @@ def whole_strings(directory, _):
             layout = h5py.VirtualLayout((2,), text)
             layout[:] = h5py.VirtualSource(source, "filtered", (2,), text)
             file.create_virtual_dataset(name, layout)
+
+
+class CacheImageConfig(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_int), ("is_made", ctypes.c_bool), ("is_resize_kept", ctypes.c_bool), ("age", ctypes.c_int)]
+
+
+def cache_image(directory, _):
+    """cache_image.h5: strings of variable length on heaps that lie in a metadata cache image, behind a user block.
+    h5py has no name for that call of its library."""
+    with open("/proc/self/maps") as maps:
+        path = next(line.split()[-1] for line in maps if "h5py" in line and "/libhdf5" in line and "_hl" not in line)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5py.h5f.LIBVER_LATEST, h5py.h5f.LIBVER_LATEST)
+    wanted = CacheImageConfig(1, True, False, -1)
+    assert ctypes.CDLL(path).H5Pset_mdc_image_config(ctypes.c_int64(access.id), ctypes.byref(wanted)) >= 0
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_userblock(1024)
+    name = str(directory / "cache_image.h5").encode()
+    with h5py.File(h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, fcpl=creation, fapl=access)) as file:
+        file["words"] = np.array(["one", "größe", "", "four"], h5py.string_dtype())
+        file.create_dataset("chunked", data=[f"x{i}" for i in range(3000)], chunks=(100,), compression="gzip")
+        file["number"] = count(3)
+
+
+def too_large(directory, _):
+    """too_large.h5: datasets of more bytes than any file can have, and one of larger chunks than can be decoded; of
+    none is anything stored."""
+    with h5py.File(directory / "too_large.h5", "w", libver="latest") as file:
+        file["small"] = count(3, dtype="<i4")
+        file.create_dataset("big", (2**40, 2**20), "<f8")
+        file.create_dataset("chunks", (2**33,), "<i1", chunks=(2**33,))
+        file.create_dataset("texts", (2**39, 2**20), h5py.string_dtype())
 
 
 def types(directory, _):

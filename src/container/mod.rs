@@ -88,8 +88,7 @@ pub struct Preferences {
 }
 
 /// Reads a stored file with what a log in the file itself says; none if it has no such log.
-pub type ReadThroughLog =
-    fn(&Arc<dyn Store>, &Path, &Arc<dyn Source>) -> Result<Option<Arc<dyn Source>>>;
+pub type ReadThroughLog = fn(&Arc<dyn Source>, &Arc<Budget>) -> Result<Option<Arc<dyn Source>>>;
 
 /// How files of scratch stores are read, which have their logs in themselves.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +105,7 @@ impl Eq for LogsInFiles {}
 impl Default for LogsInFiles {
     /// As if they had none.
     fn default() -> Self {
-        LogsInFiles(|_, _, _| Ok(None))
+        LogsInFiles(|_, _| Ok(None))
     }
 }
 

@@ -9,8 +9,8 @@
 use super::base::{ENTRY, StoredChunks};
 use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace};
 use super::file::{ScratchFile, StoredState};
-use super::flush::FlushSnapshot;
 use super::mark::{MARK_LEN, TailMark};
+use super::snapshot::FlushSnapshot;
 use super::tail::put_all;
 use crate::error::Result;
 use crate::memory::fallible;
@@ -52,7 +52,7 @@ impl ScratchFile {
             |job, space, len| {
                 self.room.note_encoded(size, len);
                 let at = new.end();
-                new.at.push(at + len as u64);
+                new.places.push(len as u32)?;
                 if job + 1 < chunks.len() {
                     return put_all(writer, at, space.encoded(len));
                 }
@@ -66,8 +66,8 @@ impl ScratchFile {
             },
         );
         written?;
-        let places = &new.at[first as usize..new.at.len() - 1];
-        let places: Vec<u8> = places.iter().flat_map(|at| at.to_le_bytes()).collect();
+        let places = new.places.starts(first..new.chunks());
+        let places: Vec<u8> = places.flat_map(u64::to_le_bytes).collect();
         put_all(writer, new.table + first * ENTRY, &places)?;
         put_all(writer, 0, &new.header())?;
         if new.end() - start >= BEGUN {
@@ -99,11 +99,7 @@ impl ScratchFile {
             return Ok(None);
         }
         let mut new = stored.clone_without_places();
-        new.at = fallible::room_for(
-            stored.at.len() + snapshot.chunks.len(),
-            "cannot keep the places of chunks",
-        )?;
-        new.at.extend_from_slice(&stored.at);
+        new.places = stored.places.copy()?;
         Ok(Some(new))
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Source: the Bloscpack format, docs/formats.md.
 
+use super::places::ChunkPlaces;
 use crate::codec::blosc::{ChunkHeader, Decoder};
 use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::layout::{self, FileHeader, FileStart};
@@ -17,6 +18,9 @@ use crate::source::Source;
 
 /// Stored bytes of an entry of the table.
 pub(super) const ENTRY: u64 = 8;
+
+/// The most chunks that a file may have: their places take 32 MiB.
+pub(super) const MOST_CHUNKS: u64 = 8 << 20;
 
 /// Larger chunks are not held: a few bytes can claim to be gigabytes.
 const LARGEST: u32 = 64 << 20;
@@ -60,8 +64,7 @@ pub(super) struct StoredChunks {
     pub(super) has_metadata: bool,
     /// That says which array the bytes are.
     pub(super) describes_array: bool,
-    /// Where each chunk begins, and where the last one's digest ends.
-    pub(super) at: Vec<u64>,
+    pub(super) places: ChunkPlaces,
 }
 
 impl StoredChunks {
@@ -76,7 +79,7 @@ impl StoredChunks {
             entries: 0,
             has_metadata: false,
             describes_array: false,
-            at: vec![layout::HEADER],
+            places: ChunkPlaces::from(layout::HEADER),
         }
     }
 
@@ -102,15 +105,18 @@ impl StoredChunks {
                 .found(len)
                 .into());
         };
+        if header.nchunks.is_some_and(|chunks| chunks > MOST_CHUNKS) {
+            return Err(too_many());
+        }
         let digest = header.checksum.digest_len() as u64;
         let walk = HeaderWay {
             source,
             len,
             digest,
         };
-        let at = match header.nchunks {
+        let places = match header.nchunks {
             Some(chunks) if header.has_offsets => match walk.by_table(table, first, chunks)? {
-                Some(at) => at,
+                Some(places) => places,
                 None => walk.places_from(first, Some(chunks))?,
             },
             chunks => walk.places_from(first, chunks)?,
@@ -127,7 +133,7 @@ impl StoredChunks {
             entries,
             has_metadata: header.has_metadata,
             describes_array: head.describes_array,
-            at,
+            places,
         };
         found.take_sizes(&walk, &header)?;
         Ok(found)
@@ -154,9 +160,8 @@ impl StoredChunks {
             len,
             digest,
         };
-        let mut at = walk.places_from(first.min(len), None)?;
-        at.truncate(usize::try_from(chunks.saturating_add(1)).unwrap_or(usize::MAX));
-        let is_all = at.len() as u64 == chunks + 1;
+        let places = walk.places_from(first.min(len), None)?.first(chunks)?;
+        let is_all = places.count() == chunks;
         Ok(Some(StoredChunks {
             form: StoredForm {
                 chunk_size: size,
@@ -169,7 +174,7 @@ impl StoredChunks {
             entries,
             has_metadata: false,
             describes_array: false,
-            at,
+            places,
         }))
     }
 
@@ -178,7 +183,11 @@ impl StoredChunks {
         let Some(last) = self.chunks().checked_sub(1) else {
             return Ok(());
         };
-        let plain_of = |number: u64| walk.header(self.at[number as usize]).map(|h| h.nbytes());
+        let places = &self.places;
+        let plain_of = |number: u64| {
+            let (at, _) = places.slot(number).unwrap_or((places.end(), 0));
+            walk.header(at).map(|header| header.nbytes())
+        };
         let size = match header.chunk_size {
             Some(size) => size,
             None => plain_of(0)?,
@@ -206,7 +215,7 @@ impl StoredChunks {
     }
 
     pub(super) fn chunks(&self) -> u64 {
-        (self.at.len() as u64).saturating_sub(1)
+        self.places.count()
     }
 
     /// Plain bytes of all.
@@ -231,12 +240,12 @@ impl StoredChunks {
 
     /// Where the first chunk begins.
     pub(super) fn first(&self) -> u64 {
-        self.at.first().copied().unwrap_or(layout::HEADER)
+        self.places.start()
     }
 
     /// Where the last chunk's digest ends.
     pub(super) fn end(&self) -> u64 {
-        self.at.last().copied().unwrap_or(layout::HEADER)
+        self.places.end()
     }
 
     /// Whether the file ends within its last chunk, or before it.
@@ -261,9 +270,7 @@ impl StoredChunks {
 
     /// Where a chunk begins, and its stored bytes with the digest.
     pub(super) fn slot(&self, number: u64) -> Option<(u64, u64)> {
-        let index = usize::try_from(number).ok()?;
-        let (start, end) = (*self.at.get(index)?, *self.at.get(index + 1)?);
-        Some((start, end.checked_sub(start)?))
+        self.places.slot(number)
     }
 
     /// The header of the file, as it is to be stored.
@@ -290,10 +297,7 @@ impl StoredChunks {
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&self.header_that_says(self.said_size));
-        for part in self.at.chunks(512) {
-            let bytes: Vec<u8> = part.iter().flat_map(|at| at.to_le_bytes()).collect();
-            hasher.update(&bytes);
-        }
+        self.places.sum(&mut hasher);
         u64::from(hasher.finalize()) << 32 | (self.chunks() & 0xffff_ffff)
     }
 
@@ -382,56 +386,66 @@ impl HeaderWay<'_> {
 
     /// The places that the table says, if they rise, begin where the first chunk must, and end in
     /// the file.
-    fn by_table(&self, table: u64, first: u64, chunks: u64) -> Result<Option<Vec<u64>>> {
+    fn by_table(&self, table: u64, first: u64, chunks: u64) -> Result<Option<ChunkPlaces>> {
         let least = HEADER + self.digest;
         if chunks == 0 || chunks > self.len / least {
             return Ok(None);
         }
-        let mut at = fallible::room_for((chunks + 1) as usize, "cannot keep the places of chunks")?;
-        let mut from = 0;
+        let mut places = ChunkPlaces::from(first);
+        let (mut from, mut last) = (0, None);
         while from < chunks {
             let count = TABLE_PART.min(chunks - from);
             let mut bytes = fallible::zeros(count * ENTRY, "cannot read the places of chunks")?;
             read_all(self.source, table + from * ENTRY, &mut bytes)?;
             for entry in bytes.as_chunks::<8>().0 {
                 let place = u64::from_le_bytes(*entry);
-                let rises = at
-                    .last()
-                    .is_none_or(|last| place >= least.saturating_add(*last));
-                if !rises || at.is_empty() && place != first || place >= self.len {
+                let len = match last {
+                    None => (place == first).then_some(0),
+                    Some(last) => place.checked_sub(last).filter(|len| *len >= least),
+                };
+                let len = len.filter(|_| place < self.len);
+                let Some(len) = len.and_then(|len| u32::try_from(len).ok()) else {
                     return Ok(None);
+                };
+                if last.is_some() {
+                    places.push(len)?;
                 }
-                at.push(place);
+                last = Some(place);
             }
             from += count;
         }
-        let last = at.last().copied().unwrap_or(first);
+        let last = last.unwrap_or(first);
         // A last chunk whose header is damaged costs its own bytes alone.
-        at.push(self.end_of(last).ok().flatten().unwrap_or(self.len));
-        Ok(Some(at))
+        let end = self.end_of(last).ok().flatten().unwrap_or(self.len);
+        places.push(u32::try_from(end - last).unwrap_or(u32::MAX))?;
+        Ok(Some(places))
     }
 
     /// The places found by going from header to header; `chunks`: so many there must be.
-    fn places_from(&self, first: u64, chunks: Option<u64>) -> Result<Vec<u64>> {
-        let mut at = vec![first];
-        let mut place = first;
-        let more = |found: usize| chunks.is_none_or(|chunks| (found as u64) <= chunks);
-        while more(at.len()) {
+    fn places_from(&self, first: u64, chunks: Option<u64>) -> Result<ChunkPlaces> {
+        let mut places = ChunkPlaces::from(first);
+        while chunks.is_none_or(|chunks| places.count() < chunks) {
+            let place = places.end();
             let end = match self.end_of(place) {
                 Err(Error::Fault(_)) if chunks.is_none() => None,
                 end => end?,
             };
-            match end {
-                Some(end) => place = end,
+            let len = end.and_then(|end| u32::try_from(end - place).ok());
+            match len {
+                Some(_) if places.count() == MOST_CHUNKS => return Err(too_many()),
+                Some(len) => places.push(len)?,
                 None if chunks.is_none() => break,
                 None => {
                     let fault = Fault::new("the file ends before its last chunk");
-                    let fault = fault.bytes(place..self.len).block(at.len() as u64 - 1);
+                    let fault = fault.bytes(place..self.len).block(places.count());
                     return Err(fault.into());
                 }
             }
-            fallible::push(&mut at, place, "cannot keep the places of chunks")?;
         }
-        Ok(at)
+        Ok(places)
     }
+}
+
+fn too_many() -> Error {
+    NotShown::new(format!("it has more than {MOST_CHUNKS} chunks; unpack it")).into()
 }

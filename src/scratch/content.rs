@@ -18,6 +18,9 @@ use crate::memory::fallible;
 
 const DOING: &str = "cannot hold a chunk";
 
+/// Bytes of memory that a held chunk takes beside its own.
+const BESIDE: u64 = 160;
+
 /// Fills the buffer with plain bytes of a stored chunk, from an offset in it on.
 pub(super) type ReadChunk<'a> = &'a dyn Fn(&StoredChunks, u64, usize, &mut [u8]) -> Result<()>;
 
@@ -31,6 +34,13 @@ pub(super) struct HeldChunk {
     pub(super) unlogged: Range<usize>,
     /// What of it is not as it is stored.
     pub(super) changed: Range<usize>,
+}
+
+impl HeldChunk {
+    /// Bytes of memory.
+    fn takes(&self) -> u64 {
+        self.bytes.takes() + BESIDE
+    }
 }
 
 pub(super) struct FileContent {
@@ -96,6 +106,12 @@ impl FileContent {
         self.len.div_ceil(self.chunk_size()).max(1)
     }
 
+    /// Chunks that the file has at most when so many bytes are written.
+    pub(super) fn more_chunks(&self, bytes: u64) -> u64 {
+        let stored = self.stored.chunks().max(self.chunks());
+        stored.saturating_add(bytes.div_ceil(self.chunk_size()))
+    }
+
     /// Plain bytes of a chunk by the file's length.
     pub(super) fn plain(&self, number: u64) -> usize {
         let start = number.saturating_mul(self.chunk_size());
@@ -123,7 +139,7 @@ impl FileContent {
             .is_some_and(|held| held.edition == edition)
         {
             self.held.remove(&number).into_iter().for_each(|held| {
-                self.held_bytes -= held.bytes.takes();
+                self.held_bytes -= held.takes();
             });
         }
     }
@@ -199,7 +215,7 @@ impl FileContent {
             if has > 0 {
                 stored(&self.stored, number, 0, &mut bytes)?;
             }
-            self.held_bytes += has as u64;
+            self.held_bytes += has as u64 + BESIDE;
             self.held.insert(
                 number,
                 HeldChunk {
@@ -228,9 +244,9 @@ impl FileContent {
         change: impl FnOnce(&mut HeldChunk) -> Result<()>,
     ) -> Result<()> {
         let held = self.hold(number, anew, stored)?;
-        let before = held.bytes.takes();
+        let before = held.takes();
         let changed = change(held);
-        let now = held.bytes.takes();
+        let now = held.takes();
         self.held_bytes = self.held_bytes + now - before;
         changed
     }
@@ -313,7 +329,7 @@ impl FileContent {
             }
             let first_gone = len.div_ceil(self.chunk_size());
             let gone = self.held.split_off(&first_gone);
-            let gone: u64 = gone.values().map(|chunk| chunk.bytes.takes()).sum();
+            let gone: u64 = gone.values().map(HeldChunk::takes).sum();
             self.held_bytes -= gone;
             self.valid = self.valid.min(first_gone);
             self.cut = self.cut.min(first_gone);
@@ -399,7 +415,9 @@ mod tests {
             checksum: Checksum::None,
         };
         let mut stored = StoredChunks::none(form(4));
-        stored.at = vec![32, 40, 50, 60];
+        for len in [8, 10, 10] {
+            stored.places.push(len).unwrap();
+        }
         stored.last = 2;
         FileContent::new(stored, form(3))
     }
@@ -433,7 +451,7 @@ mod tests {
                         file.set_len(len, nines).unwrap();
                     }
                 }
-                let held: u64 = file.held().values().map(|held| held.bytes.takes()).sum();
+                let held: u64 = file.held().values().map(HeldChunk::takes).sum();
                 prop_assert_eq!(file.held_bytes(), held);
             }
             prop_assert_eq!(file.len, model.len() as u64);

@@ -206,6 +206,15 @@ pub(super) fn encoded_zeros(len: usize, checksum: Checksum) -> Result<Vec<u8>> {
     fallible::copy(&space.out[..len], DOING)
 }
 
+/// A chunk that is stored as it is, with its digest.
+pub(super) fn encoded_plain(plain: &[u8], checksum: Checksum) -> Result<Vec<u8>> {
+    let mut settings = zeros();
+    settings.level = 0;
+    let mut space = EncodeSpace::default();
+    let len = encode(&settings, plain, checksum, ChunkRoom::Exact, &mut space)?;
+    fallible::copy(&space.out[..len], DOING)
+}
+
 /// Makes an encoded chunk so long, digest included; false if it is one that cannot be.
 pub(super) fn pad(encoded: &mut Vec<u8>, len: usize, checksum: Checksum) -> Result<bool> {
     if encoded.len() == len {

@@ -9,12 +9,12 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     TryLockError,
 };
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::base::StoredChunks;
 use super::content::FileContent;
@@ -30,8 +30,8 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::{FileId, FileIdentity, Source, Stat, Timestamp};
 
-/// The most chunks that a file may have: their places take 64 MiB.
-pub(super) const MOST_CHUNKS: u64 = 8 << 20;
+/// How long a file for which there was no room is not tried again by those who write to it.
+const REFUSED: Duration = Duration::from_secs(1);
 
 /// What lies on the disk beside the chunks.
 #[derive(Default)]
@@ -45,8 +45,9 @@ pub(super) struct StoredState {
     pub(super) rest: Option<RestMark>,
     /// Bytes of the stored file.
     pub(super) len: u64,
-    /// Where the bytes that were reserved end.
+    /// Where the bytes that were reserved end, and those in the table.
     pub(super) reserved: u64,
+    pub(super) table_reserved: u64,
     /// Its time as we left it, to notice changes of others; none while it is ours alone that
     /// changes.
     pub(super) left: Option<Timestamp>,
@@ -71,6 +72,8 @@ pub(super) struct ScratchFile {
     pub(super) version: VersionId,
     /// Handles.
     pub(super) opens: AtomicUsize,
+    /// Bytes that the places of its chunks are charged with.
+    charged_places: AtomicU64,
     /// It may have bits of its mode that a write takes away.
     pub(super) may_have_set_id: AtomicBool,
     /// What is stored was never synced: it is written as it comes.
@@ -80,6 +83,8 @@ pub(super) struct ScratchFile {
     /// Its merge waits: it would move very much.
     pub(super) is_deferred: AtomicBool,
     failure: Mutex<Option<Error>>,
+    /// When there was no room to store it.
+    refused: Mutex<Option<Instant>>,
 }
 
 impl ScratchFile {
@@ -92,7 +97,7 @@ impl ScratchFile {
         let stat = reader.stat()?;
         let options = &room.options;
         let stored_len = stat.identity.size;
-        let (reader, len) = match relaid::finished(&reader, stored_len)? {
+        let (reader, len) = match relaid::finished(&reader, stored_len, None)? {
             Some(finished) if room.disk.is_none() => {
                 let len = finished.len();
                 (finished, len)
@@ -122,20 +127,32 @@ impl ScratchFile {
                 rest: found.rest,
                 len,
                 reserved: 0,
+                table_reserved: 0,
                 left: Some(stat.identity.mtime),
                 is_broken: false,
             }),
             content: RwLock::new(content),
             opens: AtomicUsize::new(0),
+            charged_places: AtomicU64::new(0),
             may_have_set_id: AtomicBool::new(true),
             streams: AtomicBool::new(len == 0),
             is_ordered: AtomicBool::new(false),
             is_deferred: AtomicBool::new(false),
             failure: Mutex::new(None),
+            refused: Mutex::default(),
         };
         file.room.charge(file.read().held_bytes() as i64);
+        file.charge_places(&file.read().stored);
         file.check_current()?;
         Ok(file)
+    }
+
+    /// These are the stored chunks from now on.
+    pub(super) fn charge_places(&self, stored: &StoredChunks) {
+        let takes = stored.places.takes();
+        let before = self.charged_places.swap(takes, Ordering::AcqRel);
+        self.room.places.add(takes);
+        self.room.places.remove(before);
     }
 
     /// Whether what was opened is what the stored file is now; in a mount that may write nobody
@@ -286,6 +303,28 @@ impl ScratchFile {
         *failure = Some(e.clone());
     }
 
+    /// There is, or was not, room to store it.
+    pub(super) fn note_room<T>(&self, stored: &Result<T>) {
+        let refused = matches!(stored, Err(e) if e.is_no_room());
+        let mut known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = refused.then(Instant::now);
+    }
+
+    /// There was no room a moment ago: to encode everything once more would be in vain.
+    pub(super) fn check_room(&self) -> Result<()> {
+        let known = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.is_some_and(|at| at.elapsed() < REFUSED) {
+            true => {
+                let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
+                Err(Error::io(
+                    format!("cannot store {}", self.path.display()),
+                    full,
+                ))
+            }
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn take_failure(&self) -> Result<()> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take().map_or(Ok(()), Err)
@@ -314,6 +353,9 @@ impl Drop for ScratchFile {
     fn drop(&mut self) {
         let held = self.read().held_bytes();
         self.room.charge(-(held as i64));
+        self.room
+            .places
+            .remove(self.charged_places.load(Ordering::Acquire));
         self.room.cache.forget(self.version);
     }
 }

@@ -9,25 +9,22 @@
 //! Readers wait only while chunks move that they may want. Used by [`super::room`],
 //! [`super::handles`] and [`super::recovery`].
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::base::{StoredChunks, read_all};
-use super::bytes::HeldBytes;
-use super::content::{FileContent, HeldChunk};
-use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace, encoded_zeros};
+use super::base::StoredChunks;
+use super::content::FileContent;
 use super::file::{ScratchFile, StoredState};
 use super::mark::{Epoch, TailMark};
-use super::merge::{MergeOrder, MergePiece, MergePlan};
+use super::merge::MergePlan;
+use super::pieces::MergePiece;
 use super::redo::apply;
 use super::reserve;
+use super::snapshot::FlushSnapshot;
 use super::tail::DAEMON;
 use crate::disk::Target;
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
-use crate::pipeline;
 use crate::source::Stat;
 
 /// How much of a file is flushed.
@@ -49,24 +46,6 @@ impl FlushExtent {
             true => FlushExtent::FullChunks,
             false => FlushExtent::All,
         }
-    }
-}
-
-/// What is to be stored, as it was at one moment.
-pub(super) struct FlushSnapshot {
-    pub(super) len: u64,
-    pub(super) valid: u64,
-    pub(super) chunks: Vec<(u64, usize, HeldChunk)>,
-    drops_metadata: bool,
-    /// Of the content before.
-    least_len: u64,
-}
-
-impl FlushSnapshot {
-    /// A chunk by which it is found out how all are best encoded.
-    pub(super) fn sample(&self) -> &[u8] {
-        let chunks = self.chunks.iter().map(|(_, _, held)| &held.bytes[..]);
-        chunks.max_by_key(|bytes| bytes.len()).unwrap_or(&[])
     }
 }
 
@@ -179,12 +158,14 @@ impl ScratchFile {
             }
         }
         reserve::reserve_again(self, io);
+        self.note_room(&stored);
         stored
     }
 
     /// Cuts the stored file, and with it what was reserved.
     pub(super) fn cut(&self, io: &mut StoredState, len: u64) -> Result<()> {
         io.reserved = 0;
+        io.table_reserved = io.table_reserved.min(len);
         self.writer()?.set_len(len, DAEMON)
     }
 
@@ -248,6 +229,7 @@ impl ScratchFile {
         self.cut(io, 0)?;
         let mut content = self.change();
         content.stored = StoredChunks::none(content.form());
+        self.charge_places(&content.stored);
         self.room.cache.forget(self.version);
         *io = StoredState::default();
         self.streams.store(true, Ordering::Relaxed);
@@ -281,149 +263,6 @@ impl ScratchFile {
         }
     }
 
-    pub(super) fn snapshot(
-        &self,
-        extent: FlushExtent,
-        io: &StoredState,
-    ) -> Result<Option<FlushSnapshot>> {
-        let mut content = self.change();
-        let size = content.chunk_size();
-        let full = content.len / size;
-        // What is stored beyond full chunks would have to be kept apart, and so what a log has.
-        let is_apart = io.is_synced || content.stored.len() > full * size;
-        let (len, chunks) = match extent {
-            FlushExtent::FullChunks if !is_apart => (full * size, full),
-            _ => (content.len, content.chunks()),
-        };
-        let is_new = content.stored.chunks() == 0 && io.len == 0;
-        if chunks == 0 || !content.differs() && !is_new {
-            return Ok(None);
-        }
-        let valid = content.valid.min(chunks);
-        let plain = |number: u64| (len - (number * size).min(len)).min(size) as usize;
-        let mut wanted: BTreeMap<u64, HeldChunk> = content
-            .held()
-            .range(..chunks)
-            .map(|(number, held)| (*number, held.clone()))
-            .collect();
-        let ends = [valid.checked_sub(1), Some(chunks - 1)];
-        for number in ends.into_iter().flatten() {
-            let stored = match number < valid {
-                true => content.stored.plain(number),
-                false => size as usize,
-            };
-            if plain(number) != stored && !wanted.contains_key(&number) {
-                wanted.insert(number, self.unheld(&content, number)?);
-            }
-        }
-        let chunks = wanted
-            .into_iter()
-            .map(|(number, held)| (number, plain(number), held));
-        let snapshot = FlushSnapshot {
-            len,
-            valid,
-            chunks: chunks.collect(),
-            drops_metadata: content.stored.describes_array && len != content.stored.len(),
-            least_len: content.least_len,
-        };
-        (content.cut, content.least_len) = (u64::MAX, u64::MAX);
-        Ok(Some(snapshot))
-    }
-
-    /// A chunk of which the length alone changes.
-    fn unheld(&self, content: &FileContent, number: u64) -> Result<HeldChunk> {
-        let has = match number < content.valid {
-            true => content.stored.plain(number),
-            false => 0,
-        };
-        let mut bytes = fallible::zeros(has as u64, "cannot store a file")?;
-        if has > 0 {
-            let read = self.read_chunk(&content.stored, number, 0, &mut bytes);
-            read.map_err(|e| e.of_container(&self.path))?;
-        }
-        Ok(HeldChunk {
-            bytes: Arc::new(HeldBytes::of(bytes)),
-            edition: 0,
-            unlogged: 0..0,
-            changed: 0..content.stored.form.chunk_size as usize,
-        })
-    }
-
-    pub(super) fn encode(&self, snapshot: &FlushSnapshot) -> Result<MergeOrder> {
-        let form = self.read().form();
-        let (checksum, size) = (form.checksum, form.chunk_size as usize);
-        let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);
-        let (mut encoded, mut patches) = (BTreeMap::new(), BTreeMap::new());
-        let chunks = &snapshot.chunks;
-        let all = snapshot.len.div_ceil(size as u64).max(1);
-        pipeline::in_order(
-            EncodeSpace::for_threads(chunks.len()),
-            chunks.len(),
-            |space: &mut EncodeSpace, job| {
-                let (number, plain, held) = &chunks[job];
-                let is_first = *number >= snapshot.valid;
-                let room = match is_first && *plain == size && number + 1 < all {
-                    true => ChunkRoom::Spare,
-                    false => ChunkRoom::Exact,
-                };
-                if let Some(known) = held.bytes.encoded().filter(|_| *plain == size) {
-                    return fallible::copy(known, "cannot store a chunk");
-                }
-                match held.bytes.len() {
-                    0 if *plain == size => encoded_zeros(size, checksum),
-                    n if n == *plain => encoder.encode(&held.bytes, room, space),
-                    n => {
-                        let mut bytes = fallible::zeros(*plain as u64, "cannot encode a chunk")?;
-                        let n = n.min(*plain);
-                        bytes[..n].copy_from_slice(&held.bytes[..n]);
-                        encoder.encode(&bytes, room, space)
-                    }
-                }
-            },
-            |job, _, bytes: Vec<u8>| {
-                let (number, plain, held) = &chunks[job];
-                self.room.note_encoded(*plain, bytes.len());
-                if *number < snapshot.valid && self.is_stored_plain(*number, &bytes)? {
-                    patches.insert(*number, held.changed.clone());
-                }
-                encoded.insert(*number, bytes);
-                Ok(())
-            },
-        )?;
-        let beyond = encoded.range(snapshot.valid..).count() as u64;
-        let zeros = match snapshot.valid + beyond < all {
-            true => encoded_zeros(size, checksum)?,
-            false => Vec::new(),
-        };
-        Ok(MergeOrder {
-            typesize: encoder.typesize(),
-            len: snapshot.len,
-            valid: snapshot.valid,
-            encoded,
-            patches,
-            zeros: Arc::new(zeros),
-            drops_metadata: snapshot.drops_metadata,
-        })
-    }
-
-    /// Whether a chunk is stored as it is, and is to be so again: then a part of it can be changed.
-    fn is_stored_plain(&self, number: u64, encoded: &[u8]) -> Result<bool> {
-        const PLAIN: u8 = 0x02;
-        let slot = self.read().stored.slot(number);
-        let Some((at, _)) = slot.filter(|(_, len)| *len == encoded.len() as u64) else {
-            return Ok(false);
-        };
-        let Some(new) = encoded
-            .first_chunk()
-            .filter(|new: &&[u8; 16]| new[2] & PLAIN != 0)
-        else {
-            return Ok(false);
-        };
-        let mut old = [0; 16];
-        read_all(&*self.reader, at, &mut old)?;
-        Ok(old == *new)
-    }
-
     /// Writes what overwrites nothing, of a file that was never synced.
     fn put(&self, io: &mut StoredState, snapshot: &FlushSnapshot, plan: MergePlan) -> Result<()> {
         let end = plan.stored.end();
@@ -434,6 +273,10 @@ impl ScratchFile {
         (io.log, io.rest, io.is_on_disk) = (None, None, false);
         pieces.iter().try_for_each(|piece| apply(self, piece))?;
         self.note_rest(io, end, rest);
+        // Room was reserved where nothing was stored yet.
+        if let Some(hole) = plan.hole.filter(|hole| io.reserved > hole.start) {
+            self.punch(hole);
+        }
         self.publish(&mut self.change(), snapshot, plan.stored);
         Ok(())
     }
@@ -463,6 +306,7 @@ impl ScratchFile {
         for number in snapshot.valid..content.stored.chunks() {
             self.forget_chunk(number);
         }
+        self.charge_places(&stored);
         content.stored = stored;
         content.valid = content.stored.chunks().min(content.cut);
         content.note_stored();
@@ -486,7 +330,7 @@ fn put_behind(pieces: &mut Vec<MergePiece>, end: u64, mark: &[u8]) -> Result<()>
             *count -= 1;
             together = fallible::copy(bytes, "cannot store a file")?;
         }
-        Some(MergePiece::Moved { .. }) | None => {}
+        _ => {}
     }
     let to = end - together.len() as u64;
     together.extend_from_slice(mark);

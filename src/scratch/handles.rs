@@ -6,9 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::base::StoredChunks;
+use super::base::{MOST_CHUNKS, StoredChunks};
 use super::content::{FileContent, ReadChunk};
-use super::file::{MOST_CHUNKS, ScratchFile};
+use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::{copy, holes, reserve};
 use crate::disk::{Allocation, Caller, DiskFile, Durability, NewAttributes, Putting, Target};
@@ -21,8 +21,8 @@ const SET_GROUP: u16 = 0o2000;
 const GROUP_RUNS: u16 = 0o0010;
 
 /// Bits of fallocate(2).
-const KEEP_SIZE: u32 = 0x01;
-const PUNCH_HOLE: u32 = 0x02;
+pub(super) const KEEP_SIZE: u32 = 0x01;
+pub(super) const PUNCH_HOLE: u32 = 0x02;
 const ZERO_RANGE: u32 = 0x10;
 
 /// An open file. Counted, for what nobody has open is stored sooner.
@@ -181,9 +181,23 @@ impl ScratchWriter {
         Ok(())
     }
 
+    /// Chunks that become zeros are held till they are stored, so all of a large file is done in
+    /// steps.
     fn zero(&self, range: std::ops::Range<u64>) -> Result<()> {
-        self.change(|content, read| content.zero(range, read))
-            .map(drop)
+        const STEP: u64 = 16 << 10;
+        let file = self.file();
+        let step = file.read().chunk_size().saturating_mul(STEP);
+        let end = range.end.min(file.read().len);
+        let mut at = range.start;
+        loop {
+            let next = at.saturating_add(step).min(end.max(at));
+            file.room.make_room(file, 0)?;
+            self.change(|content, read| content.zero(at..next, read))?;
+            at = next;
+            if at >= end {
+                return Ok(());
+            }
+        }
     }
 
     fn extend(&self, to: u64) -> Result<()> {

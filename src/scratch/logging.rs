@@ -32,9 +32,9 @@ impl ScratchFile {
         let stored = &content.stored;
         let begin = || TailLog::begin(stored.end(), stored.fingerprint());
         let mut log = io.log.unwrap_or_else(begin);
-        let records = content.records(log.fingerprint)?;
+        let mut records = content.records(log.fingerprint)?;
         io.left = None;
-        if let Err(e) = log.append(self.writer()?, &records) {
+        if let Err(e) = log.append(self.writer()?, &mut records) {
             // What was begun counts for nothing.
             let _ = self.cut(io, io.len);
             return Err(e);
@@ -65,7 +65,7 @@ impl ScratchFile {
         };
         let mut bytes = Vec::new();
         record.write(log.fingerprint, &mut bytes);
-        log.append(self.writer()?, &bytes)?;
+        log.append(self.writer()?, &mut bytes)?;
         io.len = io.len.max(log.len);
         io.log = Some(log);
         self.times().stored = Some(changed);

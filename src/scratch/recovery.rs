@@ -79,7 +79,7 @@ pub(super) fn left_log(source: &dyn Source, chunk_size: u32) -> Result<Option<u6
     }
     let chunks = StoredChunks::read(source, len, chunk_size)?;
     let (start, fingerprint) = (chunks.end(), chunks.fingerprint());
-    let end = tail::records(source, start, fingerprint, |_| Ok(()))?;
+    let end = tail::whole_end(source, start, fingerprint)?;
     Ok((end > start).then(|| end - start))
 }
 
@@ -271,11 +271,11 @@ impl LeftCut {
     fn put(&self, disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<StoredChunks> {
         let (chunks, sound) = (&self.chunks, self.sound);
         let mut left = chunks.clone_without_places();
-        left.at = chunks.at[..=sound as usize].to_vec();
+        left.places = chunks.places.first(sound)?;
         left.last = left.form.chunk_size;
         // The table may be that of other chunks than the headers lead to.
-        let kept = &left.at[..sound as usize];
-        let kept: Vec<u8> = kept.iter().flat_map(|at| at.to_le_bytes()).collect();
+        let kept = left.places.starts(0..sound);
+        let kept: Vec<u8> = kept.flat_map(u64::to_le_bytes).collect();
         put_all(stored, left.table, &kept)?;
         put_all(stored, 0, &left.header())?;
         disk.inner.sync(Target::Open(stored.source()), true)?;
@@ -306,7 +306,6 @@ fn open(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<Arc<ScratchFile>
 /// Whether some sector of a range is zeros as far as it belongs to the range, or is missing: that
 /// is what a crash leaves of bytes that did not reach the disk, and what is stored hardly ever is.
 fn never_written(source: &dyn Source, at: u64, len: u64) -> Result<bool> {
-    const LEAST: usize = 4;
     let end = at.saturating_add(len);
     let mut from = at;
     while from < end {
@@ -314,7 +313,7 @@ fn never_written(source: &dyn Source, at: u64, len: u64) -> Result<bool> {
         let mut sector = [0; SECTOR as usize];
         let part = &mut sector[..(to - from) as usize];
         let found = source.read(from, part)?;
-        if found < part.len() || part.len() >= LEAST && part.iter().all(|byte| *byte == 0) {
+        if found < part.len() || part.iter().all(|byte| *byte == 0) {
             return Ok(true);
         }
         from = to;
@@ -337,8 +336,7 @@ fn sound_chunks(source: &dyn Source, chunks: &StoredChunks) -> Result<u64> {
 
 fn has_log(source: &dyn Source, chunks: &StoredChunks) -> Result<bool> {
     let start = chunks.end();
-    let end = tail::records(source, start, chunks.fingerprint(), |_| Ok(()))?;
-    Ok(end > start)
+    Ok(tail::whole_end(source, start, chunks.fingerprint())? > start)
 }
 
 /// Puts what a merge was to put.

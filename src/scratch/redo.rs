@@ -3,14 +3,18 @@
 //! Assumes that the caller holds [`ScratchFile::io`]. Used by [`super::flush`]; what a crash leaves
 //! of it is [`super::recovery`]'s.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::base::{StoredChunks, read_all};
 use super::file::{ScratchFile, StoredState};
-use super::flush::FlushSnapshot;
+use super::handles::{KEEP_SIZE, PUNCH_HOLE};
 use super::mark::{Epoch, TailMark};
-use super::merge::{MergePiece, MergePlan};
-use super::tail::{PendingMerge, RECORD_MOST, RecordKind, TailRecord, put_all};
+use super::merge::MergePlan;
+use super::pieces::MergePiece;
+use super::snapshot::FlushSnapshot;
+use super::tail::{DAEMON, PendingMerge, RECORD_MOST, RecordKind, TailRecord, put_all};
+use crate::disk::Allocation;
 use crate::error::Result;
 use crate::memory::fallible;
 
@@ -49,7 +53,23 @@ impl ScratchFile {
         (io.len, io.log) = (end, None);
         io.is_on_disk = true;
         self.streams.store(false, Ordering::Relaxed);
+        if let Some(hole) = plan.hole {
+            self.punch(hole);
+        }
         self.rest(io, &content.stored, Epoch::NONE)
+    }
+
+    /// Gives back what lies there, if the file system can.
+    pub(super) fn punch(&self, hole: Range<u64>) {
+        let what = Allocation {
+            mode: PUNCH_HOLE | KEEP_SIZE,
+            offset: hole.start,
+            len: hole.end - hole.start,
+        };
+        let punched = self.writer().and_then(|file| file.allocate(what, DAEMON));
+        if let Err(e) = punched {
+            log::debug!("{}: {e}", self.path.display());
+        }
     }
 
     /// Takes away a log when the chunks have all that programs see: they cut what it had.

@@ -2,93 +2,99 @@
 //! read.
 //!
 //! A merge that has begun puts bytes that lie in its records, and a log is merged by a plan of
-//! which the new bytes are in memory; either way some pieces of the file come from elsewhere.
+//! which the new chunks are made when they are read ([`super::logged`]); either way some pieces of
+//! the file come from elsewhere.
 //! Assumes that the file does not change meanwhile: the source says so if it does. Given by `cli`
 //! to containers (`container::LogsInFiles`), which open files of scratch stores like any others;
 //! used by [`super::file`] in a store that is only read.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::base::StoredChunks;
-use super::encode::EncodeOptions;
-use super::file::ScratchFile;
-use super::flush::FlushExtent;
-use super::merge::{MergePiece, MergePlan};
-use super::room::ScratchRoom;
+use super::encode::{EncodeOptions, encoded_zeros};
+use super::logged::LoggedChunks;
+use super::merge::MergePlan;
+use super::overlay::LogOverlay;
+use super::pieces::MergePiece;
 use super::tail::{self, RecordKind};
-use crate::cache::BlockCache;
 use crate::container::bloscpack::layout;
 use crate::error::{Error, Fault, Result};
-use crate::memory::limit::default_limit;
-use crate::source::{Fetch, FileIdentity, Source, Stat, Store};
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::fallible;
+use crate::source::{Fetch, FileIdentity, Source, Stat};
 
-/// A file with what its log says, or a merge that has begun; none if it has neither.
+/// A file with what its log says, or a merge that has begun; none if it has neither. What that takes
+/// in memory is charged to the budget.
 pub fn read_through_log(
-    store: &Arc<dyn Store>,
-    path: &Path,
     source: &Arc<dyn Source>,
+    budget: &Arc<Budget>,
 ) -> Result<Option<Arc<dyn Source>>> {
     if !layout::has_log(&**source)? {
         return Ok(None);
     }
-    let cache = BlockCache::new(default_limit());
-    let room = ScratchRoom::new(cache, EncodeOptions::default(), Arc::clone(store), None);
-    let merged = match ScratchFile::open(&room, path, Arc::clone(source)) {
-        Ok(file) => merged(&file)?,
+    // What a merge has begun has all that the log had.
+    if let Some(finished) = finished(source, source.len(), Some(budget))? {
+        return Ok(Some(finished));
+    }
+    match merged(source, budget) {
         // What is wrong is found, and told better, by the reader of the format.
-        Err(Error::Fault(_) | Error::NotShown(_)) => None,
-        Err(e) => return Err(e),
-    };
-    match merged {
-        None => finished(source, source.len()),
-        merged => Ok(merged),
+        Err(Error::Fault(_) | Error::NotShown(_)) => Ok(None),
+        merged => merged,
     }
 }
 
 /// The file after a merge that has begun; none if it is under none.
-pub(super) fn finished(source: &Arc<dyn Source>, len: u64) -> Result<Option<Arc<dyn Source>>> {
+pub(super) fn finished(
+    source: &Arc<dyn Source>,
+    len: u64,
+    budget: Option<&Arc<Budget>>,
+) -> Result<Option<Arc<dyn Source>>> {
     let Some(mark) = tail::pending_merge(&**source, len)? else {
         return Ok(None);
     };
     let (start, fingerprint) = (mark.start, mark.fingerprint);
     let mut pieces = Vec::new();
     tail::records(&**source, start, fingerprint, |record| {
-        if record.kind == RecordKind::Redo {
-            pieces.push(MergePiece::Moved {
-                from: record.carried_at,
-                to: record.at,
-                len: record.len,
-            });
+        let piece = MergePiece::Moved {
+            from: record.carried_at,
+            to: record.at,
+            len: record.len,
+        };
+        match record.kind {
+            RecordKind::Redo => fallible::push(&mut pieces, piece, "cannot read a merge"),
+            _ => Ok(()),
         }
-        Ok(())
     })?;
-    let relaid = RelaidSource::new(Arc::clone(source), pieces, mark.end)?;
+    let takes = (pieces.capacity() * size_of::<MergePiece>()) as u64;
+    let hold = budget.map(|budget| budget.keep(takes)).transpose()?;
+    let mut relaid = RelaidSource::new(Arc::clone(source), pieces, mark.end)?;
+    relaid.hold = hold;
     Ok(Some(Arc::new(relaid)))
 }
 
 /// The file with its log merged; none if it has none.
-fn merged(file: &ScratchFile) -> Result<Option<Arc<dyn Source>>> {
-    let has_log = file.read().differs();
-    let snapshot = match has_log {
-        true => file.snapshot(FlushExtent::All, &file.io())?,
-        false => None,
-    };
-    let Some(snapshot) = snapshot else {
+fn merged(source: &Arc<dyn Source>, budget: &Arc<Budget>) -> Result<Option<Arc<dyn Source>>> {
+    let fresh = EncodeOptions::default().form();
+    let stored = StoredChunks::read(&**source, source.len(), fresh.chunk_size)?;
+    let Some(overlay) = LogOverlay::read(&**source, &stored)? else {
         return Ok(None);
     };
-    let order = file.encode(&snapshot)?;
-    let plan = {
-        let content = file.read();
-        match content.is_written_anew() {
-            true => MergePlan::new(&StoredChunks::none(content.form()), order)?,
-            false => MergePlan::new(&content.stored, order)?,
-        }
-    };
-    let (reader, end) = (Arc::clone(&file.reader), plan.stored.end());
-    Ok(Some(Arc::new(RelaidSource::new(reader, plan.pieces, end)?)))
+    let logged = LoggedChunks::new(stored, overlay, fresh);
+    let mut hold = budget.keep(logged.takes())?;
+    let base = logged.base();
+    let size = base.form.chunk_size as usize;
+    let order = logged.order(encoded_zeros(size, base.form.checksum)?)?;
+    let plan = MergePlan::new(&base, order)?;
+    hold.keep_more((plan.pieces.len() * size_of::<MergePiece>()) as u64)?;
+    let end = plan.stored.end();
+    let mut relaid = RelaidSource::new(Arc::clone(source), plan.pieces, end)?;
+    (relaid.logged, relaid.hold) = (Some(logged), Some(hold));
+    Ok(Some(Arc::new(relaid)))
 }
+
+/// Bytes of a table that are made at once.
+const TABLE_PART: u64 = 64 << 10;
 
 /// A source of which pieces come from elsewhere.
 struct RelaidSource {
@@ -96,6 +102,10 @@ struct RelaidSource {
     /// By where they go; none overlap.
     pieces: Vec<MergePiece>,
     len: u64,
+    /// What makes those that are made when they are read.
+    logged: Option<LoggedChunks>,
+    /// The memory of all this.
+    hold: Option<Hold>,
 }
 
 impl RelaidSource {
@@ -107,7 +117,13 @@ impl RelaidSource {
             let fault = Fault::new("pieces of a merge overlap");
             return Err(fault.found(two[1].to()).into());
         }
-        Ok(RelaidSource { inner, pieces, len })
+        Ok(RelaidSource {
+            inner,
+            pieces,
+            len,
+            logged: None,
+            hold: None,
+        })
     }
 
     /// Reads from one piece, or from between two of them: at least one byte, if the file has it.
@@ -133,15 +149,25 @@ impl RelaidSource {
     }
 
     fn read_piece(&self, piece: &MergePiece, from: u64, buf: &mut [u8]) -> Result<usize> {
-        let mut copied = |bytes: &[u8]| {
+        let copied = |bytes: &[u8], buf: &mut [u8]| {
             let n = bytes.len().min(buf.len());
             buf[..n].copy_from_slice(&bytes[..n]);
             Ok(n)
         };
         match piece {
-            MergePiece::New { bytes, .. } => copied(&bytes[from as usize..]),
+            MergePiece::New { bytes, .. } => copied(&bytes[from as usize..], buf),
             MergePiece::Repeated { bytes, .. } => {
-                copied(&bytes[(from % bytes.len() as u64) as usize..])
+                copied(&bytes[(from % bytes.len() as u64) as usize..], buf)
+            }
+            MergePiece::Made { number, .. } => match &self.logged {
+                Some(logged) => logged.read(&*self.inner, *number, from, buf),
+                None => Ok(0),
+            },
+            MergePiece::Table { .. } => {
+                let len = (piece.len() - from).min(TABLE_PART).min(buf.len() as u64);
+                let part = piece.table_part(from, len as usize)?;
+                buf[..part.len()].copy_from_slice(&part);
+                Ok(part.len())
             }
             MergePiece::Moved { from: stored, .. } => {
                 self.inner.read(stored.saturating_add(from), buf)

@@ -3,18 +3,20 @@
 //!
 //! Used by [`super::file`].
 
-use super::base::StoredChunks;
+use super::base::{StoredChunks, read_all};
 use super::content::FileContent;
-use super::file::MOST_CHUNKS;
 use super::mark::{MARK_LEN, RestMark, SeenChange, TailMark};
-use super::tail::{self, RecordKind, TailLog};
+use super::overlay::LogOverlay;
+use super::tail::{RECORD_MOST, TailLog};
 use super::times::FileTimes;
-use crate::error::{Fault, Result};
-use crate::memory::fallible;
+use crate::error::Result;
+use crate::memory::{fallible, no_memory};
 use crate::source::{Source, Stat};
 
-/// What a log holds, cuts and holds again is at most so many times what it may hold.
-const REGROWN: u64 = 8;
+const DOING: &str = "cannot replay a log";
+
+/// Chunks that are held between two looks at how much that is.
+const STEP: u64 = 1024;
 
 #[derive(Default)]
 pub(super) struct FoundTail {
@@ -46,11 +48,12 @@ impl FoundTail {
                 log: None,
             });
         }
-        let (next, changed) = replay(content, source, most_held)?;
-        if next == start {
+        let Some(overlay) = LogOverlay::read(source, &content.stored)? else {
             return Ok(FoundTail::default());
-        }
+        };
+        put_above(content, source, &overlay, most_held)?;
         content.is_logged();
+        let next = overlay.end;
         Ok(FoundTail {
             log: Some(TailLog {
                 start,
@@ -59,7 +62,7 @@ impl FoundTail {
                 len: next,
                 fingerprint,
             }),
-            changed,
+            changed: overlay.changed,
             rest: None,
         })
     }
@@ -75,43 +78,41 @@ impl FoundTail {
     }
 }
 
-/// Puts what the log behind the chunks holds above them. Says where it ends.
-fn replay(
+/// Holds above the chunks what the log has.
+fn put_above(
     content: &mut FileContent,
     source: &dyn Source,
+    overlay: &LogOverlay,
     most_held: u64,
-) -> Result<(u64, Option<SeenChange>)> {
-    let (start, fingerprint) = (content.stored.end(), content.stored.fingerprint());
+) -> Result<()> {
     let read = |stored: &StoredChunks, number: u64, at: usize, out: &mut [u8]| {
-        let mut plain = fallible::zeros(stored.plain(number) as u64, "cannot replay a log")?;
+        let mut plain = fallible::zeros(stored.plain(number) as u64, DOING)?;
         stored.decode(source, number, &mut plain)?;
         out.copy_from_slice(&plain[at..at + out.len()]);
         Ok(())
     };
-    let most = content.chunk_size().saturating_mul(MOST_CHUNKS);
-    let (mut grown, mut changed) = (0u64, None);
-    let next = tail::records(source, start, fingerprint, |record| {
-        if record.kind == RecordKind::Changed {
-            changed = Some(SeenChange::of_numbers([record.at, record.len]));
-            return Ok(());
+    content.set_len(overlay.least_len, &read)?;
+    content.set_len(overlay.len, &read)?;
+    // A step touches few chunks, so that what is held is never much more than may be.
+    let step = content.chunk_size().saturating_mul(STEP);
+    for (part, extent) in overlay.parts(0..overlay.len) {
+        let mut at = part.start;
+        while at < part.end {
+            let most = extent.from.map_or(step, |_| RECORD_MOST as u64);
+            let n = (part.end - at).min(most);
+            match extent.from {
+                None => content.zero(at..at + n, &read)?,
+                Some(from) => {
+                    let mut bytes = fallible::zeros(n, DOING)?;
+                    read_all(source, from + (at - part.start), &mut bytes)?;
+                    content.write(at, &bytes, &read)?;
+                }
+            }
+            at += n;
+            if content.held_bytes() > most_held {
+                return Err(no_memory("cannot hold what a log has"));
+            }
         }
-        let end = record.at.checked_add(record.len);
-        if end.is_none_or(|end| end > most) {
-            let fault = Fault::new("a log speaks of more than a file can have");
-            return Err(fault.found(record.at).into());
-        }
-        let before = content.held_bytes();
-        match record.kind {
-            RecordKind::Data => content.write(record.at, record.bytes, &read),
-            RecordKind::Zeros => content.zero(record.at..record.at + record.len, &read),
-            RecordKind::Length => content.set_len(record.at, &read),
-            RecordKind::Redo | RecordKind::Behind | RecordKind::Changed => Ok(()),
-        }?;
-        grown = grown.saturating_add(content.held_bytes().saturating_sub(before));
-        match content.held_bytes() > most_held || grown > most_held.saturating_mul(REGROWN) {
-            true => Err(crate::memory::no_memory("cannot hold what a log has")),
-            false => Ok(()),
-        }
-    })?;
-    Ok((next, changed))
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::file::{ScratchFile, StoredState};
+use super::handles::KEEP_SIZE;
 use super::tail::DAEMON;
 use crate::disk::{Allocation, Caller};
 use crate::error::Result;
@@ -23,16 +24,40 @@ const STEP: u64 = 1 << 20;
 /// What a chunk, its place and the log may take beside the bytes.
 const BESIDE: u64 = 64 << 10;
 
-const KEEP_SIZE: u32 = 0x01;
-
 /// To be called before so many bytes are written.
 pub(super) fn reserve(file: &ScratchFile, bytes: u64, caller: Caller) -> Result<()> {
     if file.room.has_plenty(PLENTY) {
         return Ok(());
     }
-    let held = file.read().held_bytes();
-    let all = held.saturating_add(bytes).saturating_add(BESIDE);
-    up_to(file, &mut file.io(), all, caller)
+    let (all, table) = {
+        let content = file.read();
+        let all = content.held_bytes().saturating_add(bytes);
+        let moved = content.stored.moved_to_grow(content.more_chunks(bytes));
+        let table = content.stored.table_room(content.more_chunks(all));
+        (all.saturating_add(moved).saturating_add(BESIDE), table)
+    };
+    let io = &mut file.io();
+    up_to(file, io, all, caller)?;
+    // What of the table is a hole takes room, too, when it is written.
+    if let Some(table) = table.filter(|table| table.end > io.table_reserved) {
+        let start = table.start.max(io.table_reserved);
+        allocate(file, start..table.end, caller)?;
+        io.table_reserved = table.end;
+    }
+    Ok(())
+}
+
+fn allocate(file: &ScratchFile, range: Range<u64>, caller: Caller) -> Result<()> {
+    let what = Allocation {
+        mode: KEEP_SIZE,
+        offset: range.start,
+        len: range.end - range.start,
+    };
+    match file.writer()?.allocate(what, caller) {
+        Err(e) if e.is_no_room() => Err(e),
+        // The file system has no such call: it is found out when the bytes are stored.
+        _ => Ok(()),
+    }
 }
 
 /// Room for what is still held, after a flush has given back what there was.

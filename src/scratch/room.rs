@@ -50,6 +50,8 @@ pub struct ScratchRoom {
     /// The file system has no way to reserve room.
     pub(super) cannot_reserve: AtomicBool,
     held: TableCharge,
+    /// What is known of where chunks lie.
+    pub(super) places: TableCharge,
     held_most: u64,
     pub(super) raw_files: RawFiles,
     files: Mutex<HashMap<FileId, Weak<ScratchFile>>>,
@@ -95,6 +97,7 @@ impl ScratchRoom {
         let is_writable = disk.is_some();
         let room = Arc::new(ScratchRoom {
             held: TableCharge::new(Arc::clone(cache.budget())),
+            places: TableCharge::new(Arc::clone(cache.budget())),
             held_most: cache.limit() / 4,
             cache,
             options,
@@ -225,6 +228,7 @@ impl ScratchRoom {
         if self.held.used().saturating_add(bytes) <= self.held_most {
             return Ok(());
         }
+        file.check_room()?;
         file.flush(FlushExtent::of_writer(file))?;
         for other in self.changed_files() {
             if self.held.used().saturating_add(bytes) <= self.held_most {
@@ -232,6 +236,7 @@ impl ScratchRoom {
             }
             // One that is just being stored may take long, and who writes to it waits for it.
             if !other.is_being_stored()
+                && other.check_room().is_ok()
                 && let Err(e) = other.flush(FlushExtent::All)
             {
                 other.note_failure(&e);
@@ -247,7 +252,8 @@ impl ScratchRoom {
             true => STREAM.min(self.held_most / 4),
             false => self.held_most / 2,
         };
-        if held < enough || file.is_ordered.swap(true, Ordering::AcqRel) {
+        let is_in_vain = || file.check_room().is_err();
+        if held < enough || is_in_vain() || file.is_ordered.swap(true, Ordering::AcqRel) {
             return;
         }
         let extent = FlushExtent::of_writer(file);

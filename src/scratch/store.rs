@@ -101,10 +101,11 @@ impl ScratchStore {
             // A log may say more than the header.
             Some(_) => self.file(path)?.show(stat),
             // One that does not know how long it is has to be looked at.
-            None => match self.file(path) {
-                Ok(file) => file.show(stat),
-                Err(_) => {}
-            },
+            None => {
+                if let Ok(file) = self.file(path) {
+                    file.show(stat);
+                }
+            }
         }
         Ok(())
     }

@@ -45,16 +45,20 @@ pub(super) enum RecordKind {
     Behind,
     /// When programs last changed the file, in nanoseconds since 1970, and when that was stored.
     Changed,
+    /// All records of a log since the last one of these are there: they count together or not at
+    /// all.
+    Whole,
 }
 
 impl RecordKind {
-    const ALL: [RecordKind; 6] = [
+    const ALL: [RecordKind; 7] = [
         Self::Data,
         Self::Zeros,
         Self::Length,
         Self::Redo,
         Self::Behind,
         Self::Changed,
+        Self::Whole,
     ];
 
     fn code(self) -> u8 {
@@ -65,6 +69,7 @@ impl RecordKind {
             RecordKind::Redo => 4,
             RecordKind::Behind => 5,
             RecordKind::Changed => 6,
+            RecordKind::Whole => 7,
         }
     }
 
@@ -77,7 +82,7 @@ impl RecordKind {
         match self {
             RecordKind::Data | RecordKind::Redo => len,
             RecordKind::Behind => 4,
-            RecordKind::Zeros | RecordKind::Length | RecordKind::Changed => 0,
+            RecordKind::Zeros | RecordKind::Length | RecordKind::Changed | RecordKind::Whole => 0,
         }
     }
 }
@@ -148,6 +153,18 @@ pub(super) fn records(
     }
 }
 
+/// Where the records of a log end that count.
+pub(super) fn whole_end(source: &dyn Source, start: u64, fingerprint: u64) -> Result<u64> {
+    let mut end = start;
+    records(source, start, fingerprint, |record| {
+        if record.kind == RecordKind::Whole {
+            end = record.carried_at;
+        }
+        Ok(())
+    })?;
+    Ok(end)
+}
+
 /// Where the next record goes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TailLog {
@@ -174,8 +191,17 @@ impl TailLog {
         self.next - self.start
     }
 
-    /// Writes records behind those there are, with one call. They are not synced.
-    pub(super) fn append(&mut self, file: &dyn DiskFile, records: &[u8]) -> Result<()> {
+    /// Writes records behind those there are, with one call, and that these are all. They are not
+    /// synced.
+    pub(super) fn append(&mut self, file: &dyn DiskFile, records: &mut Vec<u8>) -> Result<()> {
+        let whole = TailRecord {
+            kind: RecordKind::Whole,
+            at: 0,
+            len: 0,
+            bytes: &[],
+            carried_at: 0,
+        };
+        whole.write(self.fingerprint, records);
         let end = self.next.saturating_add(records.len() as u64);
         if end.saturating_add(MARK_LEN) <= self.len {
             put_all(file, self.next, records)?;

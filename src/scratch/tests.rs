@@ -1,11 +1,12 @@
 //! Tests of the whole room over a directory of the local file system: random programs, their files
 //! after flushes, and new mounts. [`crash`]: what is left of them by crashes; [`due`]: what is
-//! stored while the disk is slow; [`foreign`]: files that other programs have made; [`left`]: what
-//! the next mount finds of times and damage.
+//! stored while the disk is slow; [`foreign`]: files that other programs have made; [`forged`]:
+//! logs that claim much; [`left`]: what the next mount finds of times and damage.
 
 mod crash;
 mod due;
 mod foreign;
+mod forged;
 mod left;
 
 use std::ffi::OsStr;
@@ -100,7 +101,8 @@ fn content_read_only(at: &Path) -> [crate::error::Result<Vec<u8>>; 2] {
     let stored = || {
         let path = Path::new("x.blp");
         let source = store.open(path)?;
-        let source = read_through_log(&store, path, &source)?.unwrap_or(source);
+        let source =
+            read_through_log(&source, BlockCache::new(4 << 20).budget())?.unwrap_or(source);
         let chunks = match source.len() {
             0 => return Ok(Vec::new()),
             len => StoredChunks::read(&*source, len, CHUNK)?,

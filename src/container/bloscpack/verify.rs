@@ -154,7 +154,8 @@ impl CheckedTable {
         Ok(())
     }
 
-    /// Spare entries must be unknown, also in a section that was never filled in.
+    /// Spare entries must be unknown, also in a section that was never filled in, or zeros, as a
+    /// hole is read.
     fn check_spare(&mut self, data: &PackedBytes, report: &mut dyn FnMut(Fault)) -> Result<()> {
         let sections = data.chunks.sections();
         let (Some(section), Some(mut from)) = (sections.offsets, sections.chunks) else {
@@ -163,7 +164,7 @@ impl CheckedTable {
         let end = from + sections.spare.min(MOST_SPARE);
         while from < end {
             let entries = read_entries(&*data.source, section, from, (end - from).min(ENTRIES))?;
-            for (number, entry) in (from..).zip(&entries) {
+            for (number, entry) in (from..).zip(&entries).filter(|(_, entry)| **entry != 0) {
                 self.compare(section, number, UNKNOWN, *entry, report);
             }
             from += entries.len() as u64;

@@ -290,14 +290,16 @@ fn direct_of(range: Range<u64>) -> Piece {
     Piece::Direct { at, take }
 }
 
-/// Bytes of an array, checked: no more than a file can have.
+/// Bytes of an array: no more than a file that shows it can have. HDF5's own datasets may have
+/// more, of which little is stored.
 fn size(dims: &[u64], element: u64) -> Result<u64> {
     let bytes = product(dims, element).filter(|n| *n <= i64::MAX as u64);
     bytes.ok_or_else(|| {
-        Fault::new("the dataset is too large")
-            .expected(format_args!("at most {} bytes", i64::MAX))
-            .found(format_args!("{dims:?} elements of {element} bytes"))
-            .into()
+        NotShown::new(format!(
+            "{dims:?} elements of {element} bytes are more than any file can have ({} bytes)",
+            i64::MAX
+        ))
+        .into()
     })
 }
 

@@ -29,6 +29,8 @@ pub(super) struct FileIndex {
     /// Where the file's addresses count from (after a user block). Addresses in this index are
     /// absolute.
     pub(super) base: u64,
+    /// Where the library has left what it had in memory, if it has.
+    pub(super) cache_image: Option<CacheImage>,
     /// The root first; every group once, at the shortest path that leads to it.
     pub(super) groups: Vec<GroupEntry>,
     /// Every dataset once, however many links lead to it.
@@ -70,6 +72,14 @@ impl FileIndex {
         }
         Some(at)
     }
+}
+
+/// Where a metadata cache image lies: parts of the file's structure, each of which belongs to an
+/// address where the file itself need have nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CacheImage {
+    pub(super) start: u64,
+    pub(super) len: u64,
 }
 
 /// A part of the file that could not be read, or was not looked at.

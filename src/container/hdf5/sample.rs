@@ -9,6 +9,7 @@ pub(super) fn empty_index() -> FileIndex {
         offset_size: 8,
         length_size: 8,
         base: 0,
+        cache_image: None,
         groups: vec![],
         datasets: vec![],
         types: vec![],

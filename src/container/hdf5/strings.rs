@@ -18,7 +18,7 @@ use super::index::Datatype;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
-use crate::error::{Fault, Result};
+use crate::error::{Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Scratch, no_memory, room};
 use heap::{Heap, Reference, Wanted};
@@ -123,11 +123,8 @@ impl Strings {
         // Two bytes each is less than the densest compression leaves of different strings.
         let most = ALWAYS.max(heap.source_len().saturating_mul(2)).min(MOST);
         if count > most {
-            let fault = Fault::new("more strings than the file can hold");
-            return Err(fault
-                .expected(format_args!("at most {most}"))
-                .found(count)
-                .into());
+            let why = format!("{count} strings are more than can be shown of this file ({most})");
+            return Err(NotShown::new(why).into());
         }
         Ok(Strings {
             name: name.to_owned(),
@@ -150,19 +147,19 @@ impl Strings {
     }
 
     fn scan(&self) -> Result<TextBlocks> {
-        let most = LONGEST.min(self.heap.source_len());
+        let stored = self.heap.source_len();
         let mut cutting = Cutting::new(self.elements.budget());
         self.each_reference(&mut |reference| {
             let len = u64::from(reference.length);
-            if len > most {
+            if len > stored {
                 let fault = Fault::new(format!("string {} is too long", cutting.strings));
-                let fault = fault.expected(format_args!("at most {most}"));
+                let fault = fault.expected(format_args!("at most {stored}"));
                 return Err(fault.found(len).into());
             }
             cutting.add(len + 1)?;
-            if cutting.bytes > MOST {
-                let fault = Fault::new("more text than can be shown").found(cutting.bytes);
-                return Err(fault.expected(format_args!("at most {MOST} bytes")).into());
+            if len > LONGEST || cutting.bytes > MOST {
+                let why = format!("more text than can be shown: {MOST} bytes, {LONGEST} in one");
+                return Err(NotShown::new(why).into());
             }
             Ok(())
         })?;

@@ -8,12 +8,12 @@
 
 use std::ops::Range;
 
-use super::super::base::{ENTRY, StoredChunks};
+use super::super::base::{ENTRY, MOST_CHUNKS, StoredChunks};
 use super::super::encode::{
     ChunkEncoder, ChunkRoom, EncodeOptions, EncodeSpace, are_zeros, encoded_zeros,
 };
-use super::super::file::MOST_CHUNKS;
-use super::super::merge::ENTRIES_EACH;
+use super::super::merge::{has_hole, table_entries};
+use super::super::places::ChunkPlaces;
 use super::super::tail::put_all;
 use super::{SpaceOfThread, Told, spaces};
 use crate::container::bloscpack::layout::HEADER;
@@ -97,10 +97,9 @@ impl<'a> FilePacking<'a> {
             return Err(Error::Invalid(what));
         }
         let mut stored = StoredChunks::none(options.form());
-        stored.entries = count * ENTRIES_EACH;
+        stored.entries = table_entries(count);
         let first = HEADER + stored.entries * ENTRY;
-        stored.at = fallible::room_for(count as usize + 1, DOING)?;
-        stored.at.push(first);
+        stored.places = ChunkPlaces::from(first);
         stored.last = (len - (count - 1) * size) as u32;
         let blocks = plain.stat()?.blocks;
         Ok(FilePacking {
@@ -201,7 +200,7 @@ impl<'a> FilePacking<'a> {
             .map_err(|_| crate::memory::no_memory(DOING))?;
         self.waiting.extend_from_slice(chunk);
         self.next += chunk.len() as u64;
-        self.stored.at.push(self.next);
+        self.stored.places.push(chunk.len() as u32)?;
         match self.waiting.len() >= TOGETHER {
             true => self.write_waiting(),
             false => Ok(()),
@@ -221,13 +220,17 @@ impl<'a> FilePacking<'a> {
 
     /// Header and table; of a small file all of it with one write.
     fn finish(mut self) -> Result<u64> {
-        let table = (self.stored.entries * ENTRY + HEADER) as usize;
-        let mut head = fallible::room_for(table + self.waiting.len(), DOING)?;
+        let places = &self.stored.places;
+        let table = match has_hole(self.stored.entries) {
+            true => places.count() * ENTRY + HEADER,
+            false => self.stored.entries * ENTRY + HEADER,
+        };
+        let mut head = fallible::room_for(table as usize + self.waiting.len(), DOING)?;
         head.extend_from_slice(&self.stored.header());
-        let places = &self.stored.at[..self.stored.at.len() - 1];
-        head.extend(places.iter().flat_map(|at| at.to_le_bytes()));
-        head.resize(table, 0xff);
-        if self.next - self.waiting.len() as u64 == self.stored.first() {
+        head.extend(places.starts(0..self.count).flat_map(u64::to_le_bytes));
+        head.resize(table as usize, 0xff);
+        let is_small = self.next - self.waiting.len() as u64 == self.stored.first();
+        if is_small && table == self.stored.first() {
             head.append(&mut self.waiting);
         } else {
             self.write_waiting()?;
@@ -297,8 +300,8 @@ mod tests {
                 std::fs::write(ground.path().join("x"), &plain).unwrap();
                 let (chunks, found) = packed(ground.path(), threads);
                 assert!(found == plain, "{len}");
-                assert_eq!(chunks.entries, 4 * chunks.chunks());
-                assert_eq!(chunks.end(), chunks.at[chunks.at.len() - 1]);
+                assert_eq!(chunks.entries, table_entries(chunks.chunks()));
+                assert_eq!(chunks.end(), chunks.places.end());
             }
         }
     }
@@ -313,6 +316,7 @@ mod tests {
         let mut expected = vec![0; (40 << 20) + 5];
         expected[20 << 20..(20 << 20) + 4].copy_from_slice(b"data");
         assert!(found == expected);
-        assert!(chunks.end() < 1 << 20, "{}", chunks.end());
+        let chunks = chunks.end() - chunks.first();
+        assert!(chunks < 1 << 20, "{chunks}");
     }
 }

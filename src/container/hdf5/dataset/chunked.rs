@@ -19,12 +19,13 @@ use super::fill::Fill;
 use super::{ChunkTables, direct_of, unchunked};
 use crate::array::{BlockId, Piece, Unfiltered};
 use crate::container::hdf5::chunk_table::ChunkTable;
+use crate::container::hdf5::dataset::product;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, ChunkEntry, StorageLayout};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
-use grid::{ChunkGrid, ChunkRun};
+use grid::{CHUNK_MOST, ChunkGrid, ChunkRun};
 use read::ChunkReader;
 pub(in crate::container::hdf5) use read::pipeline as filter_pipeline;
 use short::ShortChunks;
@@ -101,6 +102,10 @@ impl Chunked {
         else {
             return Err(Fault::new("the dataset has no chunks").into());
         };
+        if product(chunk, element.stored).is_none_or(|bytes| bytes > CHUNK_MOST) {
+            let why = format!("chunks of {chunk:?} elements have more than 4 GiB");
+            return Err(NotShown::new(why).into());
+        }
         let stored = ChunkGrid::new(dims, chunk, element.stored).map_err(Fault::new)?;
         let grid = ChunkGrid::new(dims, chunk, element.shown).map_err(Fault::new)?;
         let (filters, stored) = (&dataset.filters, stored.chunk_bytes());

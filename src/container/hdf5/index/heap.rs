@@ -5,7 +5,7 @@
 //! datasets are small.
 
 use super::{
-    AttributeEntry, AttributeValue, ChunkEntry, DatasetEntry, Datatype, DatatypeMember,
+    AttributeEntry, AttributeValue, CacheImage, ChunkEntry, DatasetEntry, Datatype, DatatypeMember,
     FilterEntry, LinkEntry, LinkTarget, Problem, StorageLayout, Stripe, TypeEntry, VirtualLayout,
     VirtualPart,
 };
@@ -64,7 +64,7 @@ macro_rules! in_place {
     };
 }
 
-in_place!(u8, u32, u64, usize, Stripe, ChunkEntry);
+in_place!(u8, u32, u64, usize, Stripe, ChunkEntry, CacheImage);
 
 impl OnHeap for Problem {
     fn on_heap(&self) -> u64 {

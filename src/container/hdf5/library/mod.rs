@@ -37,10 +37,11 @@ mod written;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use hdf5_sys::h5::{H5garbage_collect, H5get_libversion};
+use hdf5_sys::h5::{H5garbage_collect, H5get_libversion, HADDR_UNDEF};
 use hdf5_sys::h5f::{
     H5F_ACC_RDONLY, H5F_ACC_RDWR, H5F_ACC_TRUNC, H5F_LIBVER_LATEST, H5F_close_degree_t,
-    H5F_fspace_strategy_t, H5F_libver_t, H5Fcreate, H5Fget_create_plist, H5Fopen,
+    H5F_fspace_strategy_t, H5F_libver_t, H5Fcreate, H5Fget_create_plist, H5Fget_mdc_image_info,
+    H5Fopen,
 };
 use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3};
 use hdf5_sys::h5p::{
@@ -50,7 +51,7 @@ use hdf5_sys::h5p::{
 };
 use hdf5_sys::h5pl::H5PLset_loading_state;
 
-use super::index::FileIndex;
+use super::index::{CacheImage, FileIndex};
 use super::made::NewFileForm;
 use super::worker::wire::Answer;
 use dataset::LibraryDataset;
@@ -140,12 +141,20 @@ impl LibraryFile {
         check(unsafe { H5Pget_sizes(properties.id(), &mut offset, &mut length) })?;
         // SAFETY: as above.
         check(unsafe { H5Pget_userblock(properties.id(), &mut base) })?;
+        let (mut start, mut len) = (0, 0);
+        // SAFETY: the handle is a file; the numbers are ours.
+        check(unsafe { H5Fget_mdc_image_info(self.file.id(), &mut start, &mut len) })?;
+        let cache_image = (start != HADDR_UNDEF && len > 0).then(|| CacheImage {
+            start: start.saturating_add(base),
+            len,
+        });
         let walk = FileWalk::through(&self.file, self.root()?);
         Ok(FileIndex {
             superblock: 0,
             offset_size: u8::try_from(offset).unwrap_or(u8::MAX),
             length_size: u8::try_from(length).unwrap_or(u8::MAX),
             base,
+            cache_image,
             groups: walk.groups,
             datasets: walk.datasets,
             types: walk.types,

@@ -5,6 +5,10 @@
 //! objects: number and references (2 bytes each), 4 reserved bytes, size, and the data; header and
 //! data are padded to multiples of 8, and object 0 is the free space at the end (HDF5 File Format
 //! Specification, III.E). All numbers are little-endian and untrusted. Used by [`super`].
+//!
+//! A collection may lie in a metadata cache image ([`image`]), and nowhere else.
+
+mod image;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,6 +16,7 @@ use std::sync::Arc;
 use crate::container::hdf5::index::FileIndex;
 use crate::error::{Error, Fault, Result};
 use crate::source::Source;
+use image::ImagedPart;
 
 const SIGNATURE: [u8; 4] = *b"GCOL";
 
@@ -31,6 +36,8 @@ pub(in crate::container::hdf5) struct Heap {
     base: u64,
     offset_size: usize,
     length_size: usize,
+    /// Collections that lie elsewhere than where elements say.
+    moved: Vec<ImagedPart>,
 }
 
 /// An element: where a value is.
@@ -64,12 +71,17 @@ impl Heap {
                 }
             }
         };
-        Ok(Heap {
+        let mut heap = Heap {
             source,
             base: index.base,
             offset_size: size(index.offset_size, "addresses")?,
             length_size: size(index.length_size, "lengths")?,
-        })
+            moved: Vec::new(),
+        };
+        if let Some(image) = index.cache_image {
+            heap.moved = heap.collections_in(image)?;
+        }
+        Ok(heap)
     }
 
     /// Bytes of an element.
@@ -113,7 +125,7 @@ impl Heap {
         let Some(&[at, ..]) = wanted.first() else {
             return Ok(());
         };
-        let (mut window, header) = self.collection(at, window)?;
+        let (mut window, header) = self.collection(self.place_of(at), window)?;
         let (mut place, mut objects) = (header, 0);
         while let Some(object) = self.object(&mut window, place, objects)? {
             // Objects without data may be behind each other without end, but their numbers have 16

@@ -101,6 +101,7 @@ impl<'a> IndexReader<'a> {
             offset_size: self.item()?,
             length_size: self.item()?,
             base: self.item()?,
+            cache_image: self.item()?,
             groups: self.list(IndexReader::group)?,
             datasets: self.list(IndexReader::item)?,
             types: self.list(IndexReader::item)?,

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use crate::container::hdf5::dataset::product;
 
-/// Largest chunk: a limit of HDF5.
-const CHUNK_MOST: u64 = u32::MAX as u64;
+/// Largest chunk: a limit of HDF5 before 2.0.
+pub(super) const CHUNK_MOST: u64 = u32::MAX as u64;
 
 #[derive(Debug, Clone)]
 pub(in crate::container::hdf5) struct ChunkGrid {

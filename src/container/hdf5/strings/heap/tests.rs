@@ -31,10 +31,11 @@ fn heap(bytes: &[u8]) -> Heap {
         base: 0,
         offset_size: 8,
         length_size: 8,
+        moved: vec![],
     }
 }
 
-fn copy(heap: &Heap, collection: u64, index: u32, out: &mut [u8]) -> Result<()> {
+pub(super) fn copy(heap: &Heap, collection: u64, index: u32, out: &mut [u8]) -> Result<()> {
     let mut wanted = [[collection, u64::from(index), 0, out.len() as u64]];
     heap.copy(&mut wanted, out, &mut vec![0; heap.window() as usize])
 }

@@ -1,0 +1,106 @@
+//! Logs that claim much: reading through one costs memory and time by what is stored.
+
+use super::*;
+use crate::codec::checksum::Checksum;
+use crate::container::bloscpack::layout::{self, FileHeader};
+use crate::memory::budget::Budget;
+use crate::scratch::base::StoredForm;
+use crate::scratch::encode::encoded_zeros;
+use crate::scratch::mark::TailMark;
+use crate::scratch::tail::{RecordKind, TailRecord};
+use crate::source::{BytesSource, Source};
+
+const SIZE: u32 = 8 << 20;
+const CHUNKS: u64 = 64;
+
+/// Half a gigabyte of zeros, and a log.
+fn zeros_with_log(records: impl IntoIterator<Item = (RecordKind, u64, u64)>) -> Vec<u8> {
+    let chunk = encoded_zeros(SIZE as usize, Checksum::Adler32).unwrap();
+    let header = FileHeader {
+        has_offsets: false,
+        has_metadata: false,
+        checksum: Checksum::Adler32,
+        typesize: 1,
+        chunk_size: Some(SIZE),
+        last_chunk: Some(SIZE),
+        nchunks: Some(CHUNKS),
+        max_app_chunks: 0,
+    };
+    let mut stored = header.bytes().to_vec();
+    stored.extend(chunk.repeat(CHUNKS as usize));
+    let source = BytesSource::new(stored.clone());
+    let chunks = StoredChunks::read(&source, stored.len() as u64, SIZE).unwrap();
+    let form = StoredForm {
+        chunk_size: SIZE,
+        checksum: Checksum::Adler32,
+    };
+    assert_eq!((chunks.form, chunks.chunks()), (form, CHUNKS));
+    let (start, fingerprint) = (chunks.end(), chunks.fingerprint());
+    let records = records.into_iter();
+    for (kind, at, len) in records.chain([(RecordKind::Whole, 0, 0)]) {
+        let bytes = match kind {
+            RecordKind::Data => vec![7; len as usize],
+            _ => Vec::new(),
+        };
+        TailRecord {
+            kind,
+            at,
+            len,
+            bytes: &bytes,
+            carried_at: 0,
+        }
+        .write(fingerprint, &mut stored);
+    }
+    stored.extend(TailMark::Log { start, fingerprint }.bytes());
+    assert!(layout::has_log(&BytesSource::new(stored.clone())).unwrap());
+    stored
+}
+
+/// What is read of one chunk.
+fn chunk_through_log(stored: Vec<u8>, number: u64) -> (Vec<u8>, u64) {
+    let budget = Budget::new(64 << 20);
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(stored));
+    let through = read_through_log(&source, &budget).unwrap().unwrap();
+    let chunks = StoredChunks::read(&*through, through.len(), SIZE).unwrap();
+    let mut plain = vec![1; chunks.plain(number)];
+    chunks.decode(&*through, number, &mut plain).unwrap();
+    (plain, budget.used())
+}
+
+#[test]
+fn a_byte_in_each_chunk_has_none_of_them_held() {
+    let bytes = (0..CHUNKS).map(|number| (RecordKind::Data, number * u64::from(SIZE) + 5, 1));
+    let stored = zeros_with_log(bytes);
+    assert!(stored.len() < 64 << 10);
+    let (plain, used) = chunk_through_log(stored, 9);
+    assert!(
+        plain
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| *byte == 7 * u8::from(at == 5))
+    );
+    assert!(used < 20 << 20, "{used}");
+}
+
+#[test]
+fn zeros_over_everything_are_not_laid_chunk_by_chunk() {
+    let all = CHUNKS * u64::from(SIZE);
+    let many = (0..100_000).map(|at| (RecordKind::Zeros, at % 7, all));
+    let stored = zeros_with_log(many.chain([(RecordKind::Data, all - 1, 1)]));
+    let (plain, used) = chunk_through_log(stored, CHUNKS - 1);
+    assert_eq!(plain.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 7);
+    assert!(used < 20 << 20, "{used}");
+}
+
+#[test]
+fn a_length_beyond_what_a_file_can_have_is_no_log() {
+    let budget = Budget::new(64 << 20);
+    let stored = zeros_with_log([(RecordKind::Length, u64::MAX, 0)]);
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(stored));
+    assert!(read_through_log(&source, &budget).unwrap().is_none());
+    // The longest that it can have takes next to nothing.
+    let stored = zeros_with_log([(RecordKind::Length, u64::from(SIZE) * (8 << 20), 0)]);
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(stored));
+    assert!(read_through_log(&source, &budget).unwrap().is_some());
+    assert!(budget.used() < 20 << 20, "{}", budget.used());
+}

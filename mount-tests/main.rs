@@ -27,6 +27,7 @@ mod hdf5_structure;
 mod how_stored;
 mod killed_daemon;
 mod life_cycle;
+mod limits;
 mod listing;
 mod many;
 mod memory;

@@ -16,6 +16,7 @@ mod generate;
 mod in_mount;
 mod info;
 mod internal;
+mod limits;
 mod ls;
 mod manual;
 mod mount;

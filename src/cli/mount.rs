@@ -10,7 +10,7 @@ use super::args::MountArgs;
 use super::options::MountOptions;
 use super::preconditions::{self, HandedOver, MountPaths};
 use super::running::Running;
-use super::{CommandResult, Failure, container, output, writing};
+use super::{CommandResult, Failure, container, limits, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::{LogsInFiles, Preferences};
@@ -104,12 +104,15 @@ fn start(
     options: &MountOptions,
     log: &Destination,
 ) -> Result<Running, Failure> {
+    limits::raise();
     start_log(options, log)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
     let lock = writing::claim(&places.source, options.writing)?;
     let writable = lock.is_some();
-    raise_descriptor_limit();
+    for limit in limits::told(writable) {
+        log::warn!("{limit}");
+    }
     return_freed_memory();
     memory::keep_reserve();
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
@@ -293,18 +296,5 @@ fn return_freed_memory() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
         libc::mallopt(libc::M_ARENA_MAX, ARENAS);
-    }
-}
-
-/// So that files of containers need not be closed and opened again.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if let Err(e) = setrlimit(Resource::Nofile, raised) {
-        log::debug!("the limit of open files stays: {e}");
     }
 }

@@ -308,6 +308,11 @@ fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
         "  staged  {path}, {held} in memory, {logged} in its log{log}{}",
         told("why")
     )?;
+    if let Some(bytes) = staged["unlogged"]["bytes"].as_u64() {
+        let (bytes, why) = (size::show(bytes), staged["unlogged"]["why"].as_str());
+        let why = one_line(why.unwrap_or_default());
+        writeln!(out, "  unsafe  {path}, {bytes} in no log: {why}")?;
+    }
     match staged["beside"].is_null() {
         true => Ok(()),
         false => writeln!(out, "  beside  {path}{}", told("beside")),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{InodeId, Tree, Views};
 use crate::container::names::path_text;
 use crate::error::Error;
+use crate::stage::Unlogged;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
 /// KiB.
@@ -118,6 +119,20 @@ fn staged_bytes(container: &Value) -> u64 {
     bytes[0].max(bytes[1])
 }
 
+/// What would be lost with the daemon, of one container.
+fn told_unlogged(unlogged: &Unlogged) -> Value {
+    let arrays = &unlogged.arrays;
+    let told = arrays.iter().take(MOST_FAILED);
+    let told = told.map(|(array, bytes)| json!({ "array": short(array), "bytes": bytes }));
+    let bytes = arrays.iter().map(|(_, bytes)| *bytes);
+    json!({
+        "arrays": told.collect::<Vec<_>>(),
+        "arrays_unlisted": arrays.len().saturating_sub(MOST_FAILED),
+        "bytes": bytes.fold(0, u64::saturating_add),
+        "why": short(unlogged.why.to_string()),
+    })
+}
+
 /// A name in a file may be very long, and so may the reason that names it.
 fn short(why: impl Into<String>) -> String {
     let why: String = why.into();
@@ -137,6 +152,7 @@ impl Tree {
             let path = self.inodes.path(inode.into()).unwrap_or_default();
             let (log, log_bytes) = container.stage.logged().unzip();
             let beside = version.staged.unrecovered();
+            let unlogged = container.stage.unlogged();
             Some(json!({
                 "path": self.store.display(&path).to_string_lossy(),
                 "inside": self.text_of_place(&path),
@@ -145,9 +161,13 @@ impl Tree {
                 "log_bytes": log_bytes.unwrap_or(0),
                 "why": version.staged.why().map(short),
                 "beside": beside.map(|beside| beside.why.to_string()),
+                "unlogged": unlogged.map(|unlogged| told_unlogged(&unlogged)),
             }))
         });
-        each.chain(self.new_with_drafts()).collect()
+        let mut all: Vec<Value> = each.chain(self.new_with_drafts()).collect();
+        // Whatever the list has no room for, it is not this.
+        all.sort_by_key(|container| container["unlogged"].is_null());
+        all
     }
 
     /// New containers into which something has been put: where that is, it is on the disk.
@@ -264,6 +284,10 @@ impl Tree {
         let staged = self.staged_containers();
         let staged_bytes = staged.iter().map(staged_bytes);
         let staged_bytes = staged_bytes.fold(0, u64::saturating_add);
+        let unlogged = staged
+            .iter()
+            .filter_map(|staged| staged["unlogged"]["bytes"].as_u64());
+        let unlogged_bytes = unlogged.fold(0, u64::saturating_add);
         let (staged, unlisted) = that_fit(staged);
         let (half_removed, half_removed_unlisted) = self.half_removed_names();
         let not_kept = self.live.new.not_kept.lines();
@@ -278,6 +302,7 @@ impl Tree {
             "staged_bytes": staged_bytes,
             "staged": staged,
             "staged_unlisted": unlisted,
+            "unlogged_bytes": unlogged_bytes,
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
             "half_removed": half_removed,

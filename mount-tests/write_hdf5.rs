@@ -14,6 +14,7 @@ mod held;
 mod in_groups;
 mod killed;
 mod lengths;
+mod logged;
 mod made;
 mod marked;
 mod names;

@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use log::LevelFilter;
+use serde_json::{Value, json};
 
 use super::args::MountArgs;
 use super::options::MountOptions;
@@ -105,7 +107,7 @@ fn start(
     log: &Destination,
 ) -> Result<Running, Failure> {
     limits::raise();
-    start_log(options, log)?;
+    start_log(options, log, &places.mountpoint)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
     let lock = writing::claim(&places.source, options.writing)?;
@@ -143,6 +145,7 @@ fn start(
     let mut session = session_options(&places, options, threads);
     session.writable = writable;
     session.lists = lists;
+    tree.tell_log(told_by_log);
     let tree = Arc::new(tree);
     let served = Arc::clone(&tree);
     let (connection, known) = match places.connection.take() {
@@ -203,17 +206,32 @@ fn scratch_mount(
     mount.map_err(|e| Failure::new(format!("cannot use the scratch store: {e}")))
 }
 
-fn start_log(options: &MountOptions, log: &Destination) -> Result<(), Failure> {
+fn start_log(options: &MountOptions, log: &Destination, mountpoint: &Path) -> Result<(), Failure> {
     let level = options.log_level.unwrap_or(LevelFilter::Info);
-    daemon::log::start(log.clone(), level)
+    daemon::log::start(log.clone(), level, mountpoint)
         .map_err(|e| Failure::new(format!("cannot log to {log}: {e}")))?;
     if options.log == Some(Destination::System)
         && let Err(e) = daemon::log::check_system()
     {
         let why = plain(&e);
-        log::warn!("log=syslog: {why}: the daemon logs when it can");
+        log::warn!(
+            "log=syslog: {why}: until there is one the daemon logs to a file, which 'arrayfs status' names"
+        );
     }
     Ok(())
+}
+
+/// What the log has to say of the mount, for `status`.
+fn told_by_log() -> Value {
+    let warnings = daemon::log::warnings().into_iter().map(|warning| {
+        json!({
+            "level": warning.level.as_str(),
+            "text": warning.text,
+            "times": warning.times,
+            "last": format!("{:.0}", warning.last),
+        })
+    });
+    json!({ "to": daemon::log::place(), "warnings": warnings.collect::<Vec<_>>() })
 }
 
 fn tree_settings(options: &MountOptions) -> Settings {

@@ -291,5 +291,6 @@ impl Running {
 
 /// Without unwinding what is mounted: fuser's tear-down would unmount the path a second time.
 fn end(written: WrittenOut) -> ! {
+    daemon::log::end();
     std::process::exit(i32::from(written == WrittenOut::NotAll))
 }

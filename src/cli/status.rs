@@ -247,9 +247,34 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         .into_iter()
         .flatten()
         .try_for_each(|staged| print_staged(out, staged))?;
-    match state["staged_unlisted"].as_u64() {
-        None | Some(0) => Ok(()),
-        Some(more) => writeln!(out, "  staged  {}", counted(more, "more container")),
+    if let Some(more) = state["staged_unlisted"].as_u64().filter(|more| *more > 0) {
+        writeln!(out, "  staged  {}", counted(more, "more container"))?;
+    }
+    print_logged(out, &state["log"])
+}
+
+/// Where the daemon logs, and its latest warnings.
+fn print_logged(out: &mut impl Write, log: &Value) -> io::Result<()> {
+    let text = |of: &Value| one_line(of.as_str().unwrap_or("?")).into_owned();
+    if !log.is_object() {
+        return Ok(());
+    }
+    writeln!(out, "  log     {}", text(&log["to"]))?;
+    for warning in log["warnings"].as_array().into_iter().flatten() {
+        let times = match warning["times"].as_u64() {
+            None | Some(0 | 1) => String::new(),
+            Some(times) => format!("{times} times, last "),
+        };
+        let (last, what) = (text(&warning["last"]), text(&warning["text"]));
+        writeln!(out, "  {:7} {what} ({times}{last})", logged_as(warning))?;
+    }
+    Ok(())
+}
+
+fn logged_as(warning: &Value) -> &'static str {
+    match warning["level"].as_str() {
+        Some("ERROR") => "error",
+        _ => "warning",
     }
 }
 

@@ -21,6 +21,7 @@ mod listing;
 mod listing_cache;
 mod lost_names;
 mod moves;
+mod named;
 mod node;
 mod open_file;
 mod ordinary;
@@ -474,7 +475,10 @@ impl Tree {
             if let Some((file, _)) = closed.written()
                 && let Err(e) = file.release()
             {
-                log::error!("{e}");
+                match &inode {
+                    Ok(inode) => log::error!("{}", self.named(*inode, None, &e)),
+                    Err(_) => log::error!("{e}"),
+                }
             }
             if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
                 let staged = &derived.version.staged;

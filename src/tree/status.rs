@@ -20,8 +20,9 @@ const LISTED: usize = 32 << 10;
 const MOST: usize = 60 << 10;
 
 /// The lists that are told, those first that are missed least.
-const LISTS: [&str; 7] = [
+const LISTS: [&str; 8] = [
     "/requests/slowest",
+    "/log/warnings",
     "/half_removed",
     "/held_back/logged",
     "/not_kept",
@@ -42,10 +43,15 @@ const MOST_FAILED: usize = 8;
 /// Most letters of the reason that one of them has.
 const REASON: usize = 1000;
 
+/// Says something of the mount.
+type Telling = Box<dyn Fn() -> Value + Send + Sync>;
+
 /// What a tree is watched by, beside what its parts count.
 pub(super) struct Watched {
     /// What whoever serves it has counted of its requests.
-    requests: OnceLock<Box<dyn Fn() -> Value + Send + Sync>>,
+    requests: OnceLock<Telling>,
+    /// What was logged of it.
+    log: OnceLock<Telling>,
     since: Instant,
 }
 
@@ -53,6 +59,7 @@ impl Watched {
     pub(super) fn new() -> Watched {
         Watched {
             requests: OnceLock::new(),
+            log: OnceLock::new(),
             since: Instant::now(),
         }
     }
@@ -250,6 +257,11 @@ impl Tree {
         let _ = self.watched.requests.set(Box::new(told));
     }
 
+    /// What is told of the log, by whoever keeps it.
+    pub fn tell_log(&self, told: impl Fn() -> Value + Send + Sync + 'static) {
+        let _ = self.watched.log.set(Box::new(told));
+    }
+
     /// Where an inode, or a name in it, lies in the mount, for messages.
     pub fn path_in_mount(&self, inode: InodeId, name: Option<&OsStr>) -> String {
         match self.inodes.path(inode) {
@@ -311,6 +323,7 @@ impl Tree {
             "held_back": self.held_back(),
             "counted": self.counted(),
             "requests": self.watched.requests.get().map(|told| told()),
+            "log": self.watched.log.get().map(|told| told()),
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),

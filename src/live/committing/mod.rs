@@ -241,7 +241,7 @@ impl Containers {
                 && let Err(e) =
                     self.retry(|| self.set_time_of_all(version, &self.places.path(id)?, time))
             {
-                log::warn!("{e}");
+                log::warn!("{}", self.told(id, &e));
             }
         }
         Ok(outcome)

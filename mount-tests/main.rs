@@ -29,6 +29,7 @@ mod killed_daemon;
 mod life_cycle;
 mod limits;
 mod listing;
+mod lookalikes;
 mod many;
 mod memory;
 mod model;

@@ -41,6 +41,9 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
     for word in options.words(&given) {
         output::complain(word);
     }
+    if options.nofail && is_missing(&args.source) {
+        return Ok(());
+    }
     let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
     // Found out before the fork, where the terminal still listens.
     container::root_of(&places.source, options.preferences)?;
@@ -61,6 +64,12 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
         }
         Err(e) => Err(Failure::new(format!("cannot start the daemon: {e}"))),
     }
+}
+
+/// As of a disk that is not plugged in.
+fn is_missing(source: &Path) -> bool {
+    let found = source.try_exists();
+    matches!(found, Ok(false)) || found.is_err_and(|e| e.kind() == io::ErrorKind::NotADirectory)
 }
 
 /// The child's failures are the parent's to print.

@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::mount_programs::UmountHelper;
 use super::which_mount::{WhichMount, no_mount, spelled, which_mount};
 use super::{CommandResult, Failure, output, progress, status};
 use crate::daemon::connection;
@@ -37,12 +38,41 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// As long as a daemon writes it is waited for; one that is stopped does not.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
+/// How it is to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Usual,
+    /// What would take long to merge stays in its log.
+    Quick,
+    /// For umount(8): what would be lost is named, and keeps no mount.
+    Whatever,
+}
+
 pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
+    let manner = if quick { Manner::Quick } else { Manner::Usual };
+    match unmounted(mountpoint, manner)? {
+        Unfinished::Nothing => Ok(()),
+        // Each has been named.
+        Unfinished::Staged => Err(Failure::silent()),
+    }
+}
+
+/// As umount(8) has it, which unmounts what can be unmounted.
+pub(super) fn run_for_system(asked: &UmountHelper) -> CommandResult {
+    match asked.lazy {
+        true => unmount(&mounted_at(&asked.mountpoint)?, true),
+        false => unmounted(&asked.mountpoint, Manner::Whatever).map(|_| ()),
+    }
+}
+
+/// Says whether something stays.
+fn unmounted(mountpoint: &Path, manner: Manner) -> Result<Unfinished, Failure> {
     let mounted = mounted_at(mountpoint)?;
+    let done = |()| Unfinished::Nothing;
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
             let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
-            commit_and_unmount(&mounted, quick, daemon)
+            commit_and_unmount(&mounted, manner, daemon)
         }
         // The daemon has died, or this user may not look into the mount.
         Err(e) if status::is_dead(&e) => {
@@ -50,36 +80,53 @@ pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
             let daemon = processes::daemon_of(mounted.device, &mounted.mountpoint);
             let watched = daemon.and_then(Daemon::watch);
             unmount(&mounted, true)?;
-            watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))
+            let ended = watched.map_or(Ok(()), |daemon| daemon.wait(&mounted));
+            ended.map(done)
         }
         // The question waits in the kernel and keeps the mount in use.
         Err(e) if e.kind() == io::ErrorKind::TimedOut => {
             let dead = end_dead(&mounted)?.ok_or_else(|| no_answer(&mounted))?;
             unmount(&mounted, true)?;
-            dead.wait(&mounted)
+            dead.wait(&mounted).map(done)
         }
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => unmount(&mounted, false),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => unmount(&mounted, false).map(done),
         // It serves, only its status cannot be read, which is no reason to leave anything staged.
         Err(_) => {
             let daemon = processes::daemon_of(mounted.device, &mounted.mountpoint);
-            commit_and_unmount(&mounted, quick, daemon)
+            commit_and_unmount(&mounted, manner, daemon)
         }
     }
 }
 
-fn commit_and_unmount(mounted: &Mounted, quick: bool, daemon: Option<u32>) -> CommandResult {
+fn commit_and_unmount(
+    mounted: &Mounted,
+    manner: Manner,
+    daemon: Option<u32>,
+) -> Result<Unfinished, Failure> {
     let watched = daemon.and_then(Daemon::watch);
     let mut left = Unfinished::Nothing;
     if mounted.writable {
-        write_out(mounted)?;
-        left = commit(mounted, quick)?;
+        keep_mount(write_out(mounted), manner)?;
+        left = commit(mounted, manner)?;
     }
     unmount(mounted, false)?;
     watched.map_or(Ok(()), |daemon| daemon.wait(mounted))?;
-    match left {
-        Unfinished::Nothing => Ok(()),
-        // Each has been named.
-        Unfinished::Staged => Err(Failure::silent()),
+    Ok(left)
+}
+
+/// What would be lost keeps the mount, unless it is unmounted whatever that is.
+fn keep_mount(kept: CommandResult, manner: Manner) -> CommandResult {
+    match (kept, manner) {
+        (Err(failure), Manner::Whatever) => {
+            let why = failure
+                .message
+                .replace("is not unmounted", "is unmounted nevertheless");
+            // How to do it is what is being done.
+            let why = why.split("; to unmount it nevertheless").next();
+            output::complain(why.unwrap_or_default());
+            Ok(())
+        }
+        (kept, _) => kept,
     }
 }
 
@@ -166,9 +213,12 @@ fn write_out(mounted: &Mounted) -> CommandResult {
 
 /// Has the daemon commit what has been written to arrays, however long that takes, and names what
 /// stays staged.
-fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
+fn commit(mounted: &Mounted, manner: Manner) -> Result<Unfinished, Failure> {
     let mountpoint = mounted.mountpoint.clone();
-    let request = if quick { COMMIT_QUICKLY } else { COMMIT };
+    let request = match manner {
+        Manner::Quick => COMMIT_QUICKLY,
+        Manner::Usual | Manner::Whatever => COMMIT,
+    };
     let flags = rustix::fs::XattrFlags::empty();
     let done = write_out::aside(move || {
         rustix::fs::setxattr(&mountpoint, request, b"", flags).map_err(io::Error::from)
@@ -188,8 +238,11 @@ fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
     }
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
-            named::refuse_unstored(mounted, &status["held_back"])?;
-            named::refuse_unlogged(mounted, &status)?;
+            keep_mount(
+                named::refuse_unstored(mounted, &status["held_back"]),
+                manner,
+            )?;
+            keep_mount(named::refuse_unlogged(mounted, &status), manner)?;
             let logged = named::name_logged(&status["held_back"]);
             named::name_not_kept(&status);
             let staged = named::name_staged(&status);

@@ -475,10 +475,8 @@ impl Tree {
             if let Some((file, _)) = closed.written()
                 && let Err(e) = file.release()
             {
-                match &inode {
-                    Ok(inode) => log::error!("{}", self.named(*inode, None, &e)),
-                    Err(_) => log::error!("{e}"),
-                }
+                let told = inode.as_ref().map(|inode| self.named(*inode, None, &e));
+                log::error!("{}", told.unwrap_or_else(|_| e.to_string()));
             }
             if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
                 let staged = &derived.version.staged;

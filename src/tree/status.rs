@@ -44,14 +44,14 @@ const MOST_FAILED: usize = 8;
 const REASON: usize = 1000;
 
 /// Says something of the mount.
-type Telling = Box<dyn Fn() -> Value + Send + Sync>;
+type ToldOfMount = Box<dyn Fn() -> Value + Send + Sync>;
 
 /// What a tree is watched by, beside what its parts count.
 pub(super) struct Watched {
     /// What whoever serves it has counted of its requests.
-    requests: OnceLock<Telling>,
+    requests: OnceLock<ToldOfMount>,
     /// What was logged of it.
-    log: OnceLock<Telling>,
+    log: OnceLock<ToldOfMount>,
     since: Instant,
 }
 

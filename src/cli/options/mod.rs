@@ -51,6 +51,8 @@ pub(super) struct MountOptions {
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
     pub(super) fake: bool,
+    /// A source that is not there is no failure.
+    pub(super) nofail: bool,
     /// Files are stored compressed, and nothing is shown as a container.
     pub(super) scratch: bool,
     pub(super) encode: EncodeOptions,
@@ -168,6 +170,7 @@ impl MountOptions {
             "ro" => self.writing = Writing::Never,
             "rw" => self.writing = Writing::Insisted,
             known::FAKE => self.fake = true,
+            known::NOFAIL => self.nofail = true,
             // Always on, mount(8)'s and systemd's own business, or without meaning here.
             name if known::is_flag(name) => {}
             name => return Err(known::unknown(name)),

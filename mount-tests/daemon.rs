@@ -82,7 +82,9 @@ fn mount_8_finds_the_helper_and_mounts() {
     assert_eq!(ran.stdout, CONTENT);
 }
 
-/// umount(8) returns when the daemon has ended: what the source lies on can be unmounted then.
+/// umount(8) returns when the daemon has ended: what the source lies on can be unmounted then. With
+/// a path from the root umount(8) of util-linux 2.38 looks for no helper, unless it is told not to
+/// follow links, as systemd does.
 #[test]
 fn umount_8_waits_for_the_daemon() {
     if !is_root("umount(8) in a mount name space of its own") {
@@ -100,15 +102,16 @@ fn umount_8_waits_for_the_daemon() {
         mount -t tmpfs tmpfs "$3.disk"
         cp "$2/x.blp" "$3.disk"
         for times in 1 2 3; do
-            mount -t fuse.arrayfs "$3.disk" "$3" -o slow_commit=0
+            mount -t fuse.arrayfs "$3.disk" "$3" -o cache=64M
             pid=$("$4" status --json "$3" | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p')
             printf "$times" | dd of="$3/x.blp/data" conv=notrunc status=none
-            umount "$3"
-            if [ -d "/proc/$pid" ]; then exit 9; fi
+            umount -c "$3"
+            if grep '^State:.[^ZX]' "/proc/$pid/status"; then exit 9; fi
         done
         mount -t fuse.arrayfs "$3.disk" "$3" -o scratch
         head -c 5000000 /dev/urandom >"$3/large"
-        umount -v "$3" && umount "$3.disk""#;
+        cd "$(dirname "$3")"
+        umount "$(basename "$3")" && umount "$3.disk""#;
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", script, "sh"]);
     run(command.args([&helpers, source, mountpoint]).arg(ARRAYFS)).success();

@@ -197,7 +197,7 @@ try_deb() {
     cp mount-tests/golden/binsparse/sources/gzip1-shuffle.h5 "$scratch/root/tmp/data/later.h5"
     within mount -t fuse.arrayfs /tmp/data /tmp/mnt -o ro
     pid=$(daemon)
-    within umount /tmp/mnt
+    within umount -c /tmp/mnt
     [ ! -d "/proc/$pid" ] || die "umount(8) has not waited for the daemon"
     within mount -t fuse.arrayfs /tmp/data /tmp/mnt -o ro
     pid=$(daemon)

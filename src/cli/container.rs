@@ -445,13 +445,45 @@ pub(super) fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failu
         return Failure::new(why);
     }
     let arrays = opened.all_arrays();
+    let meant = nearest(name, &arrays);
+    let meant = meant.map_or_else(String::new, |meant| format!("did you mean '{meant}'? "));
     let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();
     if arrays.len() > MOST_NAMES {
         names.push(format!("and {} more", arrays.len() - MOST_NAMES));
     }
     Failure::new(format!(
-        "{} has no array '{name}'; it has: {}",
+        "{} has no array '{name}'; {meant}it has: {}",
         path.display(),
         names.join(", ")
     ))
+}
+
+/// The array whose path, or own name, is the most like this.
+fn nearest(name: &str, arrays: &[Located]) -> Option<String> {
+    let paths = arrays.iter().map(Located::path);
+    let distances = paths.map(|path| (distance(name, &path), path));
+    let nearest = distances.min_by_key(|(distance, _)| *distance);
+    let near = |distance: usize| distance <= (name.chars().count() / 3).clamp(1, 4);
+    nearest.and_then(|(distance, path)| near(distance).then_some(path))
+}
+
+/// Letters that are to be changed; groups that were left out count as none.
+fn distance(name: &str, path: &str) -> usize {
+    let ends = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]);
+    let ends = ends.chain([path]);
+    let distances = ends.map(|end| strsim::damerau_levenshtein(name, end));
+    distances.min().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_near_whatever_groups_are_left_out() {
+        assert_eq!(distance("obs/n_count", "obs/n_counts"), 1);
+        assert_eq!(distance("n_counts", "obs/n_counts"), 0);
+        assert_eq!(distance("raw/n_cuonts", "a/raw/n_counts"), 1);
+        assert!(distance("temperature", "obs/n_counts") > 4);
+    }
 }

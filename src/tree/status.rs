@@ -310,6 +310,7 @@ impl Tree {
             "version": env!("CARGO_PKG_VERSION"),
             "open_files": self.open_files.len(),
             "open_containers": self.live.open_count(),
+            "resident_bytes": crate::memory::resident(),
             "seconds": self.watched.since.elapsed().as_secs(),
             "staged_bytes": staged_bytes,
             "staged": staged,

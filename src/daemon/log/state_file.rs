@@ -157,6 +157,6 @@ mod tests {
         assert_eq!(file.path(), Some(&*good));
         let len = |path: &Path| std::fs::metadata(path).unwrap().len();
         let (now, old) = (len(&good), len(&good.with_extension("log.old")));
-        assert!(now < FULL + 100_000 && old >= FULL && old < FULL + 100_000);
+        assert!(now < FULL + 100_000 && (FULL..FULL + 100_000).contains(&old));
     }
 }

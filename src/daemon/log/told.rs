@@ -52,9 +52,7 @@ pub struct Warning {
 impl ToldMessages {
     /// A message has come: the lines that the log is to have now.
     pub(super) fn note(&mut self, level: Level, text: &str, now: Instant) -> Vec<LogLine> {
-        let known = text
-            .get(..text.floor_char_boundary(LONGEST))
-            .unwrap_or(text);
+        let known = beginning(text);
         if let Some(message) = self.messages.get_mut(known) {
             return message.came_again(known, now).into_iter().collect();
         }
@@ -110,6 +108,12 @@ impl ToldMessages {
         });
         shown.collect()
     }
+}
+
+/// By which a message is known.
+fn beginning(text: &str) -> &str {
+    let mut ends = (0..=LONGEST.min(text.len())).rev();
+    ends.find_map(|end| text.get(..end)).unwrap_or(text)
 }
 
 impl ToldMessage {

@@ -217,6 +217,7 @@ mod tests {
             ..MountOptions::default()
         };
         assert_eq!(parsed.unwrap(), expected);
+        assert!(parse("nofail").unwrap().nofail);
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
         assert!(parse(generic).unwrap().noatime);
         for (options, writing) in [
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn generic_options_are_taken() {
         let options = "auto,noauto,user,user=joe,nouser,users,nousers,owner,noowner,group,nogroup,\
-                       defaults,nofail,_netdev,comment=x,x-y=z,X-mount.mkdir,async,\
+                       defaults,_netdev,comment=x,x-y=z,X-mount.mkdir,async,\
                        lazytime,nolazytime,iversion,noiversion,mand,nomand,silent,loud,diratime,\
                        nodiratime,relatime,norelatime,strictatime,nostrictatime,symfollow";
         for option in options.split(',') {

@@ -84,6 +84,25 @@ fn ls_lists_every_array_of_every_container() {
 }
 
 #[test]
+fn an_array_that_is_not_there_is_answered_with_the_one_that_may_be_meant() {
+    let known = known();
+    for (path, meant) in [
+        ("x.blp/dta", Some("did you mean 'data'? ")),
+        ("deep/counts/indx", Some("did you mean 'index'? ")),
+        ("deep/counts/temperature", None),
+    ] {
+        for command in ["cat", "show", "ls"] {
+            let said = on(&known.path().join(path), &[command]).stderr;
+            assert!(said.contains("has no array"), "{said}");
+            match meant {
+                Some(meant) => assert!(said.contains(meant), "{said}"),
+                None => assert!(!said.contains("did you mean"), "{said}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn ls_l_shows_types_shapes_sizes_and_codecs() {
     let known = known();
     let listed = on(known.path(), &["ls", "-l"]).success().text();

@@ -267,8 +267,10 @@ fn prometheus_gets_what_the_status_says() {
         assert_eq!(found.len(), 1, "{name}: {found:?}");
         found[0].value
     };
+    assert!(value("arrayfs_resident_bytes") > 1e6);
     for (name, expected) in [
         ("arrayfs_up", 1.0),
+        ("arrayfs_unlogged_bytes", 0.0),
         ("arrayfs_info", 1.0),
         ("arrayfs_read_bytes_total", 300_000.0),
         ("arrayfs_decoded_bytes_total", 300_000.0),

@@ -82,6 +82,58 @@ fn mount_8_finds_the_helper_and_mounts() {
     assert_eq!(ran.stdout, CONTENT);
 }
 
+/// umount(8) returns when the daemon has ended: what the source lies on can be unmounted then. With
+/// a path from the root umount(8) of util-linux 2.38 looks for no helper, unless it is told not to
+/// follow links, as systemd does.
+#[test]
+fn umount_8_waits_for_the_daemon() {
+    if !is_root("umount(8) in a mount name space of its own") {
+        return;
+    }
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let helpers = source.parent().unwrap().join("sbin");
+    std::fs::create_dir(&helpers).unwrap();
+    link_to_arrayfs(&helpers, "mount.fuse.arrayfs");
+    link_to_arrayfs(&helpers, "umount.fuse.arrayfs");
+    let script = r#"set -e
+        mount --bind "$1" /sbin
+        mkdir "$3.disk"
+        mount -t tmpfs tmpfs "$3.disk"
+        cp "$2/x.blp" "$3.disk"
+        for times in 1 2 3; do
+            mount -t fuse.arrayfs "$3.disk" "$3" -o cache=64M
+            pid=$("$4" status --json "$3" | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p')
+            printf "$times" | dd of="$3/x.blp/data" conv=notrunc status=none
+            umount -c "$3"
+            if grep '^State:.[^ZX]' "/proc/$pid/status"; then exit 9; fi
+        done
+        mount -t fuse.arrayfs "$3.disk" "$3" -o scratch
+        head -c 5000000 /dev/urandom >"$3/large"
+        cd "$(dirname "$3")"
+        umount "$(basename "$3")" && umount "$3.disk""#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh"]);
+    run(command.args([&helpers, source, mountpoint]).arg(ARRAYFS)).success();
+}
+
+/// A disk that is not plugged in keeps no system from starting.
+#[test]
+fn a_missing_source_is_no_failure_with_nofail() {
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let missing = source.join("no-such");
+    let call = |options: &str| {
+        let mut command = Command::new(ARRAYFS);
+        command.args(["mount", "-o", options]);
+        run(command.args([&missing, mountpoint]))
+    };
+    call("_netdev").failed_saying(1, &["does not exist"]);
+    let ran = call("nofail,_netdev").success();
+    assert_eq!((ran.text(), ran.stderr), (String::new(), String::new()));
+    assert!(mount_line(mountpoint).is_none());
+}
+
 #[test]
 fn the_log_file_has_levels_and_is_reopened_on_sighup() {
     let places = places();

@@ -222,10 +222,14 @@ fn a_daemon_that_is_stopped_holds_up_no_status() {
         std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
     });
     for line in ["status mnt", "status --json mnt", "status mnt/x.blp"] {
-        let told = ground.run(line).success().text();
+        let ran = ground.run(line);
+        let told = ran.text();
         assert!(told.contains("not answering"), "{line}: {told}");
+        ran.failed_saying(1, &["has not answered within 5 seconds"]);
     }
-    let told = ground.run("status --prometheus mnt/x.blp").success().text();
+    let told = ground.run("status --prometheus mnt/x.blp");
+    assert_eq!(told.code(), Some(1), "{told:?}");
+    let told = told.text();
     let is_down = |line: &str| line.starts_with("arrayfs_up{") && line.ends_with(" 0");
     assert!(told.lines().any(is_down), "{told}");
     send(mounted.daemon(), Signal::CONT);

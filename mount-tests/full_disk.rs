@@ -5,10 +5,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::process::Signal;
 
-use crate::harness::process::{arrayfs, run};
+use crate::harness::process::{Ran, arrayfs, run, send};
 use crate::harness::reads::assert_content;
 use crate::harness::seeded::Seeded;
 use crate::harness::small_disk::SmallDisk;
@@ -201,29 +203,124 @@ fn a_mapping_that_finds_no_space_is_told_when_it_is_synced() {
     });
 }
 
-/// What no log has room for is not stored in part by the next mount.
+/// A container on a disk of which little is left, and its array, overwritten with so many MiB of
+/// noise, as far as there is room. Says what was written.
+fn overwritten(disk: &mut SmallDisk, mib: usize, options: &[&str]) -> Vec<u8> {
+    let before = Seeded::new(7).noise(1 << 20);
+    Bloscpack::default().write(&disk.stored("x.blp"), &before);
+    let mut ballast = File::create(disk.stored("ballast")).unwrap();
+    ballast.write_all(&Seeded::new(9).noise(2 << 20)).unwrap();
+    disk.mount(options);
+    let array = OpenOptions::new().write(true).open(disk.join("x.blp/data"));
+    let (array, mut written) = (array.unwrap(), Vec::new());
+    let mut noise = Seeded::new(8);
+    for mib in 0..mib {
+        let block = noise.noise(1 << 20);
+        match array.write_at(&block, (mib << 20) as u64) {
+            Ok(n) => written.extend(&block[..n]),
+            Err(_) => break,
+        }
+    }
+    // So that the log is there before the new file. Whether all of it is, umount says.
+    let _ = array.sync_all();
+    written
+}
+
+fn umount(disk: &SmallDisk) -> Ran {
+    arrayfs([Path::new("umount"), disk.path()])
+}
+
+/// There is room for the log, and none for the new file.
 #[test]
-fn an_array_that_a_full_disk_cannot_take_stays_what_it_was() {
+fn what_a_full_disk_has_room_for_in_a_log_alone_is_there_for_the_next_mount() {
     if !is_root("a small file system") {
         return;
     }
     within_patience("the array is dealt with", || {
-        let before = Seeded::new(7).noise(1 << 20);
         let mut disk = SmallDisk::new(SIZE, None);
-        Bloscpack::default().write(&disk.stored("x.blp"), &before);
-        disk.mount(&["rw"]);
-        let input = scratch_directory();
-        std::fs::write(input.path().join("new"), Seeded::new(8).noise(20 << 20)).unwrap();
-        let mut dd = std::process::Command::new("dd");
-        dd.arg(format!("if={}", input.path().join("new").display()));
-        dd.arg(format!("of={}", disk.join("x.blp/data").display()));
-        run(dd.arg("bs=1M")).failed_saying(1, &["No space left"]);
-        let refused = arrayfs([Path::new("umount"), disk.path()]);
-        refused.failed_saying(1, &["x.blp", "goes when the mount ends"]);
+        let written = overwritten(&mut disk, 4, &["rw"]);
+        assert_eq!(written.len(), 4 << 20);
+        umount(&disk).failed_saying(1, &["x.blp: stays staged: ", "No space left"]);
         disk.was_unmounted();
         disk.mount(&["rw"]);
-        assert_content(&disk.join("x.blp/data"), &before);
+        assert_content(&disk.join("x.blp/data"), &written);
+        disk.grow("size=64m");
+        umount(&disk).success();
+        disk.was_unmounted();
+        let stored = disk.stored("x.blp");
+        let cat = arrayfs([Path::new("cat"), &stored, Path::new("data")]).success();
+        assert!(cat.stdout == written);
     });
+}
+
+/// There is no room for all of it in the log either: unmounting it would lose the rest.
+#[test]
+fn what_is_in_no_log_keeps_the_mount() {
+    if !is_root("a small file system") {
+        return;
+    }
+    within_patience("the array is dealt with", || {
+        let mut disk = SmallDisk::new(SIZE, None);
+        let written = overwritten(&mut disk, 20, &["rw", "cache=8M"]);
+        assert!(written.len() < 20 << 20);
+        let refused = umount(&disk);
+        refused.failed_saying(
+            1,
+            &[
+                "x.blp: data: ",
+                "in no log",
+                "No space left",
+                "is not unmounted",
+            ],
+        );
+        let status = arrayfs([Path::new("status"), disk.path()]).success().text();
+        assert!(status.contains("in no log"), "{status}");
+        assert_content(&disk.join("x.blp/data"), &written);
+        disk.grow("size=64m");
+        umount(&disk).success();
+        disk.was_unmounted();
+        let stored = disk.stored("x.blp");
+        let cat = arrayfs([Path::new("cat"), &stored, Path::new("data")]).success();
+        assert!(cat.stdout == written);
+    });
+}
+
+/// `umount` and SIGTERM unmount all the same, and the log of the mount says what that has lost.
+#[test]
+fn what_is_lost_with_the_mount_is_named_and_the_rest_is_there() {
+    if !is_root("a small file system") {
+        return;
+    }
+    for by_signal in [false, true] {
+        within_patience("the array is dealt with", move || {
+            let mut disk = SmallDisk::new(SIZE, None);
+            let logs = scratch_directory();
+            let log = logs.path().join("log");
+            let option = format!("log={}", log.display());
+            let written = overwritten(&mut disk, 20, &["rw", "cache=8M", &option]);
+            match by_signal {
+                true => send(disk.daemon(), Signal::TERM),
+                false => drop(run(Command::new("umount").arg(disk.path())).success()),
+            }
+            disk.was_unmounted();
+            let said = std::fs::read_to_string(&log).unwrap();
+            let lost = said
+                .lines()
+                .find(|line| line.contains("are lost"))
+                .expect(&said);
+            assert!(
+                lost.contains(" ERROR ") && lost.contains("x.blp: data: "),
+                "{lost}"
+            );
+            disk.grow("size=64m");
+            disk.mount(&["rw"]);
+            let shown = std::fs::read(disk.join("x.blp/data")).unwrap();
+            let same = shown.chunks(4096).zip(written.chunks(4096));
+            let same = same.filter(|(shown, written)| shown == written).count();
+            // The disk had room for so much beside the container and the ballast.
+            assert!(same * 4096 > 3 << 20, "{same}");
+        });
+    }
 }
 
 /// In a scratch mount: a write that is refused is told by the write, harms nothing, and the file

@@ -45,6 +45,7 @@ fn pages_are_made_for_every_command_and_taken_by_man() {
         "arrayfs.1",
         "arrayfs-stage-commit.1",
         "mount.fuse.arrayfs.8",
+        "umount.fuse.arrayfs.8",
     ] {
         assert!(pages.iter().any(|name| name == page), "{pages:?}");
     }

@@ -13,6 +13,11 @@ use crate::harness::{PATIENCE, is_root, scratch_directory, wait_until};
 /// Runs arrayfs in a mount namespace of its own, whose `/dev` is this directory and what a daemon
 /// needs.
 fn with_dev(dev: &Path, arguments: &[&Path]) -> Ran {
+    run(in_dev(dev, Path::new(ARRAYFS)).args(arguments))
+}
+
+/// A program that is to run there.
+fn in_dev(dev: &Path, program: &Path) -> Command {
     let script = r#"
         set -e
         dev=$1
@@ -28,8 +33,8 @@ fn with_dev(dev: &Path, arguments: &[&Path]) -> Ran {
     command
         .args(["sh", "-c", script, "sh"])
         .arg(dev)
-        .arg(ARRAYFS);
-    run(command.args(arguments))
+        .arg(program);
+    command
 }
 
 /// The next line that is logged.
@@ -72,6 +77,46 @@ fn a_daemon_in_the_background_logs_to_the_system() {
         "{line}"
     );
     wait_until("the daemon has ended", || has_ended(pid));
+}
+
+/// Errors have to go somewhere.
+#[test]
+fn where_nobody_listens_lines_go_to_a_file_that_status_names() {
+    if !is_root("a /dev of its own") {
+        return;
+    }
+    let places = places();
+    let (source, mountpoint) = places.both();
+    std::fs::write(source.join("x.blp"), b"blpk, and nothing else").unwrap();
+    let (dev, state) = (scratch_directory(), scratch_directory());
+    let script =
+        r#""$1" mount "$2" "$3" && cat "$3/x.blp/data"; "$1" status "$3"; "$1" umount "$3""#;
+    let mut command = in_dev(dev.path(), Path::new("sh"));
+    command.env("XDG_STATE_HOME", state.path());
+    command
+        .args(["-c", script, "sh", ARRAYFS])
+        .args([source, mountpoint]);
+    let ran = run(&mut command);
+    let mut logs = std::fs::read_dir(state.path().join("arrayfs")).unwrap();
+    let log = logs.next().unwrap().unwrap().path();
+    let (logged, told) = (std::fs::read_to_string(&log).unwrap(), ran.text());
+    assert!(
+        told.contains(&format!("\n  log     {}\n", log.display())),
+        "{ran:?}"
+    );
+    let container = source.join("x.blp").display().to_string();
+    let warned = |text: &str| {
+        let of = |line: &&str| line.contains(&container);
+        text.lines().find(of).map(str::to_owned)
+    };
+    let (shown, written) = (warned(&told).unwrap(), warned(&logged).unwrap());
+    assert!(
+        shown.starts_with("  warning ") && written.contains(" WARN "),
+        "{shown}\n{written}"
+    );
+    let text = written.split_once(" WARN ").unwrap().1.trim();
+    assert!(shown.contains(text), "{shown}\n{written}");
+    assert!(logged.trim_end().ends_with(" unmounted"), "{logged}");
 }
 
 /// Without a word, unless it was asked for.

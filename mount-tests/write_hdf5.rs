@@ -16,6 +16,7 @@ mod in_groups;
 mod interrupted;
 mod killed;
 mod lengths;
+mod logged;
 mod made;
 mod marked;
 mod names;

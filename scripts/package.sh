@@ -47,6 +47,7 @@ generate() {
     "$1" generate man "$files/man"
     "$1" generate completions "$files/completions"
     ln -s ../bin/arrayfs "$files/mount.fuse.arrayfs"
+    ln -s ../bin/arrayfs "$files/umount.fuse.arrayfs"
     gzip -9nc CHANGELOG.md >"$files/changelog.gz"
     cat >"$files/changelog.Debian" <<EOF
 arrayfs ($version-1) unstable; urgency=medium
@@ -127,6 +128,7 @@ make_tarball() {
     put_program "$top/bin"
     mkdir -p "$top/sbin" "$top/lib/systemd/system"
     ln -s ../bin/arrayfs "$top/sbin/mount.fuse.arrayfs"
+    ln -s ../bin/arrayfs "$top/sbin/umount.fuse.arrayfs"
     put_shared "$top/share"
     sed 's,/usr/bin/,/usr/local/bin/,' packaging/arrayfs@.service >"$top/lib/systemd/system/arrayfs@.service"
     install -D -m 644 -t "$top/share/doc/arrayfs" README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE packaging/copyright

@@ -59,7 +59,7 @@ try_pages() {
         fi
     done
     # Each command that the help has.
-    for page in arrayfs.1 arrayfs-mount.1 arrayfs-stage-discard.1 mount.fuse.arrayfs.8; do
+    for page in arrayfs.1 arrayfs-mount.1 arrayfs-stage-discard.1 mount.fuse.arrayfs.8 umount.fuse.arrayfs.8; do
         [ -s "$scratch/$page" ] || die "there is no page $page"
     done
 }
@@ -190,10 +190,15 @@ try_deb() {
     say "installing the Debian package in a bare root"
     within dpkg -i /tmp/arrayfs.deb >/dev/null
     within test -x /sbin/mount.fuse.arrayfs || die "mount(8) finds no mount.fuse.arrayfs"
+    within test -x /sbin/umount.fuse.arrayfs || die "umount(8) finds no umount.fuse.arrayfs"
 
     mkdir -p "$scratch/root/tmp/data" "$scratch/root/tmp/mnt"
     cp mount-tests/golden/bloscpack/sources/codec-lz4-sh1.blp "$scratch/root/tmp/data/x.blp"
     cp mount-tests/golden/binsparse/sources/gzip1-shuffle.h5 "$scratch/root/tmp/data/later.h5"
+    within mount -t fuse.arrayfs /tmp/data /tmp/mnt -o ro
+    pid=$(daemon)
+    within umount -c /tmp/mnt
+    [ ! -d "/proc/$pid" ] || die "umount(8) has not waited for the daemon"
     within mount -t fuse.arrayfs /tmp/data /tmp/mnt -o ro
     pid=$(daemon)
     within cat /tmp/mnt/x.blp/data >"$scratch/plain"

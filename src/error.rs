@@ -253,6 +253,23 @@ impl Error {
         }
     }
 
+    /// As a line of the log, which names the container and what in it (or a file, and nothing),
+    /// whatever the error says by itself.
+    pub fn told_of(&self, container: &Path, within: &str) -> String {
+        let (text, container) = (self.to_string(), container.to_string_lossy());
+        let rest = text.strip_prefix(&*container);
+        let rest = rest.and_then(|rest| rest.strip_prefix(": "));
+        let (names_it, rest) = (text.contains(&*container), rest.unwrap_or(&text));
+        let is_said = rest.strip_prefix(within);
+        let is_said = is_said.is_some_and(|after| after.starts_with(": "));
+        match within {
+            "" if names_it => text,
+            "" => format!("{container}: {text}"),
+            _ if is_said => format!("{container}: {rest}"),
+            within => format!("{container}: {within}: {rest}"),
+        }
+    }
+
     /// The same of what a container cannot do without: there, what is not shown is a fault.
     pub fn needed(self) -> Self {
         match self {
@@ -405,6 +422,28 @@ pub fn without_numbers(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_the_log_names_container_and_array_once() {
+        let told = |within: &str, text: &str| {
+            let e = Error::Invalid(text.to_owned());
+            e.told_of(Path::new("/d/x.h5"), within)
+        };
+        let expected = "/d/x.h5: g/a: 5 rows do not fit";
+        for text in [
+            "5 rows do not fit",
+            "g/a: 5 rows do not fit",
+            "/d/x.h5: 5 rows do not fit",
+            expected,
+        ] {
+            assert_eq!(told("g/a", text), expected);
+        }
+        assert_eq!(
+            told("", "cannot read /d/x.h5: no"),
+            "cannot read /d/x.h5: no"
+        );
+        assert_eq!(told("", "read-only"), "/d/x.h5: read-only");
+    }
 
     #[test]
     fn a_fault_reads_as_a_sentence() {

@@ -16,6 +16,8 @@ use super::PATIENCE;
 /// The program under test.
 pub const ARRAYFS: &str = env!("CARGO_BIN_EXE_arrayfs");
 
+const STATE: &str = "XDG_STATE_HOME";
+
 /// A program that has ended.
 #[derive(Debug)]
 pub struct Ran {
@@ -92,6 +94,10 @@ pub fn start(command: &mut Command) -> std::io::Result<Child> {
 /// Runs a program until it has ended and both its outputs are closed.
 pub fn run(command: &mut Command) -> Ran {
     let piped = command.env("LC_ALL", "C").stdin(Stdio::null());
+    // Where daemons log that find no system log.
+    if piped.get_envs().all(|(name, _)| name != STATE) {
+        piped.env(STATE, env!("CARGO_TARGET_TMPDIR"));
+    }
     let mut child = start(piped.stdout(Stdio::piped()).stderr(Stdio::piped())).unwrap();
     let stdout = drain(child.stdout.take().unwrap());
     let stderr = drain(child.stderr.take().unwrap());

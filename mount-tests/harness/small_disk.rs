@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use tempfile::TempDir;
 
 use super::mounted::Mounted;
@@ -53,6 +53,17 @@ impl SmallDisk {
 
     pub fn mounted(&self) -> &Mounted {
         self.mounted.as_ref().expect("a mount")
+    }
+
+    /// Process number of the daemon of the mount.
+    pub fn daemon(&self) -> u32 {
+        self.mounted.as_ref().expect("a mount").daemon()
+    }
+
+    /// The disk has another size from now on.
+    pub fn grow(&self, options: &str) {
+        let options = std::ffi::CString::new(options).unwrap();
+        mount_remount(self.disk.path(), MountFlags::empty(), options.as_c_str()).unwrap();
     }
 
     /// Somebody has ended the mount.

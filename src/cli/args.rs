@@ -1,14 +1,11 @@
 //! The command line's shape.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-const EXIT_STATUS: &str =
+pub(super) const EXIT_STATUS: &str =
     "Exit status: 0 done, 1 failed (standard error says what, where and what to do), 2 wrong usage";
-
-const MOUNT_HELPER: &str =
-    "Mounts compressed array containers for mount(8) and /etc/fstab, type fuse.arrayfs";
 
 const VERIFIED: &str = "Faults go to standard error, a line each; what is whole but cannot be shown, and the count, to \
      standard output.\n\n\
@@ -362,6 +359,16 @@ struct ShownFlags {
 }
 
 impl MountArgs {
+    /// With options that stand behind `-o`.
+    pub(super) fn at(source: &Path, mountpoint: &Path, options: Vec<String>) -> MountArgs {
+        MountArgs {
+            options,
+            source: source.to_owned(),
+            mountpoint: mountpoint.to_owned(),
+            ..MountArgs::default()
+        }
+    }
+
     /// Every option as if it had been given with `-o`, long flags last.
     pub(super) fn all_options(&self) -> Vec<String> {
         let mut all: Vec<String> = self.options.iter().flat_map(|o| split(o)).collect();
@@ -416,59 +423,10 @@ impl MountArgs {
     }
 }
 
-fn split(options: &str) -> Vec<String> {
+pub(super) fn split(options: &str) -> Vec<String> {
     options
         .split(',')
         .filter(|o| !o.is_empty())
         .map(str::to_owned)
         .collect()
-}
-
-/// How mount(8) calls `mount.fuse.arrayfs`, a link to this program.
-#[derive(Parser)]
-#[command(name = "mount.fuse.arrayfs", version, about = MOUNT_HELPER, long_about = None,
-    after_help = EXIT_STATUS)]
-pub(super) struct MountHelper {
-    /// Directory or container file
-    source: PathBuf,
-    /// An existing directory
-    mountpoint: PathBuf,
-    /// Mount options, separated by commas: those of 'arrayfs mount'
-    #[arg(short, value_name = "OPTIONS")]
-    options: Vec<String>,
-    /// Ignored: options that are not known are refused all the same
-    #[arg(short)]
-    sloppy: bool,
-    /// Check everything but do not mount
-    #[arg(short)]
-    fake: bool,
-    /// Ignored: there is no /etc/mtab to write
-    #[arg(short)]
-    no_mtab: bool,
-    /// Ignored
-    #[arg(short)]
-    verbose: bool,
-    /// Ignored: the type is known
-    #[arg(short, value_name = "TYPE")]
-    type_: Option<String>,
-    /// Ignored: mount(8) has entered the name space
-    #[arg(short = 'N', value_name = "NAMESPACE")]
-    namespace: Option<String>,
-}
-
-impl From<MountHelper> for MountArgs {
-    fn from(helper: MountHelper) -> Self {
-        let mut options: Vec<String> = helper.options.iter().flat_map(|o| split(o)).collect();
-        // mount(8) hands on 'rw' whenever it is not told 'ro', so it says nothing here.
-        options.retain(|option| option != "rw");
-        if helper.fake {
-            options.push(super::options::FAKE.to_owned());
-        }
-        MountArgs {
-            options,
-            source: helper.source,
-            mountpoint: helper.mountpoint,
-            ..MountArgs::default()
-        }
-    }
 }

@@ -13,8 +13,10 @@ use super::in_mount::InMount;
 use crate::commit::added::added_of;
 use crate::commit::through_log::open_through;
 use crate::container::inside::{Located, join};
-use crate::container::{Candidate, Container, FORMATS, Preferences, Recognised, recognise};
-use crate::error::{Error, plain};
+use crate::container::{
+    Candidate, Container, FORMATS, Preferences, Recognised, lookalike, recognise,
+};
+use crate::error::{Error, Fault, plain};
 use crate::live::shown::entry_table::{ARRAYS_JSON, ERROR_TXT, VIEWS};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
@@ -51,6 +53,8 @@ pub(super) struct FoundContainer {
 /// What a walk comes across.
 pub(super) enum Found {
     Container(FoundContainer),
+    /// A file that is named like a container and is none.
+    Lookalike(Fault),
     /// Files that were put into the directory of a container which is not there any more: a
     /// directory that has them.
     Orphans(PathBuf),
@@ -60,7 +64,7 @@ impl Found {
     pub(super) fn container(self) -> Option<FoundContainer> {
         match self {
             Found::Container(container) => Some(container),
-            Found::Orphans(_) => None,
+            Found::Lookalike(_) | Found::Orphans(_) => None,
         }
     }
 }
@@ -82,7 +86,7 @@ pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Fai
     if kind == FileKind::Directory || found_at(&root, preferences)?.is_some() {
         return Ok(root);
     }
-    Err(not_a_container(path))
+    Err(not_a_container(path, preferences))
 }
 
 /// Directories are stores of their own; a file lies in the store of its directory. Messages spell
@@ -131,7 +135,7 @@ fn place_of(path: &Path, preferences: Preferences) -> Result<GivenPlace, Failure
         within.extend(stored.file_name());
     }
     Err(match std::fs::metadata(path) {
-        Ok(_) => not_a_container(path),
+        Ok(_) => not_a_container(path, preferences),
         Err(e) => failed(e),
     })
 }
@@ -200,14 +204,27 @@ fn found_at(root: &Root, preferences: Preferences) -> Result<Option<FoundContain
 /// The container at a path, or that with the array at it.
 pub(super) fn find(path: &Path, preferences: Preferences) -> Result<FoundContainer, Failure> {
     let place = place_of(path, preferences)?;
-    let found = found_at(&place.root, preferences)?.ok_or_else(|| not_a_container(path))?;
+    let found =
+        found_at(&place.root, preferences)?.ok_or_else(|| not_a_container(path, preferences))?;
     Ok(FoundContainer {
         within: place.within,
         ..found
     })
 }
 
-fn not_a_container(path: &Path) -> Failure {
+/// The file at a place, if it is only named like a container.
+fn lookalike_at(root: &Root, preferences: Preferences) -> Result<Option<Fault>, Error> {
+    let kind = root.store.stat(&root.path)?.kind;
+    let candidate = Candidate::new(&*root.store, &root.path, kind, preferences);
+    Ok(lookalike(&candidate)?.map(|found| found.fault))
+}
+
+fn not_a_container(path: &Path, preferences: Preferences) -> Failure {
+    let root = path.canonicalize().ok();
+    let root = root.and_then(|stored| root_at(&stored, path).ok());
+    if let Some(Ok(Some(fault))) = root.map(|root| lookalike_at(&root, preferences)) {
+        return Failure::new(fault);
+    }
     let formats: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     Failure::new(format!(
         "{} is not a container of a known format ({}); 'arrayfs ls' lists those in a directory",
@@ -276,7 +293,14 @@ fn walk_place(
             visit(Found::Container(found));
             Some(members)
         }
-        Ok(None) => None,
+        Ok(None) => {
+            match lookalike_at(root, preferences) {
+                Ok(Some(fault)) => visit(Found::Lookalike(fault)),
+                Ok(None) => {}
+                Err(e) => failed(e),
+            }
+            None
+        }
         Err(e) => {
             failed(e);
             return false;
@@ -421,13 +445,45 @@ pub(super) fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failu
         return Failure::new(why);
     }
     let arrays = opened.all_arrays();
+    let meant = nearest(name, &arrays);
+    let meant = meant.map_or_else(String::new, |meant| format!("did you mean '{meant}'? "));
     let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();
     if arrays.len() > MOST_NAMES {
         names.push(format!("and {} more", arrays.len() - MOST_NAMES));
     }
     Failure::new(format!(
-        "{} has no array '{name}'; it has: {}",
+        "{} has no array '{name}'; {meant}it has: {}",
         path.display(),
         names.join(", ")
     ))
+}
+
+/// The array whose path, or own name, is the most like this.
+fn nearest(name: &str, arrays: &[Located]) -> Option<String> {
+    let paths = arrays.iter().map(Located::path);
+    let distances = paths.map(|path| (distance(name, &path), path));
+    let nearest = distances.min_by_key(|(distance, _)| *distance);
+    let near = |distance: usize| distance <= (name.chars().count() / 3).clamp(1, 4);
+    nearest.and_then(|(distance, path)| near(distance).then_some(path))
+}
+
+/// Letters that are to be changed; groups that were left out count as none.
+fn distance(name: &str, path: &str) -> usize {
+    let ends = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]);
+    let ends = ends.chain([path]);
+    let distances = ends.map(|end| strsim::damerau_levenshtein(name, end));
+    distances.min().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_near_whatever_groups_are_left_out() {
+        assert_eq!(distance("obs/n_count", "obs/n_counts"), 1);
+        assert_eq!(distance("n_counts", "obs/n_counts"), 0);
+        assert_eq!(distance("raw/n_cuonts", "a/raw/n_counts"), 1);
+        assert!(distance("temperature", "obs/n_counts") > 4);
+    }
 }

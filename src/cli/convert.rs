@@ -74,7 +74,12 @@ pub(super) fn run(
     let refused = |why: String| Failure::new(format!("{shown} is not {done}: {why}"));
     let _lock = writing::lock(&path).map_err(refused)?;
     // What a recovery says of files that were never synced.
-    daemon::log::start(Destination::StandardError, ::log::LevelFilter::Warn).map_err(failed)?;
+    daemon::log::start(
+        Destination::StandardError,
+        ::log::LevelFilter::Warn,
+        directory,
+    )
+    .map_err(failed)?;
     privileges::survive_length_limit();
     let watch = TerminalWatch {
         bar: progress::of_bytes(true),

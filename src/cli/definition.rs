@@ -7,8 +7,9 @@ use std::ffi::OsString;
 
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use super::args::{Main, MountHelper};
+use super::args::Main;
 use super::examples::{self, Example};
+use super::mount_programs::{MountHelper, UmountHelper};
 use super::version::{self, Build};
 use super::{Failure, path_alone};
 
@@ -20,6 +21,11 @@ pub(super) fn arrayfs() -> Command {
 /// `mount.fuse.arrayfs`, which mount(8) calls.
 pub(super) fn mount_helper() -> Command {
     MountHelper::command()
+}
+
+/// `umount.fuse.arrayfs`, which umount(8) calls.
+pub(super) fn umount_helper() -> Command {
+    UmountHelper::command()
 }
 
 /// The command line of a user; ends the process where it is wrong, or asks for help.
@@ -94,6 +100,7 @@ mod tests {
     fn the_definition_is_sound() {
         arrayfs().debug_assert();
         mount_helper().debug_assert();
+        umount_helper().debug_assert();
     }
 
     #[test]

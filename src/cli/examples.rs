@@ -244,4 +244,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
         ],
     ),
+    (
+        "umount.fuse.arrayfs",
+        &[example(
+            "umount /mnt/data && umount /data",
+            "the source is free when the first one returns",
+        )],
+    ),
 ];

@@ -77,11 +77,12 @@ impl ListOrder {
 }
 
 pub(super) fn run(args: &LsArgs, preferences: Preferences) -> CommandResult {
-    let mut errors = Vec::new();
+    let (mut errors, mut lookalikes) = (Vec::new(), Vec::new());
     let (mut found, mut orphans) = (Vec::new(), Vec::new());
     let failed = &mut |e: Error| errors.push(e.to_string());
     container::walk(&args.path, preferences, failed, &mut |f| match f {
         Found::Container(container) => found.push(container),
+        Found::Lookalike(fault) => lookalikes.push(fault.to_string()),
         Found::Orphans(at) => orphans.push(at),
     })?;
     let order = ListOrder::of(args);
@@ -97,6 +98,7 @@ pub(super) fn run(args: &LsArgs, preferences: Preferences) -> CommandResult {
     for at in &orphans {
         output::complain(orphans_line(at));
     }
+    errors.extend(lookalikes);
     for e in &errors {
         output::complain(e);
     }

@@ -15,8 +15,9 @@ use super::flagless_options::FLAGLESS;
 
 const MANUAL: &str = "arrayfs";
 
-/// The one page of a system command.
+/// The pages of system commands.
 const MOUNT_HELPER: &str = "mount.fuse.arrayfs";
+const UMOUNT_HELPER: &str = "umount.fuse.arrayfs";
 
 /// How help texts begin what becomes a section.
 const EXIT_STATUS: &str = "Exit status: ";
@@ -35,18 +36,18 @@ pub(super) fn pages() -> io::Result<Vec<ManualPage>> {
     let everywhere = exit_status(&whole).unwrap_or_default();
     let mut pages = Vec::new();
     add(&mut pages, &whole, "", &everywhere)?;
-    let mount_helper = definition::mount_helper();
-    let others = ["arrayfs-mount.1", "arrayfs-umount.1", "mount.8", "fstab.5"];
-    pages.push(ManualPage {
-        file: format!("{MOUNT_HELPER}.8"),
-        text: page(
-            &mount_helper,
-            MOUNT_HELPER,
-            "8",
-            &everywhere,
-            &others.map(str::to_owned),
-        )?,
-    });
+    let helpers = [
+        (MOUNT_HELPER, definition::mount_helper(), "mount.8"),
+        (UMOUNT_HELPER, definition::umount_helper(), "umount.8"),
+    ];
+    for (name, helper, caller) in helpers {
+        let others = ["arrayfs-mount.1", "arrayfs-umount.1", caller, "fstab.5"];
+        let others = others.map(str::to_owned);
+        pages.push(ManualPage {
+            file: format!("{name}.8"),
+            text: page(&helper, name, "8", &everywhere, &others)?,
+        });
+    }
     Ok(pages)
 }
 
@@ -231,7 +232,10 @@ mod tests {
         let pages = pages().unwrap();
         let files: Vec<_> = pages.iter().map(|page| page.file.as_str()).collect();
         let expected = ["arrayfs.1", "arrayfs-mount.1", "arrayfs-stage-discard.1"];
-        for file in expected.into_iter().chain(["mount.fuse.arrayfs.8"]) {
+        for file in expected
+            .into_iter()
+            .chain(["mount.fuse.arrayfs.8", "umount.fuse.arrayfs.8"])
+        {
             assert!(files.contains(&file), "{files:?}");
         }
         for page in &pages {

@@ -16,9 +16,11 @@ mod generate;
 mod in_mount;
 mod info;
 mod internal;
+mod limits;
 mod ls;
 mod manual;
 mod mount;
+mod mount_programs;
 mod new_output;
 mod open_array;
 mod options;
@@ -33,7 +35,6 @@ mod prometheus;
 mod refresh;
 mod report;
 mod running;
-mod saved;
 mod screen;
 mod show;
 mod size;
@@ -61,8 +62,9 @@ use crate::container::{LogsInFiles, Preferences};
 use crate::daemon::background::Inherited;
 use crate::daemon::guardian;
 use crate::scratch;
-use args::{Command, MountHelper};
+use args::Command;
 use internal::InternalCommand;
+use mount_programs::{MountHelper, UmountHelper};
 pub use version::Build;
 
 /// Why a command failed, in words for its user: what, where, and what to do.
@@ -104,8 +106,8 @@ impl From<crate::error::Error> for Failure {
     }
 }
 
-/// Runs the command line, `mount.fuse.arrayfs` included. The process must not have opened anything
-/// yet.
+/// Runs the command line, `mount.fuse.arrayfs` and `umount.fuse.arrayfs` included. The process must
+/// not have opened anything yet.
 pub fn run(argv: Vec<OsString>, build: &Build) -> ExitCode {
     let inherited = Inherited::find();
     match dispatch(argv, build, inherited) {
@@ -123,8 +125,13 @@ fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> Command
     let program = argv
         .first()
         .and_then(|arg| std::path::Path::new(arg).file_name());
-    if program.is_some_and(|name| name.as_encoded_bytes().starts_with(b"mount.")) {
+    let is_called =
+        |start: &[u8]| program.is_some_and(|name| name.as_encoded_bytes().starts_with(start));
+    if is_called(b"mount.") {
         return mount::run(MountHelper::parse_from(argv).into(), inherited);
+    }
+    if is_called(b"umount.") {
+        return umount::run_for_system(&UmountHelper::parse_from(argv));
     }
     if let Some(command) = internal::parse(&argv) {
         return run_internal(command, inherited);

@@ -2,15 +2,17 @@
 
 use std::cell::Cell;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use log::LevelFilter;
+use serde_json::{Value, json};
 
 use super::args::MountArgs;
 use super::options::MountOptions;
 use super::preconditions::{self, HandedOver, MountPaths};
 use super::running::Running;
-use super::{CommandResult, Failure, container, output, writing};
+use super::{CommandResult, Failure, container, limits, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::{LogsInFiles, Preferences};
@@ -39,6 +41,9 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
     for word in options.words(&given) {
         output::complain(word);
     }
+    if options.nofail && is_missing(&args.source) {
+        return Ok(());
+    }
     let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
     // Found out before the fork, where the terminal still listens.
     container::root_of(&places.source, options.preferences)?;
@@ -59,6 +64,12 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
         }
         Err(e) => Err(Failure::new(format!("cannot start the daemon: {e}"))),
     }
+}
+
+/// As of a disk that is not plugged in.
+fn is_missing(source: &Path) -> bool {
+    let found = source.try_exists();
+    matches!(found, Ok(false)) || found.is_err_and(|e| e.kind() == io::ErrorKind::NotADirectory)
 }
 
 /// The child's failures are the parent's to print.
@@ -104,12 +115,15 @@ fn start(
     options: &MountOptions,
     log: &Destination,
 ) -> Result<Running, Failure> {
-    start_log(options, log)?;
+    limits::raise();
+    start_log(options, log, &places.mountpoint)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
     let lock = writing::claim(&places.source, options.writing)?;
     let writable = lock.is_some();
-    raise_descriptor_limit();
+    for limit in limits::told(writable) {
+        log::warn!("{limit}");
+    }
     return_freed_memory();
     memory::keep_reserve();
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
@@ -140,6 +154,7 @@ fn start(
     let mut session = session_options(&places, options, threads);
     session.writable = writable;
     session.lists = lists;
+    tree.tell_log(told_by_log);
     let tree = Arc::new(tree);
     let served = Arc::clone(&tree);
     let (connection, known) = match places.connection.take() {
@@ -200,17 +215,32 @@ fn scratch_mount(
     mount.map_err(|e| Failure::new(format!("cannot use the scratch store: {e}")))
 }
 
-fn start_log(options: &MountOptions, log: &Destination) -> Result<(), Failure> {
+fn start_log(options: &MountOptions, log: &Destination, mountpoint: &Path) -> Result<(), Failure> {
     let level = options.log_level.unwrap_or(LevelFilter::Info);
-    daemon::log::start(log.clone(), level)
+    daemon::log::start(log.clone(), level, mountpoint)
         .map_err(|e| Failure::new(format!("cannot log to {log}: {e}")))?;
     if options.log == Some(Destination::System)
         && let Err(e) = daemon::log::check_system()
     {
         let why = plain(&e);
-        log::warn!("log=syslog: {why}: the daemon logs when it can");
+        log::warn!(
+            "log=syslog: {why}: until there is one the daemon logs to a file, which 'arrayfs status' names"
+        );
     }
     Ok(())
+}
+
+/// What the log has to say of the mount, for `status`.
+fn told_by_log() -> Value {
+    let warnings = daemon::log::warnings().into_iter().map(|warning| {
+        json!({
+            "level": warning.level.as_str(),
+            "text": warning.text,
+            "times": warning.times,
+            "last": format!("{:.0}", warning.last),
+        })
+    });
+    json!({ "to": daemon::log::place(), "warnings": warnings.collect::<Vec<_>>() })
 }
 
 fn tree_settings(options: &MountOptions) -> Settings {
@@ -293,18 +323,5 @@ fn return_freed_memory() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
         libc::mallopt(libc::M_ARENA_MAX, ARENAS);
-    }
-}
-
-/// So that files of containers need not be closed and opened again.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if let Err(e) = setrlimit(Resource::Nofile, raised) {
-        log::debug!("the limit of open files stays: {e}");
     }
 }

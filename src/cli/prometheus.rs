@@ -118,6 +118,16 @@ const METRICS: &[Metric] = &[
         "Containers that are kept open.",
     ),
     gauge(
+        "arrayfs_resident_bytes",
+        "/resident_bytes",
+        "Memory that the daemon takes.",
+    ),
+    gauge(
+        "arrayfs_unlogged_bytes",
+        "/unlogged_bytes",
+        "Changes of arrays that cannot be stored, neither in the container nor in a log: in memory alone.",
+    ),
+    gauge(
         "arrayfs_staged_bytes",
         "/staged_bytes",
         "Changes of arrays that are not committed, in memory or in logs, whichever has more.",

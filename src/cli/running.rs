@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, select};
 
-use super::{CommandResult, Failure};
+use super::{CommandResult, Failure, size};
 use crate::daemon;
 use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Device};
@@ -20,6 +20,7 @@ use crate::disk::HeldBack;
 use crate::error::plain;
 use crate::kernel::session::{self, Mount};
 use crate::scratch::ScratchMount;
+use crate::stage::Unlogged;
 use crate::tree::{COMES_BACK, InUse, PACKING, TO_THE_END, Tree};
 
 /// After this long a mount that is still in use is detached and the daemon ends.
@@ -136,19 +137,36 @@ impl Running {
         for (path, why) in self.commit_all(in_use) {
             log::warn!("{}: stays staged: {why}", path.display());
         }
-        if self.has_ended.get() {
-            for path in self.tree.containers().keep_what_is_synced() {
-                let path = path.display();
-                log::error!(
-                    "{path}: what was written since the last fsync is lost: no space left for its log"
-                );
-            }
-        }
+        let logged = self.tell_unlogged();
         for path in self.tree.half_removed() {
             log::warn!("{}: {COMES_BACK}", path.display());
         }
         let scratch = self.scratch.as_ref();
-        scratch.map_or(WrittenOut::All, |scratch| self.settle(scratch))
+        let settled = scratch.map_or(WrittenOut::All, |scratch| self.settle(scratch));
+        logged.and(settled)
+    }
+
+    /// Names what goes with this process, for no log has it.
+    fn tell_unlogged(&self) -> WrittenOut {
+        let unlogged = self.tree.containers().unlogged();
+        for (path, Unlogged { why, arrays }) in &unlogged {
+            let path = path.display();
+            for (array, bytes) in arrays {
+                let bytes = size::show(*bytes);
+                log::error!(
+                    "{path}: {array}: {bytes} that were written are lost, for they are in no log: {why}"
+                );
+            }
+            if arrays.is_empty() {
+                log::error!(
+                    "{path}: its log may lack what was written since the last fsync: {why}"
+                );
+            }
+        }
+        match unlogged.is_empty() {
+            true => WrittenOut::All,
+            false => WrittenOut::NotAll,
+        }
     }
 
     /// Commits aside: another signal has long commits left to the next mount.
@@ -293,5 +311,6 @@ impl Running {
 
 /// Without unwinding what is mounted: fuser's tear-down would unmount the path a second time.
 fn end(written: WrittenOut) -> ! {
+    daemon::log::end();
     std::process::exit(i32::from(written == WrittenOut::NotAll))
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::counted::counted;
-use super::saved::SavedRoom;
+use super::described::ratio_text;
 use super::which_mount::{WhichMount, no_mount, which_mount};
 use super::{CommandResult, Failure, output, prometheus, size};
 use crate::daemon::log::one_line;
@@ -59,20 +59,27 @@ pub(super) fn run(path: Option<&Path>, form: StatusForm) -> CommandResult {
         StatusForm::Prometheus => prometheus::print(out, &states),
         StatusForm::Text => print(out, &states, given),
     })?;
-    let mut dead = states
-        .iter()
-        .filter(|(_, state)| state.as_ref().is_err_and(is_dead))
-        .peekable();
-    if dead.peek().is_none() {
-        return Ok(());
+    let complaints: Vec<String> = states.iter().filter_map(complaint).collect();
+    for complaint in &complaints {
+        output::complain(complaint);
     }
-    for (mounted, _) in dead {
-        let path = mounted.mountpoint.display();
-        output::complain(format!(
+    match complaints.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::silent()),
+    }
+}
+
+/// What is wrong with a mount that does not serve.
+fn complaint((mounted, state): &(Mounted, io::Result<Value>)) -> Option<String> {
+    let (path, e) = (mounted.mountpoint.display(), state.as_ref().err()?);
+    let seconds = PATIENCE.as_secs();
+    if is_dead(e) {
+        return Some(format!(
             "{path}: the daemon has ended; clear the mount: arrayfs umount {path}"
         ));
     }
-    Err(Failure::silent())
+    (e.kind() == io::ErrorKind::TimedOut)
+        .then(|| format!("{path}: the daemon has not answered within {seconds} seconds"))
 }
 
 /// Whether there is nothing at a path, as far as that is known in time: a daemon may tell how it is
@@ -151,7 +158,7 @@ fn print_json(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> 
                     // The mount table's is spelled so that nothing of it is lost.
                     state["source"] = mounted.source.clone().into();
                     if is_scratch(&state) {
-                        state["saved"] = SavedRoom::of(&mounted.mountpoint).json();
+                        state["saved"] = saved_json(&state);
                     }
                     json!({
                         "mountpoint": mountpoint,
@@ -234,8 +241,7 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         writeln!(out, "  views   not listed")?;
     }
     if is_scratch(state) {
-        let saved = SavedRoom::of(&mounted.mountpoint).line();
-        writeln!(out, "  saved   {saved}")?;
+        writeln!(out, "  saved   {}", saved_line(state))?;
     }
     let held = |name: &str| state["held_back"][name].as_u64().unwrap_or(0);
     if held("files") > 0 {
@@ -247,10 +253,57 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         .into_iter()
         .flatten()
         .try_for_each(|staged| print_staged(out, staged))?;
-    match state["staged_unlisted"].as_u64() {
-        None | Some(0) => Ok(()),
-        Some(more) => writeln!(out, "  staged  {}", counted(more, "more container")),
+    if let Some(more) = state["staged_unlisted"].as_u64().filter(|more| *more > 0) {
+        writeln!(out, "  staged  {}", counted(more, "more container"))?;
     }
+    print_logged(out, &state["log"])
+}
+
+/// Where the daemon logs, and its latest warnings.
+fn print_logged(out: &mut impl Write, log: &Value) -> io::Result<()> {
+    let text = |of: &Value| one_line(of.as_str().unwrap_or("?")).into_owned();
+    if !log.is_object() {
+        return Ok(());
+    }
+    writeln!(out, "  log     {}", text(&log["to"]))?;
+    for warning in log["warnings"].as_array().into_iter().flatten() {
+        let times = match warning["times"].as_u64() {
+            None | Some(0 | 1) => String::new(),
+            Some(times) => format!("{times} times, last "),
+        };
+        let (last, what) = (text(&warning["last"]), text(&warning["text"]));
+        writeln!(out, "  {:7} {what} ({times}{last})", logged_as(warning))?;
+    }
+    Ok(())
+}
+
+fn logged_as(warning: &Value) -> &'static str {
+    match warning["level"].as_str() {
+        Some("ERROR") => "error",
+        _ => "warning",
+    }
+}
+
+/// What a scratch mount has encoded since it began, as programs see it and as it is stored.
+fn encoded(state: &Value) -> (u64, u64) {
+    let number = |name: &str| state["held_back"][name].as_u64().unwrap_or(0);
+    (number("encoded_bytes"), number("stored_bytes"))
+}
+
+fn saved_line(state: &Value) -> String {
+    let (plain, stored) = encoded(state);
+    let Some(ratio) = ratio_text(plain, stored) else {
+        return "nothing stored since it was mounted".into();
+    };
+    let saved = size::show(plain.saturating_sub(stored));
+    let (plain, stored) = (size::show(plain), size::show(stored));
+    format!("{saved} since it was mounted: {plain} are stored in {stored}, ratio {ratio}")
+}
+
+fn saved_json(state: &Value) -> Value {
+    let (plain, stored) = encoded(state);
+    let ratio = (stored > 0).then(|| plain as f64 / stored as f64);
+    json!({ "bytes": plain, "stored_bytes": stored, "ratio": ratio })
 }
 
 /// What was served since the mount began, and committed, if anything was.
@@ -308,6 +361,11 @@ fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
         "  staged  {path}, {held} in memory, {logged} in its log{log}{}",
         told("why")
     )?;
+    if let Some(bytes) = staged["unlogged"]["bytes"].as_u64() {
+        let (bytes, why) = (size::show(bytes), staged["unlogged"]["why"].as_str());
+        let why = one_line(why.unwrap_or_default());
+        writeln!(out, "  unsafe  {path}, {bytes} in no log: {why}")?;
+    }
     match staged["beside"].is_null() {
         true => Ok(()),
         false => writeln!(out, "  beside  {path}{}", told("beside")),

@@ -2,10 +2,12 @@
 //! ended.
 //!
 //! What stays staged is named and safe, and keeps no mount: it is unmounted all the same, and the
-//! exit status is 1.
+//! exit status is 1. What could not even be given to a log would be lost, and keeps the mount.
 //!
 //! The wait is bounded: a daemon serves as long as the file system is mounted anywhere, and that
 //! may be in mount namespaces which this process has no say in.
+
+mod named;
 
 use std::ffi::OsString;
 use std::io;
@@ -17,9 +19,8 @@ use indicatif::ProgressBar;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde_json::Value;
 
-use super::counted::{counted, verb};
+use super::mount_programs::UmountHelper;
 use super::which_mount::{WhichMount, no_mount, spelled, which_mount};
 use super::{CommandResult, Failure, output, progress, status};
 use crate::daemon::connection;
@@ -28,9 +29,8 @@ use crate::daemon::processes;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::error::plain;
 use crate::kernel::session;
-use crate::scratch::{STAYS_LOGGED, UNMERGED};
-use crate::tree::COMES_BACK;
 use crate::tree::xattr::{COMMIT, COMMIT_QUICKLY};
+use named::Unfinished;
 
 /// How long the daemon may take to end, once the mount is gone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,12 +38,41 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// As long as a daemon writes it is waited for; one that is stopped does not.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
+/// How it is to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Usual,
+    /// What would take long to merge stays in its log.
+    Quick,
+    /// For umount(8): what would be lost is named, and keeps no mount.
+    Whatever,
+}
+
 pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
+    let manner = if quick { Manner::Quick } else { Manner::Usual };
+    match unmounted(mountpoint, manner)? {
+        Unfinished::Nothing => Ok(()),
+        // Each has been named.
+        Unfinished::Staged => Err(Failure::silent()),
+    }
+}
+
+/// As umount(8) has it, which unmounts what can be unmounted.
+pub(super) fn run_for_system(asked: &UmountHelper) -> CommandResult {
+    match asked.lazy {
+        true => unmount(&mounted_at(&asked.mountpoint)?, true),
+        false => unmounted(&asked.mountpoint, Manner::Whatever).map(|_| ()),
+    }
+}
+
+/// Says whether something stays.
+fn unmounted(mountpoint: &Path, manner: Manner) -> Result<Unfinished, Failure> {
     let mounted = mounted_at(mountpoint)?;
+    let done = |()| Unfinished::Nothing;
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
             let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
-            commit_and_unmount(&mounted, quick, daemon)
+            commit_and_unmount(&mounted, manner, daemon)
         }
         // The daemon has died, or this user may not look into the mount.
         Err(e) if status::is_dead(&e) => {
@@ -51,36 +80,53 @@ pub(super) fn run(mountpoint: &Path, quick: bool) -> CommandResult {
             let daemon = processes::daemon_of(mounted.device, &mounted.mountpoint);
             let watched = daemon.and_then(Daemon::watch);
             unmount(&mounted, true)?;
-            watched.map_or(Ok(()), |daemon| daemon.wait(&mounted))
+            let ended = watched.map_or(Ok(()), |daemon| daemon.wait(&mounted));
+            ended.map(done)
         }
         // The question waits in the kernel and keeps the mount in use.
         Err(e) if e.kind() == io::ErrorKind::TimedOut => {
             let dead = end_dead(&mounted)?.ok_or_else(|| no_answer(&mounted))?;
             unmount(&mounted, true)?;
-            dead.wait(&mounted)
+            dead.wait(&mounted).map(done)
         }
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => unmount(&mounted, false),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => unmount(&mounted, false).map(done),
         // It serves, only its status cannot be read, which is no reason to leave anything staged.
         Err(_) => {
             let daemon = processes::daemon_of(mounted.device, &mounted.mountpoint);
-            commit_and_unmount(&mounted, quick, daemon)
+            commit_and_unmount(&mounted, manner, daemon)
         }
     }
 }
 
-fn commit_and_unmount(mounted: &Mounted, quick: bool, daemon: Option<u32>) -> CommandResult {
+fn commit_and_unmount(
+    mounted: &Mounted,
+    manner: Manner,
+    daemon: Option<u32>,
+) -> Result<Unfinished, Failure> {
     let watched = daemon.and_then(Daemon::watch);
     let mut left = Unfinished::Nothing;
     if mounted.writable {
-        write_out(mounted)?;
-        left = commit(mounted, quick)?;
+        keep_mount(write_out(mounted), manner)?;
+        left = commit(mounted, manner)?;
     }
     unmount(mounted, false)?;
     watched.map_or(Ok(()), |daemon| daemon.wait(mounted))?;
-    match left {
-        Unfinished::Nothing => Ok(()),
-        // Each has been named.
-        Unfinished::Staged => Err(Failure::silent()),
+    Ok(left)
+}
+
+/// What would be lost keeps the mount, unless it is unmounted whatever that is.
+fn keep_mount(kept: CommandResult, manner: Manner) -> CommandResult {
+    match (kept, manner) {
+        (Err(failure), Manner::Whatever) => {
+            let why = failure
+                .message
+                .replace("is not unmounted", "is unmounted nevertheless");
+            // How to do it is what is being done.
+            let why = why.split("; to unmount it nevertheless").next();
+            output::complain(why.unwrap_or_default());
+            Ok(())
+        }
+        (kept, _) => kept,
     }
 }
 
@@ -165,18 +211,14 @@ fn write_out(mounted: &Mounted) -> CommandResult {
     }
 }
 
-/// What a mount leaves to the next one, or to `arrayfs stage`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unfinished {
-    Nothing,
-    Staged,
-}
-
 /// Has the daemon commit what has been written to arrays, however long that takes, and names what
 /// stays staged.
-fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
+fn commit(mounted: &Mounted, manner: Manner) -> Result<Unfinished, Failure> {
     let mountpoint = mounted.mountpoint.clone();
-    let request = if quick { COMMIT_QUICKLY } else { COMMIT };
+    let request = match manner {
+        Manner::Quick => COMMIT_QUICKLY,
+        Manner::Usual | Manner::Whatever => COMMIT,
+    };
     let flags = rustix::fs::XattrFlags::empty();
     let done = write_out::aside(move || {
         rustix::fs::setxattr(&mountpoint, request, b"", flags).map_err(io::Error::from)
@@ -196,10 +238,14 @@ fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
     }
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
-            refuse_unstored(mounted, &status["held_back"])?;
-            let logged = name_logged(&status["held_back"]);
-            name_not_kept(&status);
-            let staged = name_staged(&status);
+            keep_mount(
+                named::refuse_unstored(mounted, &status["held_back"]),
+                manner,
+            )?;
+            keep_mount(named::refuse_unlogged(mounted, &status), manner)?;
+            let logged = named::name_logged(&status["held_back"]);
+            named::name_not_kept(&status);
+            let staged = named::name_staged(&status);
             let is_all = logged == Unfinished::Nothing;
             Ok(if is_all { staged } else { logged })
         }
@@ -210,107 +256,6 @@ fn commit(mounted: &Mounted, quick: bool) -> Result<Unfinished, Failure> {
             ));
             Ok(Unfinished::Staged)
         }
-    }
-}
-
-/// What is held back in the daemon and cannot be stored would be lost with it.
-fn refuse_unstored(mounted: &Mounted, held: &Value) -> CommandResult {
-    let line = |path: &str, why: &str| format!("{path}: not all of it can be stored: {why}");
-    match name_files(held, "failed", line, ["cannot be stored"; 2]) {
-        false => Ok(()),
-        true => {
-            let path = mounted.mountpoint.display();
-            Err(Failure::new(format!(
-                "{path} is not unmounted: make room, or remove those files, and try again; to unmount it \
-                 nevertheless, and lose what is not stored: umount {path}"
-            )))
-        }
-    }
-}
-
-const KEEPS: [&str; 2] = ["keeps its log", "keep their logs"];
-
-/// A line for each file that keeps its log; says whether some had to although all were to be
-/// merged.
-fn name_logged(held: &Value) -> Unfinished {
-    name_files(
-        held,
-        "logged",
-        |path, _| format!("{path}: {STAYS_LOGGED}"),
-        KEEPS,
-    );
-    let line = |path: &str, why: &str| format!("{path}: {UNMERGED}: {why}");
-    match name_files(held, "unmerged", line, KEEPS) {
-        true => Unfinished::Staged,
-        false => Unfinished::Nothing,
-    }
-}
-
-/// A line for each file of a list, and one for those that it has no room for: `more` is what one of
-/// them does, or several. Says whether there are any.
-fn name_files(
-    held: &Value,
-    list: &str,
-    line: impl Fn(&str, &str) -> String,
-    more: [&str; 2],
-) -> bool {
-    let files: Vec<&Value> = held[list].as_array().into_iter().flatten().collect();
-    for file in &files {
-        let text = |name: &str| file[name].as_str().or(file.as_str()).unwrap_or_default();
-        output::complain(line(text("path"), text("why")));
-    }
-    let unlisted = held[format!("{list}_unlisted")].as_u64().unwrap_or(0);
-    if unlisted > 0 {
-        let (files, does) = (
-            counted(unlisted, "more file"),
-            verb(unlisted, more[0], more[1]),
-        );
-        output::complain(format!("{files} {does}"));
-    }
-    !files.is_empty() || unlisted > 0
-}
-
-/// What new containers could not keep of what was copied into them.
-fn name_not_kept(status: &Value) {
-    let lines = status["not_kept"].as_array().into_iter().flatten();
-    for line in lines.filter_map(Value::as_str) {
-        output::complain(line.to_owned());
-    }
-    match status["not_kept_unlisted"].as_u64() {
-        None | Some(0) => {}
-        Some(more) => output::complain(format!(
-            "{} {} not kept: the log of the mount has the names",
-            counted(more, "more thing"),
-            verb(more, "was", "were")
-        )),
-    }
-}
-
-/// A line for each container of which something stays staged.
-fn name_staged(status: &Value) -> Unfinished {
-    let staged: Vec<&Value> = status["staged"].as_array().into_iter().flatten().collect();
-    for removed in status["half_removed"].as_array().into_iter().flatten() {
-        let path = removed.as_str().unwrap_or_default();
-        output::complain(format!("{path}: {COMES_BACK}"));
-    }
-    if let Some(more @ 1..) = status["half_removed_unlisted"].as_u64() {
-        let arrays = counted(more, "more array");
-        output::complain(format!("{arrays}: {COMES_BACK}"));
-    }
-    for staged in &staged {
-        let text = |name: &str| staged[name].as_str().unwrap_or_default();
-        let (path, why) = (text("path"), text("why"));
-        output::complain(format!("{path}: stays staged: {why}"));
-    }
-    let unlisted = status["staged_unlisted"].as_u64().unwrap_or(0);
-    if unlisted > 0 {
-        let containers = counted(unlisted, "more container");
-        let stay = verb(unlisted, "stays", "stay");
-        output::complain(format!("{containers} {stay} staged"));
-    }
-    match staged.is_empty() && unlisted == 0 {
-        true => Unfinished::Nothing,
-        false => Unfinished::Staged,
     }
 }
 

@@ -70,6 +70,7 @@ fn verify_path<'a>(
     let failed = &mut |e: Error| report.fault(&e.to_string());
     container::walk(path, preferences, failed, &mut |found| match found {
         Found::Container(found) => plan(&found, budget, jobs, report),
+        Found::Lookalike(fault) => report.fault(&fault.to_string()),
         Found::Orphans(at) => report.orphans(&orphans_line(&at)),
     })
 }

@@ -149,7 +149,7 @@ impl ChangedFile {
             let removed = commit.disk.unlink(commit.spot.place(&self.seen.name));
             // Without it the container is what it was: the recovery goes on with the sealed commit.
             if let Err(e) = removed {
-                log::warn!("{e}");
+                log::warn!("{}", commit.named(&e));
                 commit.stage.stay_sealed();
             }
         }

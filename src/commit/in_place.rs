@@ -195,7 +195,7 @@ impl CommitTarget for RedoLog<'_> {
         // second failure by the recovery.
         self.carry_out_all()
             .or_else(|e| {
-                log::warn!("{e}; trying again");
+                log::warn!("{}; trying again", self.commit.named(&e));
                 self.carry_out_all()
             })
             .inspect_err(|_| self.commit.stage.stay_sealed())
@@ -311,7 +311,7 @@ impl RedoLog<'_> {
         if !grown.is_empty()
             && let Err(e) = grown::take_back(self.commit, grown.into_values(), self.is_sealed)
         {
-            log::warn!("{e}");
+            log::warn!("{}", self.commit.named(&e));
         }
     }
 }

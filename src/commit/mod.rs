@@ -207,6 +207,15 @@ pub enum CommitOutcome {
 }
 
 impl Commit<'_> {
+    /// An error that it met, as a line of the log.
+    fn named(&self, e: &Error) -> String {
+        let container = match self.is_directory {
+            true => self.spot.directory.clone(),
+            false => self.spot.path(),
+        };
+        e.told_of(&self.store.display(&container), "")
+    }
+
     /// Carries it out. After an error the container is what it was.
     pub fn carry_out(&self, publish: Publish<'_>) -> Result<CommitOutcome> {
         let now = self.unchanged()?;

@@ -129,7 +129,7 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
         }
         // The commit has happened, whether or not they can be removed.
         if let Err(e) = self.remove_old() {
-            log::warn!("{e}; the next commit does it");
+            log::warn!("{}; the next commit does it", self.maker.commit.named(&e));
         }
     }
 

@@ -91,7 +91,7 @@ impl Commit<'_> {
         };
         publish.publish(way, &mut step)?;
         target.sync().or_else(|e| {
-            log::warn!("{e}; trying again");
+            log::warn!("{}; trying again", self.named(&e));
             publish.publish(way, &mut || target.redo())
         })
     }

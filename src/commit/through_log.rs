@@ -58,13 +58,13 @@ fn own_log(recognised: &Recognised, store: &Arc<dyn Store>, path: &Path) -> Opti
             let (own, others) = logs.own();
             for other in others {
                 if let LogBeside::Foreign(e) | LogBeside::Unreadable(e) = other {
-                    log::warn!("{e}");
+                    log::warn!("{}", e.told_of(&store.display(path), ""));
                 }
             }
             own
         }
         Err(e) => {
-            log::warn!("{e}");
+            log::warn!("{}", e.told_of(&store.display(path), ""));
             None
         }
     }

@@ -1,5 +1,9 @@
 //! The log: one line per event, to standard error or a file with time and level, or to the system's
-//! log.
+//! log; where there is none, to a file of its own. What comes again is counted.
+
+mod state_file;
+mod syslog;
+mod told;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,18 +12,25 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use super::syslog::{self, SystemLog};
+use state_file::StateFile;
+use syslog::SystemLog;
+use told::ToldMessages;
+pub use told::Warning;
+
+/// So many warnings are shown of a mount.
+const SHOWN: usize = 10;
 
 /// Where lines go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     StandardError,
     File(PathBuf),
-    /// syslog, or the journal.
+    /// syslog, or the journal; where nobody listens, a file.
     System,
 }
 
@@ -39,6 +50,7 @@ struct Logger {
     /// writes gives up.
     mode: u32,
     sink: Mutex<Sink>,
+    told: Mutex<ToldMessages>,
     /// The process that started us still reads standard error: warnings go there, too.
     at_terminal: AtomicBool,
 }
@@ -47,21 +59,23 @@ struct Logger {
 enum Sink {
     StandardError,
     File(File),
-    System(SystemLog),
+    /// The second takes what nobody listens to.
+    System(SystemLog, StateFile),
 }
 
 static LOGGER: OnceLock<Logger> = OnceLock::new();
 
 /// Starts logging; panics are logged, too. Once per process, and after it went to the background:
-/// lines of the system's log carry its number.
-pub fn start(destination: Destination, level: LevelFilter) -> io::Result<()> {
+/// lines of the system's log carry its number. `of`: the mountpoint.
+pub fn start(destination: Destination, level: LevelFilter, of: &Path) -> io::Result<()> {
     let mode = mode_of_new_files();
-    let sink = Sink::open(&destination, mode)?;
+    let sink = Sink::open(&destination, mode, of)?;
     let logger = LOGGER.get_or_init(|| Logger {
         at_terminal: AtomicBool::new(destination != Destination::StandardError),
         destination,
         mode,
         sink: Mutex::new(sink),
+        told: Mutex::default(),
     });
     if log::set_logger(logger).is_ok() {
         log::set_max_level(level);
@@ -82,7 +96,35 @@ pub fn check_system() -> io::Result<()> {
     SystemLog::new(Path::new(syslog::SYSTEM))?.is_there()
 }
 
-/// Opens the file anew, after it was moved away.
+/// What was counted and not told yet: the process is about to end.
+pub fn end() {
+    let Some(logger) = LOGGER.get() else { return };
+    for (level, text) in logger.told().untold() {
+        logger.sink().tell(level, &text);
+    }
+}
+
+/// The latest warnings and errors, the last one at the end.
+pub fn warnings() -> Vec<Warning> {
+    let logger = LOGGER.get();
+    logger.map_or_else(Vec::new, |logger| logger.told().warnings(SHOWN))
+}
+
+/// Where lines go now, in words.
+pub fn place() -> String {
+    let Some(logger) = LOGGER.get() else {
+        return "nowhere".to_owned();
+    };
+    match &*logger.sink() {
+        Sink::System(system, file) if system.is_there().is_err() => match file.path() {
+            Some(path) => path.display().to_string(),
+            None => "nothing to tell yet, and no system log".to_owned(),
+        },
+        _ => logger.destination.to_string(),
+    }
+}
+
+/// Opens the file anew, after it was moved away. From then on everything is told anew.
 pub fn reopen() {
     let Some(logger) = LOGGER.get() else { return };
     let Destination::File(path) = &logger.destination else {
@@ -90,7 +132,8 @@ pub fn reopen() {
     };
     match append(path, logger.mode) {
         Ok(file) => {
-            *logger.sink.lock().unwrap_or_else(PoisonError::into_inner) = Sink::File(file);
+            end();
+            *logger.sink() = Sink::File(file);
             log::info!("log reopened");
         }
         Err(e) => log::error!("cannot reopen {}: {e}", path.display()),
@@ -110,23 +153,32 @@ fn mode_of_new_files() -> u32 {
 }
 
 impl Sink {
-    fn open(destination: &Destination, mode: u32) -> io::Result<Sink> {
+    fn open(destination: &Destination, mode: u32, of: &Path) -> io::Result<Sink> {
         Ok(match destination {
             Destination::StandardError => Sink::StandardError,
             Destination::File(path) => Sink::File(append(path, mode)?),
-            Destination::System => Sink::System(SystemLog::new(Path::new(syslog::SYSTEM))?),
+            Destination::System => {
+                let system = SystemLog::new(Path::new(syslog::SYSTEM))?;
+                Sink::System(system, StateFile::new(of, mode))
+            }
         })
     }
 
     /// There is nowhere to report a failure to log: it is ignored.
     fn tell(&mut self, level: Level, text: &str) {
-        let stamped = || format!("{:.3} {level:5} {text}\n", jiff::Timestamp::now());
         match self {
-            Sink::StandardError => drop(io::stderr().write_all(stamped().as_bytes())),
-            Sink::File(file) => drop(file.write_all(stamped().as_bytes())),
-            Sink::System(system) => system.tell(level, text),
+            Sink::StandardError => drop(io::stderr().write_all(stamped(level, text).as_bytes())),
+            Sink::File(file) => drop(file.write_all(stamped(level, text).as_bytes())),
+            Sink::System(system, file) => {
+                let mut elsewhere = |level, text: &str| file.append(&stamped(level, text)).is_ok();
+                system.tell(level, text, &mut elsewhere);
+            }
         }
     }
+}
+
+fn stamped(level: Level, text: &str) -> String {
+    format!("{:.3} {level:5} {text}\n", jiff::Timestamp::now())
 }
 
 /// Control characters as `%XX`: a path may hold line ends and what terminals obey, a record is one
@@ -149,6 +201,26 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     line.into()
 }
 
+impl Logger {
+    fn sink(&self) -> MutexGuard<'_, Sink> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self) -> MutexGuard<'_, ToldMessages> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What whoever debugs asks for is told each time.
+    fn lines(&self, level: Level, text: &str) -> Vec<(Level, String)> {
+        match level {
+            Level::Error | Level::Warn | Level::Info => {
+                self.told().note(level, text, Instant::now())
+            }
+            Level::Debug | Level::Trace => vec![(level, text.to_owned())],
+        }
+    }
+}
+
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         // fuser logs every mount, option and unusual request: noise to users.
@@ -161,12 +233,12 @@ impl Log for Logger {
             return;
         }
         let (level, text) = (record.level(), record.args().to_string());
-        let text = one_line(&text);
-        if level <= Level::Warn && self.at_terminal.load(Ordering::Relaxed) {
-            Sink::StandardError.tell(level, &text);
+        for (level, text) in self.lines(level, &one_line(&text)) {
+            if level <= Level::Warn && self.at_terminal.load(Ordering::Relaxed) {
+                Sink::StandardError.tell(level, &text);
+            }
+            self.sink().tell(level, &text);
         }
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        sink.tell(level, &text);
     }
 
     fn flush(&self) {}

@@ -14,6 +14,5 @@ pub mod processes;
 pub mod readahead;
 pub mod signals;
 pub mod source_lock;
-mod syslog;
 pub mod systemd;
 pub mod write_out;

@@ -12,6 +12,7 @@ use fuser::{
     Request, WriteFlags,
 };
 
+use super::about::AskedNow;
 use super::direct_writes::{DirectWrites, writes_directly};
 use super::lost_names::NameDropping;
 use super::read::ReadRequest;
@@ -87,7 +88,9 @@ impl Adapter {
     ) {
         let (timed, caller) = (self.begin(about), about.0.pid());
         self.hand_over_if_last(Errand::Look, move |serving| {
+            let asked = AskedNow::about(timed.inode, None);
             patience::for_caller(caller, || work(serving));
+            drop(asked);
             serving.end(timed, None);
         });
     }
@@ -102,7 +105,9 @@ impl Adapter {
         let (timed, name) = (self.begin(about), name.to_owned());
         let caller = about.0.pid();
         self.hand_over_if_last(Errand::Look, move |serving| {
+            let asked = AskedNow::about(timed.inode, Some(&name));
             patience::for_caller(caller, || work(serving, &name));
+            drop(asked);
             serving.end(timed, Some(&name));
         });
     }
@@ -144,11 +149,13 @@ impl Adapter {
     pub(super) fn serve_read(&self, about: About<'_>, request: ReadRequest, reply: ReplyData) {
         let timed = self.begin(about);
         let at_work = self.stand_ins.begin();
+        let _asked = AskedNow::about(timed.inode, None);
         let mut reply = Some(reply);
         if at_work.is_last() {
             reply = reply.and_then(|reply| self.serving.read_in_memory(request, reply));
             if let Some(reply) = reply {
                 return self.hand_over(Errand::Read, move |serving| {
+                    let _asked = AskedNow::about(timed.inode, None);
                     serving.read(request, reply);
                     serving.end(timed, None);
                 });
@@ -176,10 +183,12 @@ impl Adapter {
                 return self.serving.end(timed, None);
             };
             self.hand_over(Errand::Look, move |serving| {
+                let _asked = AskedNow::about(timed.inode, None);
                 serving.written(file, past_cache, reply, |tree| work(tree, &data));
                 serving.end(timed, None);
             });
         } else {
+            let _asked = AskedNow::about(timed.inode, None);
             self.serving
                 .written(file, past_cache, reply, |tree| work(tree, data));
             self.serving.end(timed, None);

@@ -3,13 +3,13 @@
 //! [`session::Mount`] mounts and serves a [`crate::tree::Tree`]; everything else of arrayfs
 //! compiles and is tested without it. Used by `cli::mount`.
 
+mod about;
 mod adapter;
 mod config;
 mod direct_writes;
 mod directory;
 mod dispatch;
 mod errno;
-mod fault_log;
 mod lost_names;
 mod passthrough;
 mod read;

@@ -12,6 +12,7 @@ use fuser::{
     ReplyWrite, ReplyXattr,
 };
 
+use super::about::{Asked, asked};
 use super::direct_writes::{DirectWrites, writes_directly};
 use super::directory;
 use super::errno::errno;
@@ -88,9 +89,16 @@ impl Serving {
             self.counters.io_error();
         }
         if let Some(level) = level {
-            self.options.faults.log(level, e);
+            log::log!(level, "{}", self.named(e));
         }
         errno
+    }
+
+    fn named(&self, e: &Error) -> String {
+        match asked() {
+            Some(Asked { inode, name }) => self.tree.named(inode, name.as_deref(), e),
+            None => e.to_string(),
+        }
     }
 
     /// The file of an answer, if the kernel's pages of it are to go first. What the kernel reads by

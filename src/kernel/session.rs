@@ -15,7 +15,6 @@ use crossbeam_channel::Receiver;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 
 use super::dispatch::Adapter;
-use super::fault_log::FaultLog;
 use super::lost_names::NameDropping;
 use super::root_mount::mount_as_root;
 use super::stale_pages::StaleFiles;
@@ -46,7 +45,6 @@ pub struct Options {
     pub dirsync: bool,
     /// Whether symbolic links of the mount are followed; only root may say no.
     pub symfollow: bool,
-    pub(super) faults: Arc<FaultLog>,
 }
 
 impl Options {
@@ -68,7 +66,6 @@ impl Options {
             sync: false,
             dirsync: false,
             symfollow: true,
-            faults: Arc::default(),
         }
     }
 }

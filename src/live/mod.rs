@@ -167,6 +167,11 @@ impl Containers {
         self.store.display(&self.known_path(id))
     }
 
+    /// An error that a container met, as a line of the log.
+    fn told(&self, id: ContainerId, e: &Error) -> String {
+        e.told_of(&self.shown_path(id), "")
+    }
+
     /// Another process has changed what lies at this path.
     pub(crate) fn changed(&self, path: &Path) -> Error {
         let path = self.store.display(path);

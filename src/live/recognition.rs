@@ -39,8 +39,20 @@ pub(crate) fn recognise(
     let candidate = Candidate::new(store, path, stat.kind, preferences);
     match container::recognise(&candidate) {
         Ok(Some(recognised)) => Ok(Recognition::Container(recognised)),
-        Ok(None) => Ok(Recognition::Ordinary),
+        Ok(None) => {
+            tell_lookalike(&candidate);
+            Ok(Recognition::Ordinary)
+        }
         Err(e) if e.is_permission_denied() || e.is_would_block() => Ok(Recognition::Unknown),
         Err(e) => Err(e),
+    }
+}
+
+/// Who mounts sees a file where a container is expected. One that is only being written is let be.
+fn tell_lookalike(candidate: &Candidate<'_>) {
+    if let Ok(Some(lookalike)) = container::lookalike(candidate)
+        && lookalike.is_something_else
+    {
+        log::warn!("{}; it is shown as the file that it is", lookalike.fault);
     }
 }

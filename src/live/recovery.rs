@@ -55,7 +55,7 @@ impl Recovered {
         if let Some(now) = old.now()
             && let Err(e) = old.try_tidy(&now, cache)
         {
-            log::warn!("{e}");
+            log::warn!("{}", e.told_of(path, ""));
         }
         Recovered {
             stage: None,
@@ -230,7 +230,7 @@ impl Containers {
     /// Has a version that is not shown yet begin with the stage of a daemon before.
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Recovered) {
         if let Some(unrecovered) = left.unrecovered {
-            log::warn!("{}", unrecovered.why);
+            log::warn!("{}", self.told(version.container, &unrecovered.why));
             version.staged.note_unrecovered(unrecovered);
         }
         let Some(stage) = left.stage else { return };
@@ -244,7 +244,7 @@ impl Containers {
             StagedContainer::resumed(stage, self.open_version(version)?)
         });
         if let Err(why) = begun {
-            log::warn!("{why}");
+            log::warn!("{}", self.told(version.container, &why));
             let log = UnrecoveredLog::Pending;
             version.staged.note_unrecovered(Unrecovered { why, log });
             // It may have been opened as if there was no log.
@@ -259,7 +259,7 @@ impl Containers {
         }
         self.remember_staged(version);
         if let Err(e) = self.commit(version, Effort::Usual) {
-            log::warn!("{e}");
+            log::warn!("{}", self.told(version.container, &e));
         }
     }
 

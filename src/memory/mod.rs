@@ -37,6 +37,16 @@ pub fn room_for_thread() -> bool {
     had.is_ok()
 }
 
+/// Bytes of memory that this process has now; none if the system does not say.
+pub fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 /// The system refused memory. A request that fails is better than a daemon that ends.
 pub fn no_memory(doing: &str) -> Error {
     Error::io(doing, std::io::Error::from_raw_os_error(libc::ENOMEM))

@@ -137,7 +137,7 @@ impl ScratchRoom {
             false => self.settle_one(file, FlushExtent::IfCheap),
         };
         if let Err(e) = stored {
-            log::error!("{e}");
+            log::error!("{}", e.told_of(&file.path, ""));
             file.note_failure(&e);
             file.times().since = Some(Instant::now());
         }

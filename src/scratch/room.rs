@@ -261,7 +261,7 @@ impl ScratchRoom {
         let work = move || {
             ordered.is_ordered.store(false, Ordering::Release);
             if let Err(e) = ordered.flush(extent) {
-                log::error!("{e}");
+                log::error!("{}", e.told_of(&ordered.path, ""));
                 ordered.note_failure(&e);
             }
         };

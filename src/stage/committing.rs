@@ -336,7 +336,6 @@ impl StageLog {
             self.deferred.clear();
             self.provisional.clear();
             self.arrays_logged = 0;
-            self.complete = 0;
             self.set_writer(None);
             self.may_return = true;
             return Ok(());
@@ -361,19 +360,16 @@ impl StageLog {
     fn put_committed(&mut self, layer: u64) -> Result<()> {
         let lens = self.arrays.iter().map(|array| array.len).collect();
         let base = self.base.clone();
-        self.put_at_last(Record::Committed { layer, base, lens })?;
-        // It must not be lost, whatever else is.
-        self.complete = self.writer.as_ref().map_or(0, LogWriter::end);
-        Ok(())
+        self.put_at_last(Record::Committed { layer, base, lens })
     }
 
-    /// All that is staged has been logged: the new content of arrays, too. Says where the log ends.
-    pub(super) fn keep_provisional(&mut self) -> Result<u64> {
+    /// All that is staged has been logged: the new content of arrays, too.
+    pub(super) fn keep_provisional(&mut self) -> Result<()> {
         while let Some(&(_, array)) = self.provisional.first() {
             self.put_record(&Record::Kept { array: array.0 })?;
             self.provisional.remove(0);
         }
-        Ok(self.writer.as_ref().map_or(0, LogWriter::end))
+        Ok(())
     }
 
     /// Puts a record now, or before the next one.

@@ -77,7 +77,6 @@ impl StageLog {
                 self.writer = Some(new);
                 // It has all staged bytes.
                 self.arrays_logged = self.arrays.len();
-                self.complete = self.writer.as_ref().map_or(0, LogWriter::end);
                 self.provisional.clear();
                 Ok(())
             }

@@ -2,7 +2,7 @@
 //! none to write to.
 
 use std::ops::Range;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::StagedArray;
 use super::layer::{Layer, no_array};
@@ -11,55 +11,65 @@ use super::slab::Lender;
 use super::staging::{Stage, StageLog};
 use crate::error::{Error, Result};
 
+/// What is staged and in no log.
+#[derive(Debug)]
+pub struct Unlogged {
+    pub why: Error,
+    /// Paths of arrays, and how many bytes of each; 0 where it is the length alone.
+    pub arrays: Vec<(String, u64)>,
+}
+
 /// About how much memory is given back at once.
 const GIVEN_BACK: u64 = 1 << 20;
 
 impl Stage {
-    /// Returns when everything that is staged is in the log, and the log on the disk.
+    /// Returns when everything that is staged is in the log, and the log on the disk. If there is
+    /// no room for all of it, as much as there is room for is.
     pub fn sync(&self) -> Result<()> {
         let alone = self.alone();
         let logged = self.log_everything();
-        let synced = logged.and_then(|end| {
-            self.sync_written()?;
-            self.lock_log().complete = end;
-            Ok(())
-        });
+        let synced = logged.and(self.sync_written());
         drop(alone);
         self.compact();
+        self.note_logged(&synced);
         synced
     }
 
     /// Returns when everything that is staged is in the log: a killed daemon loses none of it.
     pub fn log_all(&self) -> Result<()> {
         let alone = self.alone();
-        let logged = self.log_everything().map(drop);
+        let logged = self.log_everything();
         drop(alone);
         self.compact();
+        self.note_logged(&logged);
         logged
     }
 
-    /// In the end, if the log cannot be given everything: it says what was staged at the last sync,
-    /// and no part of what came after. Says whether something did.
-    pub fn keep_synced(&self) -> Result<bool> {
-        let _alone = self.alone();
-        match self.log_everything() {
-            Err(e) if e.is_no_room() => {}
-            logged => return logged.map(|_| false),
-        }
-        let mut log = self.lock_log();
-        // The log has to go on saying how a commit is carried out, and how one has ended.
-        if self.is_half_done() || log.commit_logged || !log.deferred.is_empty() {
-            return Ok(false);
-        }
-        let spot = log.place.spot()?;
-        let cut = match &log.writer {
-            Some(writer) => writer.cut_back(&spot, log.complete)?,
-            None => true,
-        };
-        if !cut {
-            log.set_writer(None);
-        }
-        Ok(true)
+    fn note_logged(&self, outcome: &Result<()>) {
+        let failure = outcome.as_ref().err().cloned();
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    /// What would be lost with the daemon: what the log could not be given when that was tried
+    /// last.
+    pub fn unlogged(&self) -> Option<Unlogged> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = failure.clone().filter(|_| !self.is_clean())?;
+        drop(failure);
+        let log = self.lock_log();
+        let layers = self.layers();
+        let arrays = log.arrays.iter().enumerate().filter_map(|(number, array)| {
+            let number = StagedArray(number as u32);
+            let is_provisional = log.provisional.iter().any(|(_, of)| *of == number);
+            let lacks = layers.iter().map(|layer| match is_provisional {
+                true => Some(layer.changed_bytes(number)),
+                false => layer.lacks(number),
+            });
+            let lacks = lacks.flatten().reduce(u64::saturating_add);
+            lacks.map(|bytes| (array.path.clone(), bytes))
+        });
+        let arrays = arrays.collect();
+        Some(Unlogged { why, arrays })
     }
 
     /// Lets go of the log, which has everything: another stage goes on with it. The caller sees to
@@ -85,8 +95,7 @@ impl Stage {
         Ok(log)
     }
 
-    /// Says where the log ends then.
-    fn log_everything(&self) -> Result<u64> {
+    fn log_everything(&self) -> Result<()> {
         if self.layers().iter().all(|layer| layer.is_logged()) {
             return self.lock_log().keep_provisional();
         }

@@ -42,6 +42,7 @@ pub use log::{
     container_of_log, drafts_name, is_added_name, is_hidden_name, log_names, move_name, new_name,
     read_log,
 };
+pub use logging::Unlogged;
 pub use overlay::Overlay;
 pub use place::{LogPlace, PinnedSpot};
 pub use slab::StageMemory;

@@ -54,6 +54,11 @@ impl Ranges {
         before.or_else(|| self.ends.range(range.clone()).next().map(clip))
     }
 
+    /// Of all of them.
+    pub(super) fn bytes(&self) -> u64 {
+        self.ends.iter().map(|(from, to)| to - from).sum()
+    }
+
     pub(super) fn count(&self) -> usize {
         self.ends.len()
     }

@@ -47,7 +47,6 @@ impl Stage {
             base: found.base().clone(),
             arrays: found.arrays().to_vec(),
             arrays_logged: found.arrays().len(),
-            complete: writer.end(),
             provisional: Vec::new(),
             deferred: void,
             commit_logged: pending,

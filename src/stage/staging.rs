@@ -32,6 +32,8 @@ pub struct Stage {
     pub(super) log: Mutex<StageLog>,
     pub(super) layers: RwLock<StageLayers>,
     last_write: Mutex<Option<Timestamp>>,
+    /// Why the log was not given everything, when that was to be last.
+    pub(super) failure: Mutex<Option<Error>>,
     /// How often what is shown may have changed.
     changes: AtomicU64,
     /// Whether a program has set that time.
@@ -72,8 +74,6 @@ pub(super) struct StageLog {
     pub(super) arrays: Vec<LoggedArray>,
     /// So many of them the log knows.
     pub(super) arrays_logged: usize,
-    /// Up to here it has all that was staged at the last sync.
-    pub(super) complete: u64,
     /// Arrays whose new content the log does not have all of, and the layers that it is in.
     pub(super) provisional: Vec<(u64, StagedArray)>,
     /// None: nothing has been logged yet. Set by [`StageLog::set_writer`].
@@ -109,7 +109,6 @@ impl Stage {
             base,
             arrays: Vec::new(),
             arrays_logged: 0,
-            complete: 0,
             provisional: Vec::new(),
             writer: None,
             has_log: Arc::default(),
@@ -136,6 +135,7 @@ impl Stage {
             log: Mutex::new(log),
             layers: RwLock::new(layers),
             last_write: Mutex::new(last_write),
+            failure: Mutex::default(),
             // Something may have been left by a daemon before.
             changes: AtomicU64::new(1),
             time_set: AtomicBool::new(false),

@@ -21,6 +21,7 @@ mod listing;
 mod listing_cache;
 mod lost_names;
 mod moves;
+mod named;
 mod node;
 mod open_file;
 mod ordinary;
@@ -474,7 +475,8 @@ impl Tree {
             if let Some((file, _)) = closed.written()
                 && let Err(e) = file.release()
             {
-                log::error!("{e}");
+                let told = inode.as_ref().map(|inode| self.named(*inode, None, &e));
+                log::error!("{}", told.unwrap_or_else(|_| e.to_string()));
             }
             if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
                 let staged = &derived.version.staged;

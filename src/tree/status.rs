@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{InodeId, Tree, Views};
 use crate::container::names::path_text;
 use crate::error::Error;
+use crate::stage::Unlogged;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
 /// KiB.
@@ -19,8 +20,9 @@ const LISTED: usize = 32 << 10;
 const MOST: usize = 60 << 10;
 
 /// The lists that are told, those first that are missed least.
-const LISTS: [&str; 7] = [
+const LISTS: [&str; 8] = [
     "/requests/slowest",
+    "/log/warnings",
     "/half_removed",
     "/held_back/logged",
     "/not_kept",
@@ -41,10 +43,15 @@ const MOST_FAILED: usize = 8;
 /// Most letters of the reason that one of them has.
 const REASON: usize = 1000;
 
+/// Says something of the mount.
+type ToldOfMount = Box<dyn Fn() -> Value + Send + Sync>;
+
 /// What a tree is watched by, beside what its parts count.
 pub(super) struct Watched {
     /// What whoever serves it has counted of its requests.
-    requests: OnceLock<Box<dyn Fn() -> Value + Send + Sync>>,
+    requests: OnceLock<ToldOfMount>,
+    /// What was logged of it.
+    log: OnceLock<ToldOfMount>,
     since: Instant,
 }
 
@@ -52,6 +59,7 @@ impl Watched {
     pub(super) fn new() -> Watched {
         Watched {
             requests: OnceLock::new(),
+            log: OnceLock::new(),
             since: Instant::now(),
         }
     }
@@ -118,6 +126,20 @@ fn staged_bytes(container: &Value) -> u64 {
     bytes[0].max(bytes[1])
 }
 
+/// What would be lost with the daemon, of one container.
+fn told_unlogged(unlogged: &Unlogged) -> Value {
+    let arrays = &unlogged.arrays;
+    let told = arrays.iter().take(MOST_FAILED);
+    let told = told.map(|(array, bytes)| json!({ "array": short(array), "bytes": bytes }));
+    let bytes = arrays.iter().map(|(_, bytes)| *bytes);
+    json!({
+        "arrays": told.collect::<Vec<_>>(),
+        "arrays_unlisted": arrays.len().saturating_sub(MOST_FAILED),
+        "bytes": bytes.fold(0, u64::saturating_add),
+        "why": short(unlogged.why.to_string()),
+    })
+}
+
 /// A name in a file may be very long, and so may the reason that names it.
 fn short(why: impl Into<String>) -> String {
     let why: String = why.into();
@@ -137,6 +159,7 @@ impl Tree {
             let path = self.inodes.path(inode.into()).unwrap_or_default();
             let (log, log_bytes) = container.stage.logged().unzip();
             let beside = version.staged.unrecovered();
+            let unlogged = container.stage.unlogged();
             Some(json!({
                 "path": self.store.display(&path).to_string_lossy(),
                 "inside": self.text_of_place(&path),
@@ -145,9 +168,13 @@ impl Tree {
                 "log_bytes": log_bytes.unwrap_or(0),
                 "why": version.staged.why().map(short),
                 "beside": beside.map(|beside| beside.why.to_string()),
+                "unlogged": unlogged.map(|unlogged| told_unlogged(&unlogged)),
             }))
         });
-        each.chain(self.new_with_drafts()).collect()
+        let mut all: Vec<Value> = each.chain(self.new_with_drafts()).collect();
+        // Whatever the list has no room for, it is not this.
+        all.sort_by_key(|container| container["unlogged"].is_null());
+        all
     }
 
     /// New containers into which something has been put: where that is, it is on the disk.
@@ -230,6 +257,11 @@ impl Tree {
         let _ = self.watched.requests.set(Box::new(told));
     }
 
+    /// What is told of the log, by whoever keeps it.
+    pub fn tell_log(&self, told: impl Fn() -> Value + Send + Sync + 'static) {
+        let _ = self.watched.log.set(Box::new(told));
+    }
+
     /// Where an inode, or a name in it, lies in the mount, for messages.
     pub fn path_in_mount(&self, inode: InodeId, name: Option<&OsStr>) -> String {
         match self.inodes.path(inode) {
@@ -264,6 +296,10 @@ impl Tree {
         let staged = self.staged_containers();
         let staged_bytes = staged.iter().map(staged_bytes);
         let staged_bytes = staged_bytes.fold(0, u64::saturating_add);
+        let unlogged = staged
+            .iter()
+            .filter_map(|staged| staged["unlogged"]["bytes"].as_u64());
+        let unlogged_bytes = unlogged.fold(0, u64::saturating_add);
         let (staged, unlisted) = that_fit(staged);
         let (half_removed, half_removed_unlisted) = self.half_removed_names();
         let not_kept = self.live.new.not_kept.lines();
@@ -274,10 +310,12 @@ impl Tree {
             "version": env!("CARGO_PKG_VERSION"),
             "open_files": self.open_files.len(),
             "open_containers": self.live.open_count(),
+            "resident_bytes": crate::memory::resident(),
             "seconds": self.watched.since.elapsed().as_secs(),
             "staged_bytes": staged_bytes,
             "staged": staged,
             "staged_unlisted": unlisted,
+            "unlogged_bytes": unlogged_bytes,
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
             "half_removed": half_removed,
@@ -286,6 +324,7 @@ impl Tree {
             "held_back": self.held_back(),
             "counted": self.counted(),
             "requests": self.watched.requests.get().map(|told| told()),
+            "log": self.watched.log.get().map(|told| told()),
             "cache": {
                 "limit": self.cache.limit(),
                 "used": self.cache.used(),

@@ -8,6 +8,8 @@ use super::scratch;
 /// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
 pub(super) const FAKE: &str = "fake";
 
+pub(super) const NOFAIL: &str = "nofail";
+
 /// For tests, which cannot wait as long: milliseconds that a new container is not used before it is
 /// packed.
 pub(super) const SETTLE: &str = "settle";
@@ -74,7 +76,7 @@ const FLAGS: &[&str] = &[
     "noowner",
     "group",
     "nogroup",
-    "nofail",
+    NOFAIL,
     "_netdev",
     "relatime",
     "norelatime",

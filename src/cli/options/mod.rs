@@ -51,6 +51,8 @@ pub(super) struct MountOptions {
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
     pub(super) fake: bool,
+    /// A source that is not there is no failure.
+    pub(super) nofail: bool,
     /// Files are stored compressed, and nothing is shown as a container.
     pub(super) scratch: bool,
     pub(super) encode: EncodeOptions,
@@ -168,6 +170,7 @@ impl MountOptions {
             "ro" => self.writing = Writing::Never,
             "rw" => self.writing = Writing::Insisted,
             known::FAKE => self.fake = true,
+            known::NOFAIL => self.nofail = true,
             // Always on, mount(8)'s and systemd's own business, or without meaning here.
             name if known::is_flag(name) => {}
             name => return Err(known::unknown(name)),
@@ -214,6 +217,7 @@ mod tests {
             ..MountOptions::default()
         };
         assert_eq!(parsed.unwrap(), expected);
+        assert!(parse("nofail").unwrap().nofail);
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
         assert!(parse(generic).unwrap().noatime);
         for (options, writing) in [
@@ -242,7 +246,7 @@ mod tests {
     #[test]
     fn generic_options_are_taken() {
         let options = "auto,noauto,user,user=joe,nouser,users,nousers,owner,noowner,group,nogroup,\
-                       defaults,nofail,_netdev,comment=x,x-y=z,X-mount.mkdir,async,\
+                       defaults,_netdev,comment=x,x-y=z,X-mount.mkdir,async,\
                        lazytime,nolazytime,iversion,noiversion,mand,nomand,silent,loud,diratime,\
                        nodiratime,relatime,norelatime,strictatime,nostrictatime,symfollow";
         for option in options.split(',') {

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::creation::Creation;
+use super::lookalike::appearance;
 use super::{Candidate, Container, Format, LogsInFiles, OpenRequest, Text, Verdict};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -85,7 +86,8 @@ impl Format for Bloscpack {
             Some(magic) => header::hex(magic),
             None => format!("{} bytes", head.len()),
         };
-        let fault = Fault::new("not a Bloscpack file");
+        let seen = appearance(head).map_or_else(String::new, |seen| format!(": {seen}"));
+        let fault = Fault::new(format!("not a Bloscpack file{seen}"));
         Ok(Verdict::Damaged(
             fault
                 .bytes(0..4)

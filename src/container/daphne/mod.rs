@@ -36,8 +36,8 @@ mod value;
 mod write;
 
 use super::creation::Creation;
-use super::{Candidate, Container, Dialect, Format, OpenRequest, Verdict};
-use crate::error::{Error, Result};
+use super::{Candidate, Container, Dialect, Format, OpenRequest, Verdict, lookalike};
+use crate::error::{Error, Fault, Result};
 
 const NAME: &str = "daphne";
 const VERSION: &str = "1";
@@ -86,7 +86,13 @@ impl Format for Daphne {
                 let has_sidecar = sidecar::is_there(&**request.store, request.path);
                 Ok(file.container(has_sidecar, is_told))
             }
-            Err(Error::Fault(fault)) => Ok(Container::refused(NAME, *fault)),
+            Err(Error::Fault(fault)) => {
+                let seen = lookalike::first_bytes(&**request.store, request.path)?;
+                let fault = lookalike::appearance(&seen).map_or(*fault, |seen| {
+                    Fault::new(format!("not a DAPHNE file: {seen}"))
+                });
+                Ok(Container::refused(NAME, fault))
+            }
             Err(other) => Err(other),
         }
     }

@@ -27,7 +27,7 @@ use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
 use crate::container::rewrite::Consistency;
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind};
-use crate::stage::{Layer, ShowLayers};
+use crate::stage::{Layer, ShowLayers, Unlogged};
 
 use changes::{Changes, changed_arrays, seen_files};
 use publish::CommitPublisher;
@@ -244,7 +244,7 @@ impl Containers {
                 && let Err(e) =
                     self.retry(|| self.set_time_of_all(version, &self.places.path(id)?, time))
             {
-                log::warn!("{e}");
+                log::warn!("{}", self.told(id, &e));
             }
         }
         Ok(outcome)
@@ -277,31 +277,21 @@ impl Containers {
         let container = version.staged.now();
         let container = container.filter(|now| !now.stage.is_clean())?;
         let synced = container.stage.sync();
-        let why = match (committed, synced) {
-            (_, Err(e)) if e.is_no_room() => {
-                let why = format!("{e}; what no fsync has returned for goes when the mount ends");
-                version.staged.note_why(Some(why.clone()));
-                why
-            }
-            (Err(e), _) | (Ok(()), Err(e)) => e.to_string(),
-            (Ok(()), Ok(())) => version.staged.why().unwrap_or_default(),
+        let why = match committed.and(synced) {
+            Err(e) => e.to_string(),
+            Ok(()) => version.staged.why().unwrap_or_default(),
         };
         Some((self.shown_path(id), why))
     }
 
-    /// Nothing is written any more, and this is the end: a log that could not be given all that is
-    /// staged says what was synced, and no part of what came after. Says which.
-    pub(crate) fn keep_what_is_synced(&self) -> Vec<PathBuf> {
-        let mut cut = Vec::new();
-        for (id, version) in self.all_staged() {
-            let kept = version.staged.now().map(|now| now.stage.keep_synced());
-            match kept {
-                Some(Ok(true)) => cut.push(self.shown_path(id)),
-                Some(Err(e)) => log::warn!("{e}"),
-                Some(Ok(false)) | None => {}
-            }
-        }
-        cut
+    /// What is staged and could not be given to a log, of each container: it goes with the daemon.
+    pub(crate) fn unlogged(&self) -> Vec<(PathBuf, Unlogged)> {
+        let staged = self.all_staged().into_iter();
+        let unlogged = staged.filter_map(|(id, version)| {
+            let unlogged = version.staged.now()?.stage.unlogged()?;
+            Some((self.shown_path(id), unlogged))
+        });
+        unlogged.collect()
     }
 }
 

@@ -29,7 +29,7 @@ impl Containers {
         };
         // Changes that were taken back need no log, which would name the files by their old times.
         if let Err(e) = version.staged.tidy(&staged, &self.cache) {
-            log::warn!("{e}");
+            log::warn!("{}", self.told(version.container, &e));
         }
         if staged.stage.is_clean() {
             return *to;

@@ -31,7 +31,7 @@ impl Containers {
         };
         let spot = self.spot(path);
         if let Err(e) = spot.and_then(|spot| finish_move(disk, &*self.store, &spot)) {
-            log::warn!("{e}");
+            log::warn!("{}", e.told_of(&self.store.display(path), ""));
         }
     }
 
@@ -44,7 +44,7 @@ impl Containers {
             self.give_way_in(&*self.open_version(version)?, (&added, EntryIndex::ROOT))
         };
         if let Err(e) = moved() {
-            log::warn!("{e}");
+            log::warn!("{}", self.told(version.container, &e));
         }
     }
 

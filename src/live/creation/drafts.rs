@@ -275,7 +275,7 @@ impl Containers {
             let (disk, spot) = (self.writable()?, self.spot(path)?);
             let (hidden, members) = (new_name(&spot.name), recognised.format.members());
             if let Err(e) = remove_left(disk, &*self.store, &spot, &hidden, members) {
-                log::warn!("{e}");
+                log::warn!("{}", e.told_of(&self.store.display(path), ""));
             }
         }
         Ok(())

@@ -178,7 +178,7 @@ impl Containers {
         }
         // The container is another one by now, whether or not the rest can be removed.
         if let Err(e) = removed {
-            log::warn!("{e}");
+            log::warn!("{}", self.told(remaking.id, &e));
         }
         // The kernel is to forget what it knows of the version before.
         self.notice_change(remaking.id, container);

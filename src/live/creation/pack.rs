@@ -292,7 +292,7 @@ impl Containers {
         drop(alone);
         // The container is packed, whether or not the rest can be removed.
         if let Err(e) = carried.and_then(|()| self.remove_packed(id, &drafts, &path)) {
-            log::warn!("{e}");
+            log::warn!("{}", self.told(id, &e));
         }
         self.forget_entries(id);
         Ok(PackOutcome::Packed)

@@ -160,6 +160,12 @@ impl OpenContainer {
     }
 
     /// Whether an entry has another name than in the version as it was before a commit.
+    /// Where an entry lies in the directory of the container.
+    pub(crate) fn place_of(&self, index: EntryIndex) -> Option<PathBuf> {
+        let directory = self.entries.group_path(index);
+        directory.or_else(|| self.entries.path_of(index))
+    }
+
     pub(crate) fn renames(&self, before: &OpenContainer) -> bool {
         !Arc::ptr_eq(&self.entries, &before.entries) && self.entries.renames(&before.entries)
     }

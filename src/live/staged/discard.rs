@@ -75,7 +75,7 @@ impl Containers {
             if let Some(now) = version.staged.now()
                 && let Err(e) = self.give_up(&version, &now)
             {
-                log::warn!("{e}");
+                log::warn!("{}", self.told(version.container, &e));
             }
         }
     }
@@ -89,7 +89,8 @@ impl Containers {
                 && let Ok(disk) = self.writable()
                 && let Err(e) = disk.unlink(at.place(left))
             {
-                log::warn!("{e}");
+                let log = self.store.display(&at.directory.join(left));
+                log::warn!("{}", e.told_of(&log, ""));
             }
         }
     }

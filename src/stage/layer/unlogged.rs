@@ -36,6 +36,21 @@ impl Layer {
         state.arrays.iter().all(logged)
     }
 
+    /// How many bytes of an array the log does not have; none if it has all of them, and the
+    /// length.
+    pub(in crate::stage) fn lacks(&self, array: StagedArray) -> Option<u64> {
+        let state = self.read_state();
+        let array = state.array(array)?;
+        let has_all = array.unlogged.is_empty() && array.is_length_logged();
+        (!has_all).then(|| array.unlogged.bytes())
+    }
+
+    /// How many bytes of an array do not show what is below.
+    pub(in crate::stage) fn changed_bytes(&self, array: StagedArray) -> u64 {
+        let changed = self.changed(array).into_iter();
+        changed.map(|range| range.end - range.start).sum()
+    }
+
     /// How short an array has been, if the log does not know that it was cut.
     pub(in crate::stage) fn cut(&self, array: StagedArray) -> Option<u64> {
         self.read_state().array(array).and_then(|array| array.cut)

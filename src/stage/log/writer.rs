@@ -218,15 +218,6 @@ impl LogWriter {
         }
     }
 
-    /// Cuts off everything behind a record; if that is all, unlinks it. Says whether it is still
-    /// there.
-    pub(in crate::stage) fn cut_back(&self, spot: &LogSpot, end: u64) -> Result<bool> {
-        match end {
-            0 => self.remove(spot).map(|()| false),
-            end => self.file.set_len(end, self.owner).map(|()| true),
-        }
-    }
-
     pub(in crate::stage) fn put(&mut self, what: &Record) -> Result<()> {
         self.put_payload(record::OTHER, &record::encode(what)?)
     }

@@ -199,7 +199,7 @@ fn a_seal_is_not_cut_off() {
     stage.stay_sealed();
     stage.unfreeze(&mut to_nobody).unwrap();
     failure.die_at(1);
-    assert!(!stage.keep_synced().unwrap());
+    stage.sync().unwrap_err();
     let found = read_log(&container.spot().of()).unwrap().unwrap();
     assert_eq!(found.sealed().len(), 1);
 }

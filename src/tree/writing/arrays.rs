@@ -105,7 +105,7 @@ impl Tree {
             if let Some((file, _)) = file.written()
                 && let Err(e) = file.release()
             {
-                log::error!("{e}");
+                log::error!("{}", self.named(inode, None, &e));
             }
         }
     }

@@ -50,7 +50,7 @@ impl Drop for Emptied<'_> {
             match self.tree.renew(*inode) {
                 // It has been replaced.
                 Ok(()) | Err(Error::NotFound) => {}
-                Err(e) => log::warn!("{e}"),
+                Err(e) => log::warn!("{}", self.tree.named(*inode, None, &e)),
             }
         }
     }

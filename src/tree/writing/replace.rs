@@ -91,7 +91,8 @@ impl Tree {
         }
         let spot = self.live.spot(&moved.directory.join(&moved.link.name))?;
         if let Err(e) = remove_tree(disk, &*self.store, &spot, &hidden) {
-            log::warn!("{e}");
+            let left = moved.directory.join(&hidden);
+            log::warn!("{}", e.told_of(&self.store.display(&left), ""));
         }
         Ok(())
     }

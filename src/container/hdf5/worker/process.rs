@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, prlimit};
 
 use super::limits::{Allowance, Limits};
 use super::wire::{self, PAGE, PAGE_ASKED, Request};
@@ -159,6 +159,10 @@ impl Worker {
             (Resource::Fsize, 0),
         ];
         for (resource, most) in limits {
+            // What this process may have itself may be less.
+            let most = getrlimit(resource)
+                .maximum
+                .map_or(most, |ours| ours.min(most));
             let both = Rlimit {
                 current: Some(most),
                 maximum: Some(most),

@@ -2,10 +2,10 @@
 //!
 //! Nothing here waits: a line that the system's log does not take at once is lost, and the next one
 //! that it takes says how many were lost. Every line is addressed anew, so a log that is restarted,
-//! or started later, is found again.
+//! or started later, is found again; lines that nobody listens to meanwhile can go elsewhere.
 //!
 //! Framing as RFC 3164 and syslog(3) have it: `<PRIORITY>TIME TAG[PID]: text`, the time local and
-//! without year. Used by [`super::log`].
+//! without year. Used by [`super`].
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -46,17 +46,36 @@ impl SystemLog {
         UnixDatagram::unbound()?.connect(&self.path)
     }
 
-    /// Logs a line; `text` has no control characters.
-    pub(super) fn tell(&mut self, level: Level, text: &str) {
+    /// Logs a line; `text` has no control characters. `elsewhere` takes what nobody listens to, if
+    /// it can.
+    pub(super) fn tell(
+        &mut self,
+        level: Level,
+        text: &str,
+        elsewhere: &mut dyn FnMut(Level, &str) -> bool,
+    ) {
         if self.lost > 0 {
             let lost = format!("lines lost before this one: {}", self.lost);
-            if self.send(Level::Warn, &lost).is_ok() {
+            if self.send_or((Level::Warn, &lost), elsewhere) {
                 self.lost = 0;
             }
         }
         // Lines stay in order: none overtakes the word of those that were lost.
-        if self.lost > 0 || self.send(level, text).is_err() {
+        if self.lost > 0 || !self.send_or((level, text), elsewhere) {
             self.lost += 1;
+        }
+    }
+
+    fn send_or(
+        &self,
+        (level, text): (Level, &str),
+        elsewhere: &mut dyn FnMut(Level, &str) -> bool,
+    ) -> bool {
+        match self.send(level, text) {
+            Ok(()) => true,
+            // It does not take the line at once.
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => false,
+            Err(_) => elsewhere(level, text),
         }
     }
 
@@ -96,6 +115,10 @@ fn severity(level: Level) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn nowhere(_: Level, _: &str) -> bool {
+        false
+    }
 
     /// What waits in the socket.
     fn taken(system: &UnixDatagram) -> Vec<String> {
@@ -137,8 +160,8 @@ mod tests {
         let system = UnixDatagram::bind(&path).unwrap();
         let mut log = SystemLog::new(&path).unwrap();
         assert!(log.is_there().is_ok());
-        log.tell(Level::Info, "one");
-        log.tell(Level::Error, "two");
+        log.tell(Level::Info, "one", &mut nowhere);
+        log.tell(Level::Error, "two", &mut nowhere);
         let lines = taken(&system);
         let [one, two] = &lines[..] else {
             panic!("{lines:?}");
@@ -166,18 +189,18 @@ mod tests {
         let path = directory.path().join("log");
         let mut log = SystemLog::new(&path).unwrap();
         assert!(log.is_there().is_err());
-        log.tell(Level::Info, "before");
+        log.tell(Level::Info, "before", &mut nowhere);
         let system = UnixDatagram::bind(&path).unwrap();
-        log.tell(Level::Info, "late");
+        log.tell(Level::Info, "late", &mut nowhere);
         assert_eq!(texts(&system), ["lines lost before this one: 1", "late"]);
         // It ends and leaves its socket, and another one takes its place.
         drop(system);
-        log.tell(Level::Info, "nobody listens");
-        log.tell(Level::Info, "still nobody");
+        log.tell(Level::Info, "nobody listens", &mut nowhere);
+        log.tell(Level::Info, "still nobody", &mut nowhere);
         std::fs::remove_file(&path).unwrap();
         let system = UnixDatagram::bind(&path).unwrap();
-        log.tell(Level::Info, "again");
-        log.tell(Level::Info, "on");
+        log.tell(Level::Info, "again", &mut nowhere);
+        log.tell(Level::Info, "on", &mut nowhere);
         assert_eq!(
             texts(&system),
             ["lines lost before this one: 2", "again", "on"]
@@ -193,7 +216,7 @@ mod tests {
         let system = UnixDatagram::bind(&path).unwrap();
         let mut log = SystemLog::new(&path).unwrap();
         for number in 0..LINES {
-            log.tell(Level::Info, &number.to_string());
+            log.tell(Level::Info, &number.to_string(), &mut nowhere);
         }
         let first = texts(&system);
         assert!(!first.is_empty() && first.len() < LINES);
@@ -201,8 +224,31 @@ mod tests {
             first,
             (0..first.len()).map(|n| n.to_string()).collect::<Vec<_>>()
         );
-        log.tell(Level::Info, "after");
+        log.tell(Level::Info, "after", &mut nowhere);
         let lost = format!("lines lost before this one: {}", LINES - first.len());
         assert_eq!(texts(&system), [lost, "after".to_owned()]);
+    }
+
+    #[test]
+    fn what_nobody_listens_to_goes_elsewhere_and_is_not_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut log = SystemLog::new(&path).unwrap();
+        let mut taken_elsewhere = Vec::new();
+        let mut elsewhere = |level, text: &str| {
+            taken_elsewhere.push((level, text.to_owned()));
+            true
+        };
+        log.tell(Level::Warn, "nobody listens", &mut elsewhere);
+        let system = UnixDatagram::bind(&path).unwrap();
+        log.tell(Level::Info, "late", &mut elsewhere);
+        drop(system);
+        log.tell(Level::Error, "nobody any more", &mut elsewhere);
+        let expected = [
+            (Level::Warn, "nobody listens"),
+            (Level::Error, "nobody any more"),
+        ];
+        let expected = expected.map(|(level, text)| (level, text.to_owned()));
+        assert_eq!(taken_elsewhere, expected);
     }
 }

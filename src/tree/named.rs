@@ -1,0 +1,68 @@
+//! Errors as lines of the log: each names the container and what in it, or the file, whatever the
+//! error says by itself. Programs that are answered with a number learn the rest there.
+//!
+//! Used by the kernel's side.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::node::Node;
+use super::{InodeId, Tree};
+use crate::error::Error;
+
+/// What is said of an array that a program has emptied and not been able to fill.
+const EMPTIED: &str = "it was emptied before and has 0 bytes now, which is staged: write all of it, \
+     or take its old content back with 'arrayfs stage discard'";
+
+impl Tree {
+    /// An error of a request about an inode, or a name in it.
+    pub fn named(&self, inode: InodeId, name: Option<&OsStr>, e: &Error) -> String {
+        let names_all = match e {
+            Error::Fault(fault) => fault.container.is_some(),
+            Error::NotShown(not) => not.container.is_some(),
+            _ => false,
+        };
+        let line = match self.place_of(inode, name).filter(|_| !names_all) {
+            Some((container, within)) => e.told_of(&container, &within.to_string_lossy()),
+            None => e.to_string(),
+        };
+        match matches!(e, Error::Invalid(_)) && name.is_none() && self.is_emptied(inode) {
+            true => format!("{line}; {EMPTIED}"),
+            false => line,
+        }
+    }
+
+    /// A container and the path in it; or a file, and nothing.
+    fn place_of(&self, inode: InodeId, name: Option<&OsStr>) -> Option<(PathBuf, PathBuf)> {
+        let below = |path: PathBuf| name.map_or_else(|| path.clone(), |name| path.join(name));
+        match &*self.inodes.get(inode).ok()? {
+            Node::Entry(version, entry) => {
+                let container = self.inodes.path(version.container.into()).ok()?;
+                let within = self.live.open_version(version).ok()?.place_of(*entry)?;
+                Some((self.store.display(&container), below(within)))
+            }
+            Node::Container(_) => {
+                let container = self.inodes.path(inode).ok()?;
+                Some((self.store.display(&container), below(PathBuf::new())))
+            }
+            _ => {
+                let path = below(self.inodes.path(inode).ok()?);
+                Some((self.store.display(&path), PathBuf::new()))
+            }
+        }
+    }
+
+    /// Whether an array has no bytes any more and is stored with some.
+    fn is_emptied(&self, inode: InodeId) -> bool {
+        let emptied = || {
+            let node = self.inodes.get(inode).ok()?;
+            let Node::Entry(version, entry) = &*node else {
+                return None;
+            };
+            let opened = self.live.open_version(version).ok()?;
+            let stored = opened.info(opened.array_at(*entry)?).ok()?.bytes;
+            Some(stored > 0 && self.attr(inode).ok()?.size == 0)
+        };
+        emptied() == Some(true)
+    }
+}

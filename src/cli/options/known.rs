@@ -97,6 +97,7 @@ const FLAGS: &[&str] = &[
     "nosymfollow",
     "acl",
     "noacl",
+    "views",
     "noviews",
     "remount",
     "scratch",

@@ -149,7 +149,7 @@ fn read_pieces(path: &Path) -> std::io::Result<()> {
 }
 
 fn survives(mutants: TempDir) {
-    let options = ["cache=8M", "log_level=off"];
+    let options = ["cache=8M", "log_level=off", "views"];
     let limits = [("ARRAYFS_HDF5_LIMITS", "5,512")];
     let mounted = Mounted::with_environment(mutants.path(), &options, &limits);
     let mountpoint = mounted.path().to_owned();

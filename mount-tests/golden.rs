@@ -6,10 +6,13 @@
 //! a case.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::harness::golden;
 use crate::harness::judge::{Case, Judge, cases};
 use crate::harness::mounted::Mounted;
+use crate::harness::process::{arrayfs, run};
+use crate::harness::reads::{names, xattr};
+use crate::harness::{golden, python, scratch_directory};
 
 #[test]
 fn bpcells_containers_of_the_clone_decode_or_are_refused_as_known() {
@@ -62,8 +65,41 @@ fn check_if_there(format: &str) {
     }
 }
 
+/// Cases that the corpus calls damaged and that are whole by now: nothing is guessed from the names
+/// of arrays, so without a descriptor they are arrays of HDF5.
+const PLAIN_ARRAYS: &[&str] = &["bad-no-descriptor"];
+
+#[test]
+fn arrays_that_are_called_like_those_of_binsparse_are_no_container_of_it() {
+    let file = golden("binsparse/sources/bad-no-descriptor.h5");
+    let classic = scratch_directory();
+    let classic = classic.path().join("plain.nc");
+    let write = "import sys, netCDF4
+with netCDF4.Dataset(sys.argv[1], 'w', format='NETCDF3_CLASSIC') as file:
+    for name in ('values', 'indices_1', 'pointers_to_1'):
+        file.createDimension(name, 3)
+        file.createVariable(name, 'i4', (name,))[:] = [0, 1, 2]
+";
+    let mut python = Command::new(python::interpreter());
+    run(python.args(["-c", write]).arg(&classic)).success();
+    for (path, format) in [(&file, "hdf5"), (&classic, "netcdf")] {
+        let verified = arrayfs([Path::new("verify"), path]).success();
+        assert_eq!(verified.stderr, "", "{}", path.display());
+        let mounted = Mounted::new(path, &[]);
+        assert_eq!(
+            xattr(mounted.path(), "user.arrayfs.format").unwrap(),
+            format
+        );
+        assert_eq!(
+            names(mounted.path()),
+            ["arrays.json", "indices_1", "pointers_to_1", "values"]
+        );
+    }
+}
+
 fn check(corpus: &Path) {
-    let cases = cases(corpus);
+    let mut cases = cases(corpus);
+    cases.retain(|case| !PLAIN_ARRAYS.contains(&&*case.id));
     assert!(cases.len() > 50, "a corpus of {} cases", cases.len());
     let mounted = Mounted::new(corpus.join("sources"), &["ro"]);
     let mut failures = Vec::new();

@@ -25,7 +25,7 @@ struct Shown {
 impl Shown {
     fn new(kind: &str, file: &'static str) -> Self {
         let written = Written::new(kind);
-        let mounted = Mounted::new(written.source(), &[]);
+        let mounted = Mounted::new(written.source(), &["views"]);
         let text = std::fs::read(mounted.join(file).join("arrays.json")).unwrap();
         let described = serde_json::from_slice(&text).unwrap();
         Shown {

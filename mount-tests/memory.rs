@@ -151,7 +151,7 @@ fn claims_of_gigabytes_cost_no_memory() {
             "{claim} is in the corpus"
         );
     }
-    let mounted = Mounted::new(source.path(), &["cache=16M"]);
+    let mounted = Mounted::new(source.path(), &["cache=16M", "views"]);
     let bad = |path: &PathBuf| path.to_string_lossy().contains("/bad-");
     let (files, _) = walk(mounted.path());
     let files: Vec<PathBuf> = files.into_iter().filter(bad).collect();
@@ -180,7 +180,7 @@ fn mounted_corpora(source: &Path) -> (Mounted, Vec<PathBuf>, Vec<u8>) {
     }
     let known = Seeded::new(4).rising(3 << 20);
     Bloscpack::default().write(&source.join("known.blp"), &known);
-    let mounted = Mounted::new(source, &["cache=16M"]);
+    let mounted = Mounted::new(source, &["cache=16M", "views"]);
     let (files, _) = walk(mounted.path());
     assert!(files.len() > 1000, "{} files", files.len());
     (mounted, files, known)

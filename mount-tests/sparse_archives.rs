@@ -121,7 +121,7 @@ fn what_containers_show_and_do_not_store_is_archived() {
 /// Every format's containers, with their views, and what lies beside them.
 #[test]
 fn whatever_has_bytes_has_a_block() {
-    let mounted = Mounted::new(golden(""), &["ro"]);
+    let mounted = Mounted::new(golden(""), &["ro", "views"]);
     let (files, failures) = walk(mounted.path());
     assert!(failures.is_empty() && files.len() > 1000, "{failures:?}");
     for file in files {

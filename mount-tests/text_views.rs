@@ -42,7 +42,7 @@ fn assert_loads(view: &Path, values: &[&str]) {
 fn numpy_loads_text_as_the_libraries_read_it() {
     let source = scratch_directory();
     python([OsStr::new("write"), source.path().as_os_str()]);
-    for options in [&[][..], &["ro"], &["noviews"], &["ro,direct_io,cache=1M"]] {
+    for options in [&[][..], &["ro"], &["views"], &["ro,direct_io,cache=1M"]] {
         let mounted = Mounted::new(source.path(), options);
         let paths = [source.path().as_os_str(), mounted.path().as_os_str()];
         let said = python([OsStr::new("compare")].into_iter().chain(paths));

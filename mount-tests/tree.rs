@@ -10,6 +10,7 @@ use rustix::fs::{FileType, Mode, makedev, mknodat};
 use serde_json::{Value, json};
 
 use crate::harness::mounted::Mounted;
+use crate::harness::process::arrayfs;
 use crate::harness::python::Written;
 use crate::harness::reads::{assert_content, names, walk, xattr};
 use crate::harness::seeded::Seeded;
@@ -155,7 +156,7 @@ fn files_beside_a_matrix_are_shown_and_its_members_are_not() {
     let mounted = Mounted::new(source.path(), &[]);
     let shown = names(&mounted.join("counts"));
     let expected = "arrays.json col_names deeper idxptr index notes.txt row_names shape \
-                    storage_order val version views";
+                    storage_order val version";
     assert_eq!(shown, expected.split_whitespace().collect::<Vec<_>>());
     assert_content(&mounted.join("counts/notes.txt"), b"beside");
     assert_content(&mounted.join("counts/deeper/x.blp/data"), b"inside");
@@ -187,7 +188,10 @@ fn error_txt_says_what_is_wrong_and_the_rest_is_shown() {
         text.contains("magic") && text.contains("bytes 0..4"),
         "{text}"
     );
-    assert_eq!(names(&mounted.join("golden/bad-magic.blp/views")), [""; 0]);
+    assert_eq!(
+        names(&mounted.join("golden/bad-magic.blp/views")),
+        ["stored"]
+    );
 }
 
 #[test]
@@ -204,13 +208,10 @@ fn a_container_in_a_group_is_a_container_s_directory() {
     assert_eq!(attribute(&inner, "state"), "clean");
     assert_eq!(attribute(&inner.join("values"), "format"), "binsparse");
     assert!(xattr(&mounted.join("nested.h5/outer"), "user.arrayfs.format").is_err());
-    let expected = "arrays.json binsparse.json indices_1 pointers_to_1 values views";
+    let expected = "arrays.json binsparse.json indices_1 pointers_to_1 values";
     assert_eq!(names(&inner), expected.split(' ').collect::<Vec<_>>());
-    assert_eq!(
-        names(&file),
-        ["arrays.json", "beside", "outer", "views", "way"]
-    );
-    assert_eq!(names(&file.join("views")), ["beside"]);
+    assert_eq!(names(&file), ["arrays.json", "beside", "outer", "way"]);
+    assert_eq!(names(&file.join("views")), ["beside", "stored"]);
     let views = ["indices_1.npy", "pointers_to_1.npy", "values.npy"];
     assert_eq!(names(&inner.join("views")), views);
     let read =
@@ -317,4 +318,20 @@ fn odd_names_of_source_and_mountpoint_change_nothing() {
         let mounted = Mounted::at(&source, &mountpoint, &["ro"]);
         assert_content(&mounted.join(format!("{name}.blp/data")), b"written");
     }
+}
+
+/// A directory with it is no container, and no other is kept from being listed.
+#[test]
+fn a_pipe_that_is_called_version_makes_no_container() {
+    let source = scratch_directory();
+    std::fs::create_dir(source.path().join("pipes")).unwrap();
+    let pipe = source.path().join("pipes/version");
+    let mode = Mode::from_raw_mode(0o600);
+    let kind = FileType::Fifo;
+    mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+    for command in ["ls", "verify"] {
+        arrayfs([command.as_ref(), source.path().as_os_str()]).success();
+    }
+    let mounted = Mounted::new(source.path(), &[]);
+    assert_eq!(names(&mounted.join("pipes")), ["version"]);
 }

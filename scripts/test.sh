@@ -163,7 +163,7 @@ slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fs
 # mounts read-only cannot matter to these; the whole corpus is read by its own program below.
 writes=(structure:: who_writes:: writing:: model:: programs:: full_disk:: posix:: write_bloscpack:: write_bpcells::
     write_daphne:: write_hdf5:: write_netcdf:: corrupt::written memory::written_hdf5 memory::described
-    foreign_logs:: pack:: scratch::)
+    foreign_logs:: pack:: scratch:: strays::)
 any_mode=(blosc_chunks:: requests:: rights:: killed_daemon:: worker:: many:: umount_says_that umount_tells_of
     where_memory_is_refused metadata_that_inflate a_piece_for_every_byte verify_ends_with claims_of_gigabytes
     what_is_staged_is_settled directory_of_many_names of_the_whole_corpus)

@@ -168,7 +168,7 @@ class Corpus:
         if filters.startswith("szip"):
             allowed = lambda t: t[0] in "iuf" and "of" not in t and t != "f16le"
         if filters.startswith("nbit"):
-            allowed = lambda t: t != "short-float" and not t.startswith("text")
+            allowed = lambda t: t not in ("short-float", "small-float") and not t.startswith("text")
         name, stored = self.next_type(allowed)
         rank = int(self.random.integers(2, 4)) if index in ("tree", "extensible-last") else int(self.random.integers(1, 4))
         shape, properties = self.shape(rank), h5p.create(h5p.DATASET_CREATE)
@@ -268,6 +268,8 @@ class Corpus:
         first, last = file["a"][arrays[0]], file["a"][arrays[-1]]
         around = file.create_group("around", track_order=True)
         around["text"] = np.array(["one", "größe", ""], h5py.string_dtype())
+        around["texts with feeds"] = np.array(["one\n", "", "größe\n\nzwei", "\n"], h5py.string_dtype())
+        around["text with feeds"] = "one\ntwo\n"
         around.create_dataset("lists", (3,), h5py.vlen_dtype("<i4"))[1] = np.arange(4)
         around["references"] = np.array([first.ref, file.ref, around.ref], h5py.ref_dtype)
         if first.shape:

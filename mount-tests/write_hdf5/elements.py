@@ -73,10 +73,7 @@ def shown_type(stored):
     if kind == h5t.FLOAT:
         return FLOATS[size].copy() if is_known_float(stored) else stored
     if kind == h5t.ENUM:
-        made = h5t.enum_create(shown_type(stored.get_super()))
-        for number in range(stored.get_nmembers()):
-            made.enum_insert(stored.get_member_name(number), stored.get_member_value(number))
-        return made
+        return shown_type(stored.get_super())
     if kind == h5t.STRING:
         made = h5t.C_S1.copy()
         made.set_size(size)
@@ -92,6 +89,21 @@ def shown_type(stored):
         for name, member in members:
             made.insert(name, at, member)
             at += member.get_size()
+        return made
+    return stored
+
+
+def as_numbers(stored):
+    """The type with numbers for enumerations: libhdf5 converts those by their names, and not every value has one."""
+    kind = stored.get_class()
+    if kind == h5t.ENUM:
+        return stored.get_super()
+    if kind == h5t.ARRAY:
+        return h5t.array_create(as_numbers(stored.get_super()), stored.get_array_dims())
+    if kind == h5t.COMPOUND:
+        made = h5t.create(h5t.COMPOUND, stored.get_size())
+        for name, at, member in members_of(stored):
+            made.insert(name, at, as_numbers(member))
         return made
     return stored
 
@@ -141,12 +153,12 @@ def convert(source, target, elements):
 
 
 def to_shown(stored_type, elements):
-    return convert(stored_type, shown_type(stored_type), elements)
+    return convert(as_numbers(stored_type), shown_type(stored_type), elements)
 
 
 def to_stored(random, stored_type, elements):
     """With other bits where the type has padding."""
-    stored, mask = convert(shown_type(stored_type), stored_type, elements), value_bits(stored_type)
+    stored, mask = convert(shown_type(stored_type), as_numbers(stored_type), elements), value_bits(stored_type)
     padding = random.integers(0, 256, stored.shape, dtype="u1")
     return stored & mask | padding & ~mask
 
@@ -214,7 +226,9 @@ def some_elements(random, stored, count):
         return some_elements(random, stored.get_super(), count * each).reshape(count, -1)
     if kind == h5t.ENUM:
         choice = [stored.get_member_value(number) for number in range(stored.get_nmembers())]
-        return as_bytes(np.array(choice, "i8")[random.integers(0, len(choice), count)].astype(f"<i{size}"))
+        named = as_bytes(np.array(choice, "i8")[random.integers(0, len(choice), count)].astype(f"<i{size}"))
+        other = some_elements(random, stored.get_super(), count)
+        return np.where(random.integers(0, 4, (count, 1)) > 0, named, other)
     if kind == h5t.INTEGER:
         signed = stored.get_sign() != h5t.SGN_NONE
         return as_bytes(integers(random, count, stored.get_precision(), signed).astype(f"<i{size}"))
@@ -285,6 +299,16 @@ def short_float():
     return made
 
 
+def small_float():
+    """A float of 8 bits, as the library has it by the name of F8E4M3."""
+    made = h5t.IEEE_F32LE.copy()
+    made.set_fields(7, 3, 4, 0, 3)
+    made.set_ebias(7)
+    made.set_precision(8)
+    made.set_size(1)
+    return made
+
+
 def all_types():
     big, little, inner = h5t.STD_I32BE, h5t.IEEE_F64LE, compound(12, ("x", 2, h5t.STD_U8LE), ("y", 4, h5t.IEEE_F32BE))
     boolean = enumeration(h5t.STD_I8LE, FALSE=0, TRUE=1)
@@ -315,5 +339,6 @@ def all_types():
         "opaque": opaque(5),
         "bits": h5t.STD_B16BE,
         "short-float": short_float(),
+        "small-float": small_float(),
     }
     return numbers | floats | others

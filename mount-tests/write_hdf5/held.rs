@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
@@ -11,8 +12,8 @@ use rustix::process::Signal;
 use super::{assert_array, assert_staged, commit, numbers, state, stored, with_file, write_at};
 use crate::harness::mounted::Mounted;
 use crate::harness::place::{Place, open_directory};
-use crate::harness::process::{arrayfs, has_ended, send};
-use crate::harness::python::script;
+use crate::harness::process::{arrayfs, has_ended, run, send};
+use crate::harness::python::{interpreter, script};
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::{golden, wait_until};
 
@@ -159,6 +160,102 @@ fn a_file_that_others_read_is_not_written_in_place() {
     assert_content(&place.join("x.h5/fixed"), &numbers(&[7, 2, 3]));
     drop(reader);
     is_committed_in_the_end(&place);
+}
+
+/// Who has it is looked up when that is asked, and when nobody has it any more it is committed by
+/// itself.
+#[test]
+fn what_waits_for_another_program_is_committed_when_that_has_closed_the_file() {
+    let place = with_file(&[]);
+    let path = place.stored("x.h5");
+    for how in [FlockOperation::LockExclusive, FlockOperation::LockShared] {
+        let alone = how == FlockOperation::LockExclusive;
+        let holder = Command::new("flock")
+            .args([if alone { "-x" } else { "-s" }])
+            .arg(&path)
+            .args(["sh", "-c", "echo; read line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut holder = holder.unwrap();
+        let mut begun = [0; 1];
+        holder
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut begun)
+            .unwrap();
+        let value = if alone { 7 } else { 9 };
+        write_at(&place.join("x.h5/fixed"), &numbers(&[value]), 0).unwrap();
+        if alone {
+            let told = format!("staged: process {}", holder.id());
+            assert!(state(&place).starts_with(&told), "{}", state(&place));
+        }
+        drop(holder.stdin.take());
+        holder.wait().unwrap();
+        assert!(!state(&place).contains("process"), "{}", state(&place));
+        wait_until("it is committed", || state(&place) == "clean");
+        assert_array(&place, "fixed", "[3]", &numbers(&[value, 2, 3]));
+    }
+}
+
+/// h5py gives a file another time when it closes it, changed or not.
+#[test]
+fn what_h5py_has_only_held_open_is_committed_over_and_what_it_has_changed_is_not() {
+    for changes in [false, true] {
+        let place = Place::mounted(&[]);
+        let path = place.stored("x.h5");
+        let make = "import h5py, numpy, sys
+with h5py.File(sys.argv[1], 'w') as f:
+    f['fixed'] = numpy.array([1, 2, 3], 'i4')";
+        run(Command::new(interpreter()).args(["-c", make]).arg(&path)).success();
+        let what = if changes {
+            "f['fixed'][2] = 99"
+        } else {
+            "f['fixed'][()]"
+        };
+        let held = format!(
+            "import h5py, sys
+with h5py.File(sys.argv[1], 'r+') as f:
+    print(flush=True)
+    sys.stdin.read(1)
+    {what}"
+        );
+        let mut program = Command::new(interpreter())
+            .args(["-c", &held])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut begun = [0; 1];
+        program
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut begun)
+            .unwrap();
+        write_at(&place.join("x.h5/fixed"), &numbers(&[7]), 0).unwrap();
+        assert!(
+            state(&place).contains("has the file open"),
+            "{}",
+            state(&place)
+        );
+        let before = path.metadata().unwrap().modified().unwrap();
+        drop(program.stdin.take());
+        program.wait().unwrap();
+        if changes {
+            wait_until("it is another version", || {
+                state(&place).starts_with("staged: ")
+            });
+            assert_content(&place.join("x.h5/fixed"), &numbers(&[1, 2, 99]));
+            continue;
+        }
+        assert_ne!(path.metadata().unwrap().modified().unwrap(), before);
+        assert_content(&place.join("x.h5/fixed"), &numbers(&[7, 2, 3]));
+        wait_until("it is committed", || state(&place) == "clean");
+        assert_array(&place, "fixed", "[3]", &numbers(&[7, 2, 3]));
+    }
 }
 
 /// Through the mount, too: `h5py.File("mnt/x.h5/views/stored")`.

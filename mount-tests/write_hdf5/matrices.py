@@ -179,7 +179,7 @@ def check_shown(directory, arrays, shape):
 def session(mount, seed, model):
     random = np.random.default_rng([int(str(seed)), 1])
     told = {}
-    for path in random.permutation(sorted(path.name for path in (mount / "x.h5/deep").iterdir())):
+    for path in random.permutation(sorted(path.name for path in (mount / "x.h5/deep").iterdir() if path.is_dir())):
         directory, kind = mount / "x.h5/deep" / path, path.split("-")[0]
         for _ in range(2):
             told[path] = change(random, directory, mount / "x.h5", kind)

@@ -87,6 +87,30 @@ pub fn descr_of_name(name: &str) -> &str {
     named.map_or(name, |(descr, _)| descr)
 }
 
+/// The mount's own name of a type however NumPy lets it be spelled: `u2`, `=f8`, `<u1`, `?` and
+/// `S9` are `uint16`, `float64`, `uint8`, `bool` and `|S9`. Anything else stays as it is.
+pub fn name_of(spelled: &str) -> Cow<'_, str> {
+    let bare = spelled.strip_prefix(['=', '|', '<']).unwrap_or(spelled);
+    let of_bytes = matches!(spelled.get(..2), Some(">i" | ">u" | ">b")) && spelled.ends_with('1');
+    let bare = match of_bytes {
+        true => &spelled[1..],
+        false => bare,
+    };
+    if matches!(bare, "?" | "b1") {
+        return "bool".into();
+    }
+    let named = NAMES.iter().find(|(descr, _)| descr.get(1..) == Some(bare));
+    if let Some((_, name)) = named {
+        return Cow::Borrowed(name);
+    }
+    let is_text = |kind: char| bare.starts_with(kind) && bare.len() > 1;
+    let is_sized = bare.bytes().skip(1).all(|byte| byte.is_ascii_digit());
+    match is_sized && (is_text('S') || is_text('V')) {
+        true => format!("|{bare}").into(),
+        false => spelled.into(),
+    }
+}
+
 const NAMES: [(&str, &str); 14] = [
     ("|b1", "bool"),
     ("|i1", "int8"),
@@ -124,5 +148,38 @@ mod tests {
             (descr_of_name("int16"), descr_of_name(">f8")),
             ("<i2", ">f8")
         );
+    }
+
+    #[test]
+    fn types_are_named_alike_however_they_are_spelled() {
+        for (spelled, name) in [
+            ("u2", "uint16"),
+            ("=f8", "float64"),
+            ("<c16", "complex128"),
+            ("|i1", "int8"),
+            ("<u1", "uint8"),
+            (">u1", "uint8"),
+            ("?", "bool"),
+            ("b1", "bool"),
+            ("S9", "|S9"),
+            ("|V3", "|V3"),
+        ] {
+            assert_eq!(name_of(spelled), name, "{spelled}");
+        }
+        for other in [
+            "",
+            "<",
+            ">f8",
+            "int16",
+            "<U5",
+            "S",
+            "str",
+            "[('a', '<i2')]",
+            "i3",
+            "é1",
+            "<M8[ns]",
+        ] {
+            assert_eq!(name_of(other), other);
+        }
     }
 }

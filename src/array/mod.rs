@@ -13,6 +13,7 @@ mod gather;
 pub mod lengthened;
 pub mod nested;
 pub mod npy;
+pub mod own_feeds;
 pub mod partly_replaced;
 pub mod prefetch;
 pub mod read;
@@ -30,6 +31,7 @@ use crate::error::{Fault, Result};
 use crate::memory::block::Block;
 use crate::memory::{Scratch, set_aside};
 use dtype::Dtype;
+use own_feeds::OwnFeeds;
 
 pub use crate::cache::BlockId;
 
@@ -150,6 +152,12 @@ pub trait Array: Send + Sync {
     /// them apart from the lines that it shows; says whether it does.
     fn value_lengths(&self, _visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         Ok(false)
+    }
+
+    /// The values of a text that have line feeds of their own, as far as that is told
+    /// ([`own_feeds`]).
+    fn own_feeds(&self) -> Result<Arc<[OwnFeeds]>> {
+        Ok(Arc::default())
     }
 
     /// How many bytes at the start of a range are known to be zeros before they are read. Fewer is

@@ -353,9 +353,9 @@ struct ScratchFlags {
 /// Those that change what containers show.
 #[derive(Args, Default)]
 struct ShownFlags {
-    /// List no 'views' in containers; it can be entered all the same
+    /// List 'views' in containers, which can be entered in any case
     #[arg(long)]
-    noviews: bool,
+    views: bool,
 }
 
 impl MountArgs {
@@ -391,7 +391,7 @@ impl MountArgs {
             ("nosymfollow", self.generic.nosymfollow),
             ("noacl", self.generic.noacl),
             ("scratch", self.scratch.scratch),
-            ("noviews", self.shown.noviews),
+            ("views", self.shown.views),
         ];
         all.extend(
             flags

@@ -268,6 +268,17 @@ impl<'a, W: Write> DescriptionWriter<'a, W> {
         for unreadable in whole {
             self.not_shown(unreadable)?;
         }
+        for (name, why) in &container.read_only_arrays {
+            self.name(name)?;
+            writeln!(self.out, "  cannot be written: {why}")?;
+        }
+        if let Some(why) = &container.read_only {
+            writeln!(self.out, "  read-only: {why}")?;
+        }
+        for name in &container.beside {
+            self.name(name)?;
+            writeln!(self.out, "  beside: a file in its directory, and no array")?;
+        }
         let mut faults = container.faults.iter();
         faults.try_for_each(|fault| self.fault(fault))
     }

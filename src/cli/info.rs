@@ -15,6 +15,7 @@ use crate::container::describe::{ArrayDescription, Description, describe};
 use crate::container::inside::join;
 use crate::container::{Container, Preferences};
 use crate::memory::budget::Budget;
+use crate::tree::container_state::files_beside;
 use crate::tree::xattr::DEAD_BYTES;
 
 /// What of a container is described.
@@ -37,6 +38,15 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
         keep_part(&mut description, &Meant::at(&wanted));
     }
     count_unfiltered(&mut description.arrays, &opened);
+    description.read_only = opened.why_only_read();
+    description.read_only_arrays = opened.arrays_only_read();
+    let meant = Meant::at(&wanted);
+    description
+        .read_only_arrays
+        .retain(|name, _| meant.has(name));
+    if subject == DescribedPart::Container && found.recognised.format.members().is_empty() {
+        description.beside = files_beside(&*found.store, &found.path).unwrap_or_default();
+    }
     match (json, subject) {
         (true, DescribedPart::Array) => output::print(|out| {
             serde_json::to_writer_pretty(&mut *out, &description.arrays)?;
@@ -60,12 +70,23 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
                     subject,
                     (&description, &of_group),
                 )?;
+                if subject == DescribedPart::Container {
+                    writeln!(out, "  {}", in_mounts(&found))?;
+                }
                 match dead {
                     Some(dead) => writeln!(out, "dead: {} at least", size::show(dead)),
                     None => Ok(()),
                 }
             })
         }
+    }
+}
+
+/// What a mount has of a container beside what is told of it, and lists in no directory.
+fn in_mounts(found: &FoundContainer) -> &'static str {
+    match found.recognised.format.members() {
+        [] => "in a mount also: views/NAME.npy of each array, views/stored",
+        _ => "in a mount also: views/NAME.npy of each array",
     }
 }
 
@@ -162,7 +183,13 @@ fn print(
         };
         let title = styled::Styled(styled::NAME, format!("{path}/{wanted}"));
         writeln!(out, "{title}: array, {}", format.trim_end())?;
-        return DescriptionWriter::one(out, file).about(array);
+        DescriptionWriter::one(out, file).about(array)?;
+        let own = description.read_only_arrays.get(&array.name);
+        let own = own.map(|why| (*why).to_owned());
+        return match own.or_else(|| description.read_only.clone()) {
+            Some(why) => writeln!(out, "  read-only: {why}"),
+            None => Ok(()),
+        };
     }
     let mut describing = DescriptionWriter::many(out, file);
     let arrays = &description.arrays;

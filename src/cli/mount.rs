@@ -261,9 +261,9 @@ fn tree_settings(options: &MountOptions) -> Settings {
             settle: options.settle,
             stale: StaleLogs::Kept,
         },
-        views: match options.noviews {
-            true => Views::Unlisted,
-            false => Views::Listed,
+        views: match options.views {
+            true => Views::Listed,
+            false => Views::Unlisted,
         },
         ..Settings::default()
     }

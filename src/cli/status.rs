@@ -237,8 +237,8 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Re
         size::show(number("decoded_bytes"))
     )?;
     print_counted(out, state)?;
-    if state["views_listed"] == false {
-        writeln!(out, "  views   not listed")?;
+    if state["views_listed"] == true {
+        writeln!(out, "  views   listed")?;
     }
     if is_scratch(state) {
         writeln!(out, "  saved   {}", saved_line(state))?;

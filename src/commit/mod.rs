@@ -196,12 +196,23 @@ pub trait Publisher {
     fn publish(&mut self, way: CommitWay, step: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
+/// A file that another program has open, so that it cannot be changed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileInUse {
+    /// Which one, for a message.
+    pub by: String,
+    /// Those that only read are in the way, too.
+    pub alone: bool,
+}
+
 /// How a commit went that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitOutcome {
     Published,
     /// Nothing was done, for this reason: the changes remain staged.
     Stays(String),
+    /// Another program has the file open, and nothing was done.
+    Waits(FileInUse),
     /// Nothing was done, since it would be more than the limits allow.
     TooMuch,
 }
@@ -225,8 +236,9 @@ impl Commit<'_> {
         for undertaking in self.undertakings(&now, &amount)? {
             let _lock = match self.lock_out_programs(undertaking)? {
                 Ok(lock) => lock,
-                Err(who) => {
-                    in_use = Some(who);
+                Err(by) => {
+                    let alone = undertaking == Undertaking::Change;
+                    in_use = Some(FileInUse { by, alone });
                     continue;
                 }
             };
@@ -246,7 +258,7 @@ impl Commit<'_> {
             }
         }
         match in_use {
-            Some(who) => Ok(CommitOutcome::Stays(who)),
+            Some(in_use) => Ok(CommitOutcome::Waits(in_use)),
             None => Ok(CommitOutcome::Published),
         }
     }

@@ -76,6 +76,21 @@ fn take_as(
     Ok(Err("another program has the file open".into()))
 }
 
+/// Which other process has locked a file against such a change, as the system tells it: no lock is
+/// taken for that, which could be in the program's way.
+pub fn held_by(source: &dyn Source, alone: bool) -> Option<String> {
+    let inode = on_descriptor(source, |fd| fstat(fd).map(|stat| stat.st_ino));
+    let inode = inode.ok()?.ok()?;
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let in_the_way = |line: &&str| alone || line.split_whitespace().any(|word| word == "WRITE");
+    let mut holders = locks.lines().filter(in_the_way);
+    let holder = holders.find_map(|line| {
+        let holder = holder_of(line, inode)?;
+        (holder != std::process::id()).then_some(holder)
+    });
+    holder.map(|pid| format!("{} has the file open", named(pid)))
+}
+
 /// The processes that have locked a file, as the system tells them.
 fn holders(file: &OwnedFd) -> Vec<u32> {
     let inode = fstat(file.as_fd()).map(|stat| stat.st_ino);

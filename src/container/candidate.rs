@@ -65,8 +65,8 @@ impl<'a> Candidate<'a> {
     pub fn member_head(&self, name: &str, most: usize) -> Result<Option<Vec<u8>>> {
         match self.read(&self.path.join(name), most) {
             Ok(head) => Ok(Some(head)),
-            // A directory, a link, a device or a secret is not what makes a container; a shortage
-            // of descriptors or a failing disk must not be taken for that.
+            // A directory, a link, a pipe, a device or a secret is not what makes a container; a
+            // shortage of descriptors or a failing disk must not be taken for that.
             Err(Error::Io { cause, .. }) if is_no_file(&cause) => Ok(None),
             Err(e) => Err(e),
         }
@@ -95,8 +95,11 @@ impl<'a> Candidate<'a> {
 
 /// Whether there is nothing to read there, rather than that reading failed.
 pub(super) fn is_no_file(cause: &std::io::Error) -> bool {
-    use libc::{EACCES, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM};
-    let no_file = [ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, ENXIO, EACCES, EPERM];
+    use libc::{EACCES, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM, ESPIPE};
+    // A pipe has no bytes at a place.
+    let no_file = [
+        ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, ENXIO, EACCES, EPERM, ESPIPE,
+    ];
     cause
         .raw_os_error()
         .is_some_and(|code| no_file.contains(&code))

@@ -8,6 +8,7 @@
 
 mod content;
 mod description;
+mod known_keys;
 mod made_again;
 mod packed_directory;
 

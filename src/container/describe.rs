@@ -1,11 +1,12 @@
 //! `arrays.json`: what a container holds, for programs; and the same for `info --json` and `ls
 //! --json`. Also how much memory an opened container and that text take ([`weight`]).
 
+mod groups;
 mod lines;
 mod weight;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -16,6 +17,7 @@ use super::rewrite::Restated;
 use super::stored::{ArrayDetails, AttributeType, FileDetails};
 use super::{Attributes, Container};
 use crate::array::dtype::Dtype;
+use crate::array::own_feeds::OwnFeeds;
 use crate::array::{Info, Unfiltered};
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
@@ -57,6 +59,15 @@ pub struct Description<'a> {
     /// Containers in groups of this one: path and format.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub containers: BTreeMap<String, &'static str>,
+    /// Why nothing of it can be written, or some of its arrays; told by `info` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub read_only_arrays: BTreeMap<String, &'static str>,
+    /// Files that were put into the container's directory and are no part of it; told by `info`
+    /// alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
 }
@@ -108,6 +119,10 @@ pub struct ArrayDescription {
     /// Chunks that skip the filters; how many is told by `info` alone.
     #[serde(skip_serializing_if = "Unfiltered::is_none")]
     pub unfiltered: Unfiltered,
+    /// Values of a text that have line feeds of their own, and how many; told if the lines are more
+    /// than the values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub line_feeds: Vec<OwnFeeds>,
     #[serde(flatten)]
     pub details: ArrayDetails,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -186,6 +201,7 @@ impl ArrayDescription {
             codec: info.codec,
             space: None,
             unfiltered: Unfiltered::default(),
+            line_feeds: Vec::new(),
             details,
             attributes,
         }
@@ -209,19 +225,33 @@ impl DescribedParts {
 /// Describes a container and those inside of it. An array whose description fails is left out; its
 /// fault is among the faults, or the reason among what is unreadable.
 pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
-    describe_arrays(container, &|located| located.array.info())
+    describe_arrays(container, &told_of)
+}
+
+/// What is told of an array beside what is said of it: how it is shown, and which of its values
+/// have line feeds.
+type ToldArray = (Info, Arc<[OwnFeeds]>);
+
+/// As it is stored. What cannot be read has no line feeds to tell of.
+fn told_of(located: &Located) -> Result<ToldArray> {
+    let info = located.array.info()?;
+    let feeds = match info.dtype {
+        Dtype::Text => located.array.own_feeds().unwrap_or_default(),
+        _ => Arc::default(),
+    };
+    Ok((info, feeds))
 }
 
 fn describe_arrays<'a>(
     container: &'a Arc<Container>,
-    info: &dyn Fn(&Located) -> Result<Info>,
+    told: &dyn Fn(&Located) -> Result<ToldArray>,
 ) -> Result<Description<'a>> {
     let mut untold = DescribedParts {
         attributes: container.all_described(),
         details: container.all_details(),
     };
     let own = untold.details.remove("").unwrap_or_default();
-    let listed = list_arrays(container, info, &mut untold)?;
+    let listed = list_arrays(container, told, &mut untold)?;
     let unreadable = container.all_unreadable().into_iter();
     let unreadable = unreadable.map(|(group, member)| {
         let name = join(&group, &member.name);
@@ -262,6 +292,9 @@ fn describe_arrays<'a>(
         containers: inner
             .map(|(path, inner)| (path.to_string(), inner.format))
             .collect(),
+        read_only: None,
+        read_only_arrays: BTreeMap::new(),
+        beside: Vec::new(),
         faults: listed.faults,
     })
 }
@@ -296,7 +329,7 @@ struct ListedArrays {
 
 fn list_arrays(
     container: &Arc<Container>,
-    info: &dyn Fn(&Located) -> Result<Info>,
+    told: &dyn Fn(&Located) -> Result<ToldArray>,
     untold: &mut DescribedParts,
 ) -> Result<ListedArrays> {
     let without_space = container.all_without_space();
@@ -305,13 +338,14 @@ fn list_arrays(
     for located in container.all_arrays() {
         let path = located.path();
         let (attributes, details) = untold.take(&path);
-        match info(&located) {
-            Ok(info) => {
+        match told(&located) {
+            Ok((info, line_feeds)) => {
                 let space = without_space.contains(&path).then_some("null");
                 let described = ArrayDescription::new(path, info, (attributes, details));
                 arrays.push(ArrayDescription {
                     space,
                     unfiltered: located.array.unfiltered(false).unwrap_or_default(),
+                    line_feeds: line_feeds.to_vec(),
                     ..described
                 });
             }
@@ -353,6 +387,28 @@ pub fn arrays_json_restated(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
 ) -> Result<Vec<u8>> {
+    with_restated(container, restated, |description| description.text(LONGEST))
+}
+
+/// The same of each group of a container that has something in it and is no container, by its
+/// path.
+pub fn groups_json(
+    container: &Arc<Container>,
+    restated: &[Arc<Restated>],
+) -> Result<HashMap<String, Vec<u8>>> {
+    with_restated(container, restated, groups::texts)
+}
+
+/// Of a group that has nothing in it.
+pub fn empty_group_json(container: &Container) -> Vec<u8> {
+    groups::empty(container.format)
+}
+
+fn with_restated<T>(
+    container: &Arc<Container>,
+    restated: &[Arc<Restated>],
+    tell: impl FnOnce(Description<'_>) -> T,
+) -> Result<T> {
     let own = restated.first();
     let own_attributes = own.map(|own| &own.attributes).into_iter().flatten();
     // The description, and a text that grows: while it does, there are two.
@@ -360,14 +416,15 @@ pub fn arrays_json_restated(
     set_aside(room, "cannot describe a container", || {
         let mut attributes = container.attributes.clone();
         attributes.extend(own_attributes.map(|(name, value)| (name.clone(), value.clone())));
-        let info = |located: &Located| {
+        let told = |located: &Located| {
             let part = restated.get(located.container.0);
             match part.and_then(|part| part.arrays.get(located.array.name())) {
-                Some(info) => Ok(info.clone()),
-                None => located.array.info(),
+                // Staged text is its lines.
+                Some(info) => Ok((info.clone(), Arc::default())),
+                None => told_of(located),
             }
         };
-        let mut described = describe_arrays(container, &info)?;
+        let mut described = describe_arrays(container, &told)?;
         let parts = container.all().into_iter().zip(restated);
         for ((group, _), restated) in parts {
             for (path, attributes) in &restated.groups {
@@ -383,7 +440,7 @@ pub fn arrays_json_restated(
             attributes: &attributes,
             ..described
         };
-        Ok(description.text(LONGEST))
+        Ok(tell(description))
     })?
 }
 

@@ -29,6 +29,7 @@ mod lookalike;
 pub mod names;
 pub mod netcdf;
 mod numbers;
+pub mod only_read;
 #[cfg(test)]
 mod out_of_memory;
 pub mod own_lengths;
@@ -56,6 +57,7 @@ use carried::CarriedOver;
 use creation::Creation;
 use left_by_commits::LeftByCommits;
 pub use lookalike::lookalike;
+use only_read::OnlyRead;
 use recognised::beside;
 pub use recognised::{MemberStats, Recognised, recognise};
 use rewrite::Rewrite;
@@ -234,6 +236,7 @@ pub struct Container {
     pub checks: Vec<Arc<dyn Check>>,
     /// How it can be changed; none if it cannot.
     pub rewrite: Option<Arc<dyn Rewrite>>,
+    pub only_read: OnlyRead,
 }
 
 pub type Attributes = serde_json::Map<String, serde_json::Value>;
@@ -325,6 +328,7 @@ impl Container {
             faults: Vec::new(),
             checks: Vec::new(),
             rewrite: None,
+            only_read: OnlyRead::default(),
         }
     }
 

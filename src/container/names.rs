@@ -21,6 +21,9 @@ pub const RESERVED: [&str; 5] = [
     "binsparse.json",
 ];
 
+/// Names that any group's directory uses.
+pub const RESERVED_IN_GROUPS: [&str; 1] = ["arrays.json"];
+
 /// Those of them that every container has, or may have.
 pub const OF_EVERY_CONTAINER: [&str; 3] = ["arrays.json", "views", "error.txt"];
 
@@ -57,7 +60,11 @@ pub fn shown_as(name: &[u8], number: usize, reserved: bool) -> String {
 fn show(name: &[u8], number: usize, repeated: bool, reserved: bool) -> String {
     // No byte of it is shown as less than one, so what lies behind these cannot be.
     let escaped = escape(&name[..name.len().min(MOST + 4)]);
-    let hides = reserved && RESERVED.contains(&escaped.as_str());
+    let taken: &[&str] = match reserved {
+        true => &RESERVED,
+        false => &RESERVED_IN_GROUPS,
+    };
+    let hides = taken.contains(&escaped.as_str());
     let kept = cut(&escaped);
     if name.is_empty() || repeated || hides || kept.len() < escaped.len() {
         format!("{kept}~{number}")
@@ -213,6 +220,8 @@ mod tests {
         assert_eq!(shown(&["a", "b", "a"], false).unwrap(), ["a~0", "b", "a~2"]);
         assert_eq!(shown(&["x", "views"], true).unwrap(), ["x", "views~1"]);
         assert_eq!(shown(&["x", "views"], false).unwrap(), ["x", "views"]);
+        let of_group = shown(&["x", "arrays.json"], false).unwrap();
+        assert_eq!(of_group, ["x", "arrays.json~1"]);
     }
 
     #[test]

@@ -318,6 +318,12 @@ pub trait Rewrite: Send + Sync {
         0
     }
 
+    /// Bytes of the file in which programs note that they have it open, and take that back when
+    /// they close it.
+    fn marks(&self) -> Range<u64> {
+        0..0
+    }
+
     /// The recipe that was told last has become the container.
     fn published(&self) {}
 }

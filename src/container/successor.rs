@@ -113,6 +113,7 @@ impl Container {
             faults: self.faults.clone(),
             checks: self.checks.clone(),
             rewrite: Some(rewrite),
+            only_read: self.only_read.clone(),
         }
     }
 }

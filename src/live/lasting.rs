@@ -24,6 +24,8 @@ pub(crate) struct LastingFacts {
     pub(crate) takes_later: bool,
     /// What its description said when it was packed, and it could not have.
     pub(crate) not_kept: Vec<String>,
+    /// Arrays that are bytes because nothing said their type.
+    pub(crate) untyped: Vec<String>,
 }
 
 impl LastingFacts {
@@ -35,7 +37,11 @@ impl LastingFacts {
     fn weight(&self, of: &Identity) -> u64 {
         const ENTRY: usize = 256;
         let lengths = self.own_lengths.keys().map(|name| ENTRY + name.len());
-        let lines = self.not_kept.iter().map(|line| ENTRY + line.len());
+        let lines = self
+            .not_kept
+            .iter()
+            .chain(&self.untyped)
+            .map(|line| ENTRY + line.len());
         let files = of.companions().count() * size_of::<Identity>();
         (ENTRY + files + lengths.chain(lines).sum::<usize>()) as u64
     }

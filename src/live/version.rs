@@ -127,7 +127,13 @@ impl Containers {
     ) -> Result<Arc<ContainerVersion>> {
         let path = self.places.path(id)?;
         let recognised = container.known().recognised.clone();
-        let found = recognised.stat(&*self.store, &path)?;
+        let mut found = recognised.stat(&*self.store, &path)?;
+        let shown = container.known().version.clone();
+        if let Some(shown) = shown.filter(|shown| !shown.is_still(&found))
+            && self.give_time_back(&shown, &path, &found)
+        {
+            found = recognised.stat(&*self.store, &path)?;
+        }
         // A file that has become a directory, or the other way round, is another inode.
         if found.own.kind != container.stored {
             return Err(self.changed(&path));
@@ -265,6 +271,9 @@ impl Containers {
     pub(crate) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
         let path = self.places.known_path(version.container)?;
         let mut found = version.recognised.stat(&*self.store, &path)?;
+        if !version.is_still(&found) && self.give_time_back(version, &path, &found) {
+            found = version.recognised.stat(&*self.store, &path)?;
+        }
         if !version.is_still(&found) {
             // A commit of ours may be half published. Under this lock it is not; a change by
             // another process is found again.

@@ -13,6 +13,7 @@ mod arrival;
 mod attr;
 mod by_name;
 mod container_directory;
+pub mod container_state;
 mod entries;
 mod following;
 mod half_removed;
@@ -308,11 +309,8 @@ impl Tree {
                         }
                         removed
                     }
-                    // It has other names than those in the table: the kernel is to look one of them
-                    // up.
-                    None if missing.is_not_found() && self.inodes.paths(inode).is_empty() => {
-                        return Err(self.changed(Path::new("")));
-                    }
+                    // It has other names than those in the table, or another has its name by now.
+                    None if missing.is_not_found() => return Err(self.changed(Path::new(""))),
                     None => return Err(missing),
                 },
             },
@@ -463,6 +461,7 @@ impl Tree {
     pub fn release(&self, handle: HandleId) {
         let closed = self.open_files.get(handle);
         let inode = self.open_files.inode_of(handle);
+        self.end_stray(handle);
         // Before it is closed, so that no thread finds it neither open nor used.
         if let Ok(inode) = inode {
             self.note_use(inode);

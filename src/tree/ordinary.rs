@@ -26,6 +26,8 @@ pub(super) struct OrdinaryFile {
     /// It was renamed over an array, whose name the kernel takes for this file's until it looks
     /// that up.
     absorbed: AtomicBool,
+    /// It has been told that it is none of the arrays among which it is listed.
+    told_beside: AtomicBool,
 }
 
 /// An identity of the file, but for what says which file it is.
@@ -94,10 +96,16 @@ impl OrdinaryFile {
             content: Mutex::default(),
             told_bits: AtomicU16::new(0),
             absorbed: AtomicBool::new(false),
+            told_beside: AtomicBool::new(false),
         }
     }
 
     /// It has become the content of an array.
+    /// Says whether that is to be told now: once.
+    pub(super) fn note_told_beside(&self) -> bool {
+        !self.told_beside.swap(true, Ordering::AcqRel)
+    }
+
     pub(super) fn note_absorbed(&self) {
         self.absorbed.store(true, Ordering::Release);
     }

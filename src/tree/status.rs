@@ -156,6 +156,7 @@ impl Tree {
         let staged = self.live.all_staged().into_iter();
         let each = staged.filter_map(|(inode, version)| {
             let container = version.staged.now()?;
+            self.live.look_who_holds(&version);
             let path = self.inodes.path(inode.into()).unwrap_or_default();
             let (log, log_bytes) = container.stage.logged().unzip();
             let beside = version.staged.unrecovered();

@@ -143,19 +143,21 @@ impl Tree {
             Node::Container(container) => {
                 let version = self.live.current(inode.into(), container)?;
                 let opened = self.live.open_version(&version)?;
+                self.live.look_who_holds(&version);
                 let staged = version
                     .staged
                     .state()
                     .or_else(|| self.live.new_state(inode.into()));
+                let quiet = || self.quiet_state(inode, (container, &opened));
                 let part = ContainerNumber::OUTERMOST;
                 let version = self.live.restated(&version, part)?.version.clone();
-                of_container(&opened, part, staged, version).map(Some)
+                of_container(&opened, part, (staged, &quiet), version).map(Some)
             }
             Node::Entry(version, entry) => {
                 let opened = self.live.open_version(version)?;
                 if let Some(part) = opened.part_at(*entry) {
                     let version = self.live.restated(version, part)?.version.clone();
-                    return of_container(&opened, part, None, version).map(Some);
+                    return of_container(&opened, part, (None, &|| None), version).map(Some);
                 }
                 let restated = match opened.shown_array(*entry) {
                     Some(number) => self.live.restated_info(version, number)?,
@@ -187,18 +189,20 @@ fn shortened(mut state: String) -> String {
     state
 }
 
-/// `staged`: what is staged, if anything is; `version`: the one that it is with that, if it is
-/// another one.
+/// `staged`: what is staged, if anything is; `quiet`: what there is to say if not; `version`: the
+/// one that it is with what is staged, if it is another one.
 fn of_container(
     opened: &OpenContainer,
     part: ContainerNumber,
-    staged: Option<String>,
+    (staged, quiet): (Option<String>, &dyn Fn() -> Option<String>),
     version: Option<String>,
 ) -> Result<Vec<(String, String)>> {
     let container = opened.container(part)?;
     let state = match staged {
         Some(staged) => shortened(staged),
-        None if opened.error_txt(part).is_empty() => "clean".to_owned(),
+        None if opened.error_txt(part).is_empty() => {
+            quiet().map_or_else(|| "clean".to_owned(), shortened)
+        }
         None => "damaged: see error.txt".to_owned(),
     };
     Ok(named(&[

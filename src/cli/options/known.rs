@@ -99,6 +99,7 @@ const FLAGS: &[&str] = &[
     "nosymfollow",
     "acl",
     "noacl",
+    "views",
     "noviews",
     "remount",
     "scratch",

@@ -46,7 +46,7 @@ pub(super) struct MountOptions {
     pub(super) noatime: bool,
     pub(super) nosymfollow: bool,
     pub(super) noacl: bool,
-    pub(super) noviews: bool,
+    pub(super) views: bool,
     pub(super) sync: bool,
     pub(super) dirsync: bool,
     pub(super) writing: Writing,
@@ -162,7 +162,8 @@ impl MountOptions {
             "nosymfollow" => self.nosymfollow = true,
             "acl" => self.noacl = false,
             "noacl" => self.noacl = true,
-            "noviews" => self.noviews = true,
+            "views" => self.views = true,
+            "noviews" => self.views = false,
             "scratch" => self.scratch = true,
             "sync" => self.sync = true,
             "async" => self.sync = false,
@@ -258,7 +259,7 @@ mod tests {
         let fuse = parse("allow_root,auto_unmount,uid=root,cache=1.5M").unwrap();
         assert!(fuse.allow_root && fuse.auto_unmount);
         assert_eq!((fuse.uid, fuse.cache), (Some(0), Some(3 << 19)));
-        assert!(parse("noviews").unwrap().noviews);
+        assert!(parse("views").unwrap().views && !parse("views,noviews").unwrap().views);
         assert!(parse("noacl").unwrap().noacl && !parse("noacl,acl").unwrap().noacl);
         let refused = parse("remount,rw").unwrap_err();
         assert!(refused.message.contains("unmount it and mount it again"));

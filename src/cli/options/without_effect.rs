@@ -16,6 +16,7 @@ const WORDS: &[(&str, &str)] = &[
         "auto_cache",
         "the kernel forgets what it has read when it changes anyway",
     ),
+    ("noviews", "views/ is not listed anyway"),
 ];
 
 /// How files of a scratch mount are encoded.

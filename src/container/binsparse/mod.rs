@@ -190,12 +190,6 @@ fn attributes(descriptor: &Descriptor, count: Option<u64>) -> Map<String, Value>
     attributes
 }
 
-/// Whether arrays of these names look like a container that has lost its descriptor: `values` and
-/// others, and no name that Binsparse does not have.
-pub(crate) fn looks_like(names: &[&str]) -> bool {
-    names.len() > 1 && names.contains(&"values") && names.iter().all(|name| is_member(name))
-}
-
 /// Whether an array of this name can be one that a descriptor tells of.
 pub(crate) fn is_member(name: &str) -> bool {
     let numbered = |prefix: &str| {

@@ -242,22 +242,6 @@ fn what_cannot_be_read_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_lost_descriptor_is_noticed_by_the_names() {
-    assert!(looks_like(&["values", "indices_1", "pointers_to_1"]));
-    assert!(looks_like(&["fill_value", "values"]));
-    for names in [
-        &["values"][..],
-        &["values", "other"],
-        &["values", "indices_"],
-        &["values", "indices_01"],
-        &["indices_0", "indices_1"],
-        &[],
-    ] {
-        assert!(!looks_like(names), "{names:?}");
-    }
-}
-
-#[test]
 fn only_the_first_faults_of_a_kind_are_told() {
     let (mut text, mut members) = csr();
     text["binsparse"]["shape"] = json!([3, 0]);

@@ -113,6 +113,7 @@ impl Format for Bloscpack {
 /// is stored would lose it.
 fn left_to_scratch(mut container: Container) -> Container {
     container.rewrite = None;
+    container.is_only_read("a scratch mount has logged changes of it, and makes them");
     let note = "of a scratch store: its log is read through, and written to by scratch mounts";
     container.attributes.insert("note".into(), note.into());
     container
@@ -168,6 +169,8 @@ fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> 
     let sized = is_sized(file.header.chunk_size, file.header.nchunks);
     if container.faults.is_empty() && sizes.is_some() && sized && !container.arrays.is_empty() {
         container.rewrite = Some(Arc::new(file));
+    } else {
+        container.is_only_read("its header does not say how long its chunks are, or how many");
     }
     Ok(container)
 }

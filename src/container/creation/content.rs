@@ -4,12 +4,12 @@
 //! separated by `/`. Gathered by `live::creation`, and given to a [`super::Creation`], which makes
 //! files of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::description::{GivenArray, GivenDescription};
-use super::packed_directory::VERSION;
+use super::packed_directory::{VERSION, packed_member};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::container::inside::join;
@@ -81,6 +81,19 @@ impl GivenContent {
             self.description.get_or_insert_default().add(said);
         }
         Ok(())
+    }
+
+    /// Arrays of which nothing says the type, by their paths.
+    pub fn untyped(&self) -> Result<Vec<String>> {
+        let packed = self.packed_directories()?;
+        let own = self.description.iter().flat_map(|own| &own.arrays);
+        let typed: HashSet<&str> = own.map(|array| &*array.name).collect();
+        let is_packed = |name: &str| {
+            packed_member(name).is_some_and(|(directory, _)| packed.contains(directory))
+        };
+        let names = self.arrays.iter().map(|array| array.name());
+        let untyped = names.filter(|name| !typed.contains(name) && !is_packed(name));
+        Ok(untyped.map(str::to_owned).collect())
     }
 
     /// Why it is not all that its descriptions name; none if it is.

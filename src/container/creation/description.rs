@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::known_keys;
 use crate::array::Order;
-use crate::array::dtype::{Dtype, descr_of_name};
+use crate::array::dtype::{Dtype, descr_of_name, name_of};
 use crate::container::binsparse;
 use crate::container::describe::value_room;
 use crate::container::inside::join;
@@ -99,6 +100,22 @@ impl GivenArray {
         }
     }
 
+    /// Lines of text that are values of this shape.
+    pub fn of_text(name: &str, shape: Vec<u64>, bytes: u64) -> GivenArray {
+        GivenArray {
+            dtype: "str".into(),
+            shape,
+            bytes: Some(bytes),
+            ..GivenArray::of_bytes(name, bytes)
+        }
+    }
+
+    /// Whether it is what `arrays.json` tells of an array that is stored, and not written by hand:
+    /// where it can't be the same again, it is made as it can be.
+    pub fn is_told(&self) -> bool {
+        self.more.contains_key("stored_bytes")
+    }
+
     /// How many bytes it has; none if that is not said.
     pub fn byte_len(&self) -> Option<u64> {
         if self.more.get("space").and_then(Value::as_str) == Some("null") {
@@ -125,9 +142,14 @@ impl GivenDescription {
         let parsed = set_aside(value_room(text), "cannot read arrays.json", || {
             serde_json::from_slice(text)
         })?;
-        let parsed: GivenDescription =
+        let mut parsed: GivenDescription =
             parsed.map_err(|e| Error::Invalid(format!("arrays.json is not understood: {e}")))?;
-        parsed.check_names().map(|()| parsed)
+        known_keys::check(&parsed)?;
+        parsed.check_names()?;
+        for array in &mut parsed.arrays {
+            array.dtype = name_of(&array.dtype).into_owned();
+        }
+        Ok(parsed)
     }
 
     /// Each name is one array's.
@@ -177,7 +199,7 @@ impl GivenDescription {
 }
 
 /// What of an array says nothing of the file around it.
-const OF_ARRAY_ALONE: [&str; 4] = ["maxshape", "chunks", "filters", "layout"];
+const OF_ARRAY_ALONE: [&str; 5] = ["maxshape", "chunks", "filters", "layout", "stored_bytes"];
 
 impl GivenDescription {
     /// Whether a group is described as a Binsparse container, or the whole, by an empty path.
@@ -208,6 +230,57 @@ impl GivenDescription {
             }));
         }
         self.add(all);
+    }
+
+    /// Takes what any other group says of what lies in it, as far as nothing is said of that yet.
+    /// Names are from the group; dimensions elsewhere have paths that begin with `/`.
+    pub fn take_group(&mut self, path: &str, group: GivenDescription) {
+        let from_root = |dim: &str| match dim.strip_prefix('/') {
+            Some(dim) => dim.to_owned(),
+            None => join(path, dim),
+        };
+        let dimensions = group.more.get("dimensions").and_then(Value::as_object);
+        let is_known = |dim: &str| {
+            dim.starts_with('/') || dimensions.is_some_and(|known| known.contains_key(dim))
+        };
+        let named = |dim: &mut Value| {
+            // Any other name is but a label.
+            if let Some(name) = dim.as_str().filter(|name| is_known(name)) {
+                *dim = Value::from(from_root(name));
+            }
+        };
+        let arrays = group.arrays.into_iter().map(|mut array| {
+            array.name = join(path, &array.name);
+            let dims = array.more.get_mut("dims").and_then(Value::as_array_mut);
+            dims.into_iter().flatten().for_each(named);
+            let scales = array.more.get_mut("scales").and_then(Value::as_array_mut);
+            let scales = scales.into_iter().flatten().filter_map(Value::as_array_mut);
+            for scale in scales.flatten() {
+                if let Some(name) = scale.as_str() {
+                    *scale = Value::from(from_root(name));
+                }
+            }
+            array
+        });
+        self.add(arrays.collect());
+        for (name, dimension) in dimensions.into_iter().flatten() {
+            self.say("dimensions", &from_root(name), dimension.clone());
+        }
+        self.say("groups", path, Value::Object(group.attributes));
+        if let Some(types) = group.more.get("attribute_types") {
+            let details = json!({ "attribute_types": types });
+            self.say("group_details", path, details);
+        }
+    }
+
+    /// Says something in one of its objects, if nothing is said of that yet.
+    fn say(&mut self, key: &str, name: &str, value: Value) {
+        let of = self.more.entry(key).or_insert_with(|| json!({}));
+        if let Some(of) = of.as_object_mut()
+            && !of.contains_key(name)
+        {
+            of.insert(name.to_owned(), value);
+        }
     }
 
     /// Adds arrays of which nothing is said yet.

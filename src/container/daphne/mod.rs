@@ -39,7 +39,7 @@ use super::creation::Creation;
 use super::{Candidate, Container, Dialect, Format, OpenRequest, Verdict, lookalike};
 use crate::error::{Error, Fault, Result};
 
-const NAME: &str = "daphne";
+pub(crate) const NAME: &str = "daphne";
 const VERSION: &str = "1";
 const SUFFIX: &[u8] = b".dbdf";
 

@@ -422,13 +422,14 @@ impl<'a> Assembly<'a> {
                         let is_plain = draft.container.format != bpcells::NAME;
                         let (written, is_free) = (opened.filter(|_| is_plain), draft.has_lengths());
                         let has_one_name = self.has_one_name(target);
-                        if is_plain && has_one_name {
-                            draft
-                                .texts
-                                .extend(WrittenTexts::of(&array, dataset, is_free));
-                        }
+                        let text = WrittenTexts::of(&array, dataset, is_free);
+                        let text = text.filter(|_| is_plain && has_one_name);
                         let written =
                             written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
+                        let is_read = is_plain && text.is_none() && written.is_none();
+                        let container = &mut draft.container;
+                        write::note_why_not(container, path, (dataset, has_one_name), is_read);
+                        draft.texts.extend(text);
                         draft.add_written((path, target), written, has_one_name);
                         return Ok(Ok(array));
                     }

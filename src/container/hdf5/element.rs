@@ -7,14 +7,12 @@
 //! reason. The type comes from an untrusted file: sizes, offsets and members are checked here. Used
 //! by `dataset`.
 
-mod allowed;
 pub(super) mod cast;
 mod compound;
 mod float;
 
 use super::index::{Datatype, Integer, Padding, TYPE_DEPTH_MOST};
 use crate::array::dtype::Dtype;
-pub(super) use allowed::AllowedValues;
 use cast::{BitRange, Cast, TextPadding};
 
 /// HDF5 itself has no larger elements.
@@ -41,8 +39,6 @@ pub(super) struct Element {
     pub(super) stored: u64,
     pub(super) shown: u64,
     pub(super) cast: Cast,
-    /// What may be written beside what the cast refuses.
-    pub(super) allowed: AllowedValues,
 }
 
 impl Element {
@@ -56,7 +52,6 @@ impl Element {
             stored: part.stored,
             shown: part.shown,
             cast: part.cast,
-            allowed: part.allowed,
         })
     }
 
@@ -64,16 +59,13 @@ impl Element {
     /// [`Cast::store`]). Fails with the number of the first element that cannot be stored; `stored`
     /// is then rubbish from that element on, and may be as it was before it.
     pub(super) fn store(&self, shown: &[u8], stored: &mut [u8]) -> Result<(), u64> {
-        let element = |unit: usize, bytes: usize| (unit * bytes) as u64 / self.shown;
-        let refused = self.allowed.check(shown);
-        refused.map_err(|unit| element(unit, self.allowed.unit()))?;
         let stored = self.cast.store(shown, stored);
-        stored.map_err(|unit| element(unit, self.cast.to()))
+        stored.map_err(|unit| (unit * self.cast.to()) as u64 / self.shown)
     }
 
     /// Whether there are shown values that [`Element::store`] refuses.
     pub(super) fn refuses(&self) -> bool {
-        !self.allowed.is_any() || self.cast.refuses()
+        self.cast.refuses()
     }
 }
 
@@ -85,7 +77,6 @@ struct ElementPart {
     stored: u64,
     shown: u64,
     cast: Cast,
-    allowed: AllowedValues,
 }
 
 impl ElementPart {
@@ -105,7 +96,6 @@ impl ElementPart {
             stored: size,
             shown: size,
             cast,
-            allowed: AllowedValues::any(),
         })
     }
 }
@@ -197,25 +187,13 @@ fn integer(number: &Integer, signed: bool) -> Result<ElementPart, String> {
     ElementPart::sized(format!("{order}{kind}{size}"), size, cast)
 }
 
-/// Shown as the numbers that it stores; only those that have names may be written.
+/// Shown as the numbers that it stores. As in HDF5 itself any number of the base type is a value,
+/// whether or not it has a name.
 fn enumeration(base: &Integer, values: &[(Vec<u8>, Vec<u8>)]) -> Result<ElementPart, String> {
-    let part = match is_bool(base, values) {
-        true => ElementPart::same("|b1".into(), 1)?,
-        false => integer(base, base.signed)?,
-    };
-    let size = part.shown as usize;
-    let shown = |stored: &[u8]| {
-        let mut shown = [0; 8];
-        part.cast.run(stored, &mut shown[..size]);
-        allowed::number(&shown)
-    };
-    // A value of another size would be none.
-    let whole = values.iter().filter(|(_, value)| value.len() == size);
-    let named = whole.map(|(_, value)| shown(value)).collect();
-    Ok(ElementPart {
-        allowed: AllowedValues::named(size, named),
-        ..part
-    })
+    match is_bool(base, values) {
+        true => ElementPart::same("|b1".into(), 1),
+        false => integer(base, base.signed),
+    }
 }
 
 /// NumPy pads strings with NULs, so other padding becomes that.

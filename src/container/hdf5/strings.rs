@@ -17,6 +17,7 @@ use super::element::Element;
 use super::index::Datatype;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
+use crate::array::own_feeds::{self, OwnFeeds};
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
@@ -58,6 +59,7 @@ pub(super) struct Strings {
     elements: NestedArray,
     count: u64,
     layout: OnceLock<TextBlocks>,
+    feeds: OnceLock<Arc<[OwnFeeds]>>,
 }
 
 /// What the pass over the elements found, at the start of each block and at the end.
@@ -134,6 +136,7 @@ impl Strings {
             elements,
             count,
             layout: OnceLock::new(),
+            feeds: OnceLock::new(),
         })
     }
 
@@ -322,6 +325,14 @@ impl Array for Strings {
     fn value_lengths(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         self.each_reference(&mut |reference| visit(u64::from(reference.length)))?;
         Ok(true)
+    }
+
+    fn own_feeds(&self) -> Result<Arc<[OwnFeeds]>> {
+        if let Some(known) = self.feeds.get() {
+            return Ok(Arc::clone(known));
+        }
+        let found = own_feeds::find(self, &self.info()?, self.elements.budget())?;
+        Ok(Arc::clone(self.feeds.get_or_init(|| found.into())))
     }
 
     fn weight(&self) -> u64 {

@@ -1,9 +1,10 @@
 //! Lines of text as the values of strings of variable length: read one after another, and gathered
 //! for libhdf5, which takes many at once.
 //!
-//! A value is a line without its line feed. What lies behind the last line feed is a line, too,
-//! that has no end. Memory to read in is charged; longer lines than [`LINE_MOST`] are counted and
-//! not kept. Used by `create` for new files, and by `write` for what changes.
+//! A value is a line without its line feed, or all of the text where a dataset holds one value
+//! ([`TextValues`]). What lies behind the last line feed is a line, too, that has no end. Memory to
+//! read in is charged; longer lines than [`LINE_MOST`] are counted and not kept. Used by `create`
+//! for new files, and by `write` for what changes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,6 +67,23 @@ impl Line {
         (self.len, self.has_end) = (0, false);
     }
 
+    /// Takes the line feed at its end off, which it has.
+    fn end(&mut self) {
+        self.len = self.len.saturating_sub(1);
+        self.bytes
+            .truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
+        self.has_end = true;
+    }
+
+    /// Adds a line feed, and another line.
+    pub(super) fn join(&mut self, next: &Line) -> Result<()> {
+        self.add(b"\n")?;
+        self.add(&next.bytes)?;
+        self.len = self.len.saturating_add(next.len - next.bytes.len() as u64);
+        self.has_end = next.has_end;
+        Ok(())
+    }
+
     fn add(&mut self, part: &[u8]) -> Result<()> {
         let left = LINE_MOST.saturating_sub(self.bytes.len() as u64);
         self.len = self.len.saturating_add(part.len() as u64);
@@ -79,6 +97,24 @@ impl Line {
         }
         self.bytes.extend_from_slice(kept);
         Ok(())
+    }
+}
+
+/// What the values of a text are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextValues {
+    Lines,
+    /// All of it is one value, line feeds and all but for the one at its end.
+    One,
+}
+
+impl TextValues {
+    /// Values of an array of so many bytes.
+    pub(super) fn count(self, array: &dyn Array, len: u64, budget: &Arc<Budget>) -> Result<u64> {
+        match self {
+            TextValues::Lines => count(array, len, budget),
+            TextValues::One => Ok(u64::from(len > 0)),
+        }
     }
 }
 
@@ -132,6 +168,24 @@ impl<'a> LineReader<'a> {
             }
             self.part.start = self.part.end;
         }
+    }
+
+    /// Puts the next value into `value`; says whether there is one.
+    pub(super) fn next_of(&mut self, values: TextValues, value: &mut Line) -> Result<bool> {
+        if values == TextValues::Lines {
+            return self.next(value);
+        }
+        value.clear();
+        let (mut some, mut last) = (false, None);
+        while let Some(part) = self.next_bytes()? {
+            last = part.last().copied();
+            value.add(part)?;
+            some = true;
+        }
+        if last == Some(b'\n') {
+            value.end();
+        }
+        Ok(some)
     }
 
     /// The next bytes, whatever they are; none at the end.
@@ -267,6 +321,29 @@ mod tests {
             drop((reader, line));
             prop_assert_eq!(budget.used(), 0);
         }
+    }
+
+    #[test]
+    fn one_value_has_all_line_feeds_but_the_one_at_its_end() {
+        let budget = Budget::new(1 << 30);
+        for (text, value, has_end) in [
+            ("a\nb\n", "a\nb", true),
+            ("a\n\n", "a\n", true),
+            ("\n", "", true),
+            ("a\nb", "a\nb", false),
+        ] {
+            let array = array(text.as_bytes());
+            let len = text.len() as u64;
+            let mut reader = LineReader::new(&array, len, &budget).unwrap();
+            let mut line = Line::new(&budget).unwrap();
+            assert!(reader.next_of(TextValues::One, &mut line).unwrap());
+            assert_eq!(line.text(), Some(value.as_bytes()));
+            assert_eq!((line.len, line.has_end), (value.len() as u64, has_end));
+            assert!(!reader.next_of(TextValues::One, &mut line).unwrap());
+            assert_eq!(TextValues::One.count(&array, len, &budget).unwrap(), 1);
+        }
+        let none = array(b"");
+        assert_eq!(TextValues::One.count(&none, 0, &budget).unwrap(), 0);
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn assemble(
         Some(_) => container
             .faults
             .push(Fault::new("the attribute \"binsparse\" is not text")),
-        None => suspect(&mut container),
+        None => {}
     }
     let others = header.attributes.iter();
     let others = others.filter(|a| a.name != binsparse::DESCRIPTOR.as_bytes());
@@ -233,15 +233,6 @@ fn examine(container: &mut Container, descriptor: &[u8]) -> Result<SparseArrays>
         content: text,
     });
     Ok(arrays)
-}
-
-/// Reports a container that must have had a descriptor.
-fn suspect(container: &mut Container) {
-    let names: Vec<&str> = container.arrays.iter().map(|array| array.name()).collect();
-    if binsparse::looks_like(&names) {
-        let what = "the arrays are those of Binsparse, but there is no attribute \"binsparse\"";
-        container.faults.push(Fault::new(what));
-    }
 }
 
 #[cfg(test)]

@@ -100,6 +100,10 @@ impl Containers {
 
     fn commit_due(&self, version: &Arc<ContainerVersion>, later: Later) {
         let staged = &version.staged;
+        if let Some(again) = self.still_waits(version) {
+            self.due.set(later, version, Instant::now() + again);
+            return;
+        }
         let effort = match later {
             Later::PutOff => Effort::Usual,
             Later::Large => Effort::All,

@@ -13,6 +13,7 @@ pub mod publish;
 pub mod replaced_array;
 pub mod retyped;
 pub mod times;
+pub mod waiting;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -129,6 +130,14 @@ impl Containers {
                 staged.note_why(Some(why));
                 Ok(())
             }
+            Ok(CommitOutcome::Waits(in_use)) => {
+                if staged.why().as_ref() != Some(&in_use.by) {
+                    log::info!("{}: stays staged: {}", path.display(), in_use.by);
+                }
+                container.stage.log_all()?;
+                self.wait_for_program(version, in_use);
+                Ok(())
+            }
             Err(e) => {
                 log::warn!("{}: stays staged: {e}", path.display());
                 staged.note_why(Some(e.to_string()));
@@ -233,7 +242,8 @@ impl Containers {
                 changes.rewrite.published();
                 self.commits.done(begun, commit.told.get());
             }
-            Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_)) | Err(Error::Unwanted) => {}
+            Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_) | CommitOutcome::Waits(_))
+            | Err(Error::Unwanted) => {}
             Err(_) => self.commits.failed(begun),
         }
         let outcome = outcome?;

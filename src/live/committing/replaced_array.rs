@@ -136,6 +136,14 @@ impl Containers {
                 staged.note_why(Some(why));
                 self.stage_content(writer, content)
             }
+            Ok(CommitOutcome::Waits(in_use)) if content.before.is_some() => {
+                self.unfreeze(version, container)?;
+                Err(Error::Invalid(in_use.by))
+            }
+            Ok(CommitOutcome::Waits(in_use)) => {
+                self.wait_for_program(version, in_use);
+                self.stage_content(writer, content)
+            }
             Ok(CommitOutcome::TooMuch) => {
                 let unlimited = Error::Bug("a commit without limits is too much".into());
                 self.unfreeze(version, container).and(Err(unlimited))

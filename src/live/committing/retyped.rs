@@ -81,6 +81,7 @@ impl Containers {
         match done? {
             CommitOutcome::Published => Ok(()),
             CommitOutcome::Stays(why) => Err(Error::Invalid(why)),
+            CommitOutcome::Waits(in_use) => Err(Error::Invalid(in_use.by)),
             CommitOutcome::TooMuch => Err(Error::Bug("there was no limit".into())),
         }
     }

@@ -58,7 +58,12 @@ impl Containers {
         let mut content = DraftContent::default();
         self.read_own_description(drafts, container, &mut content)?;
         let rules = DraftRules::new(creation, content.given.description.as_ref());
-        let all = rules.walk(&*self.store, &drafts.path)?;
+        let mut all = rules.walk(&*self.store, &drafts.path)?;
+        if self.read_plain_descriptions(drafts, container, &all, &mut content)? {
+            // What they name are arrays, whatever it is called.
+            let rules = DraftRules::new(creation, content.given.description.as_ref());
+            all = rules.walk(&*self.store, &drafts.path)?;
+        }
         for (entry, role) in &all {
             let path = entry.path.to_str().unwrap_or_default();
             match role {
@@ -76,6 +81,7 @@ impl Containers {
                     return Err(Error::Invalid(why));
                 }
                 DraftRole::Description
+                | DraftRole::PlainDescription
                 | DraftRole::Link
                 | DraftRole::Dropped
                 | DraftRole::Beside => {}
@@ -163,6 +169,30 @@ impl Containers {
         content.charges.push(charge);
         content.read.push((path.into(), stat));
         Ok(())
+    }
+
+    /// What groups say that are no containers. Says whether there are any.
+    fn read_plain_descriptions(
+        &self,
+        drafts: &SourceDirectory,
+        container: &Stat,
+        all: &[(DraftEntry, DraftRole)],
+        content: &mut DraftContent,
+    ) -> Result<bool> {
+        let plain = all.iter();
+        let plain = plain.filter(|(_, role)| *role == DraftRole::PlainDescription);
+        let mut any = false;
+        for (entry, _) in plain {
+            let path = entry.path.to_str().unwrap_or_default();
+            let (at, stat) = self.own_draft(drafts, container, path)?;
+            let (description, charge) = self.read_description(&at)?;
+            let whole = content.given.description.get_or_insert_default();
+            whole.take_group(split(path).0, description);
+            content.charges.push(charge);
+            content.read.push((path.into(), stat));
+            any = true;
+        }
+        Ok(any)
     }
 
     /// Where a draft lies, which must be its container's owner's.
@@ -344,6 +374,14 @@ impl DraftContent {
             gid: Some(now.gid),
             atime: None,
             mtime: self.written.map(NewTime::At),
+        }
+    }
+
+    /// Arrays that will be bytes for want of a type, in formats that have others.
+    pub(super) fn untyped(&self, creation: &dyn Creation) -> Result<Vec<String>> {
+        match creation.takes_later() {
+            true => self.given.untyped(),
+            false => Ok(Vec::new()),
         }
     }
 

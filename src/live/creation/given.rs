@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use crate::array::dtype::name_of;
 use crate::container::creation::GivenType;
 use crate::error::{Error, Result};
 use crate::live::Containers;
@@ -26,7 +27,7 @@ pub(crate) fn given_type(name: &OsStr, value: &[u8]) -> Option<Result<GivenType>
     match name {
         DTYPE => Some(match std::str::from_utf8(value) {
             Ok(dtype) => Ok(GivenType {
-                dtype: Some(dtype.trim().to_owned()),
+                dtype: Some(name_of(dtype.trim()).into_owned()),
                 shape: None,
             }),
             Err(_) => Err(invalid("dtype of NumPy's")),

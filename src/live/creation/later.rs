@@ -22,7 +22,6 @@ use crate::error::{Error, Result};
 use crate::live::committing::Effort;
 use crate::live::creation::pack::InUse;
 use crate::live::directory::SourceDirectory;
-use crate::live::lasting::LastingFacts;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::staged::CommitTurn;
 use crate::live::version::ContainerVersion;
@@ -38,6 +37,7 @@ struct Remaking<'a> {
     creation: &'static dyn Creation,
     now: Stat,
     content: DraftContent,
+    untyped: Vec<String>,
 }
 
 impl Containers {
@@ -122,6 +122,7 @@ impl Containers {
         let budget = self.cache.budget();
         let (mut given, _charge) = GivenContent::of_container(opened.outermost()?, budget)?;
         content.add_to(creation, &mut given)?;
+        let untyped = given.untyped()?;
         let remaking = Remaking {
             id,
             path,
@@ -129,6 +130,7 @@ impl Containers {
             creation,
             now,
             content,
+            untyped,
         };
         self.remake(&remaking, (container, version, committing), &given, may)
     }
@@ -146,10 +148,9 @@ impl Containers {
         let spot = self.spot(path)?;
         let at = self.place_of_packed(creation, (&spot, now), may)?;
         let attributes = content.attributes_of_made(now);
-        let facts = LastingFacts {
-            own_lengths: creation.own_lengths(given)?,
-            ..self.lasting_facts(container)
-        };
+        let mut facts = self.lasting_facts(container);
+        facts.own_lengths = creation.own_lengths(given)?;
+        facts.untyped.extend(remaking.untyped.iter().cloned());
         let (new, not_kept) = self.write_packed(&at, creation, given, (now, &attributes))?;
         if !not_kept.is_empty() {
             new.discard();
@@ -170,6 +171,7 @@ impl Containers {
             self.new.used(remaking.id);
             return still.and_then(|_| Err(refused("pack", path, libc::EBUSY)));
         }
+        self.tell_untyped(remaking.id, &remaking.untyped);
         self.put_in_place(new, (container, now.identity), facts)?;
         let removed = self.remove_taken(remaking, &spot);
         drop((committing, alone));

@@ -42,6 +42,9 @@ const RELEASED: Duration = Duration::from_millis(100);
 /// stays new, and the next mount goes on with it.
 pub const PACKING: Duration = Duration::from_secs(60);
 
+/// What is said of arrays without a type, before their names.
+const UNTYPED: &str = "nothing said their type, so they are bytes (uint8)";
+
 /// What is done with new containers of which something is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InUse {
@@ -280,10 +283,13 @@ impl Containers {
             return still.and_then(|_| busy());
         }
         self.tell_not_kept(id, &not_kept);
+        let untyped = content.untyped(creation)?;
+        self.tell_untyped(id, &untyped);
         let facts = LastingFacts {
             own_lengths,
             takes_later: creation.takes_later(),
             not_kept,
+            untyped,
         };
         self.put_in_place(new, (container, now.identity), facts)?;
         container.new.end();
@@ -324,6 +330,16 @@ impl Containers {
         let path = self.shown_path(id);
         for line in not_kept {
             let line = format!("{}: not kept: {line}", path.display());
+            log::warn!("{line}");
+            self.new.not_kept.note(line);
+        }
+    }
+
+    /// Tells which arrays are bytes because nothing said their type.
+    pub(super) fn tell_untyped(&self, id: ContainerId, names: &[String]) {
+        if !names.is_empty() {
+            let (path, names) = (self.shown_path(id), names.join(", "));
+            let line = format!("{}: {UNTYPED}: {names}", path.display());
             log::warn!("{line}");
             self.new.not_kept.note(line);
         }
@@ -409,9 +425,16 @@ impl Containers {
             let used = self.new.last_use(id)?;
             return Some(format!("staged: {}", used.why()));
         }
-        let not_kept = self.lasting_facts(&container).not_kept;
-        let is_packed = !container.new.is_new() && !not_kept.is_empty();
-        is_packed.then(|| format!("clean: not kept: {}", not_kept.join("; ")))
+        let facts = self.lasting_facts(&container);
+        let mut told = Vec::new();
+        if !facts.not_kept.is_empty() {
+            told.push(format!("not kept: {}", facts.not_kept.join("; ")));
+        }
+        if !facts.untyped.is_empty() {
+            told.push(format!("{UNTYPED}: {}", facts.untyped.join(", ")));
+        }
+        let is_packed = !container.new.is_new() && !told.is_empty();
+        is_packed.then(|| format!("clean: {}", told.join("; ")))
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) enum DraftRole {
     Description,
     /// The same of a BPCells or Binsparse container in a group, by itself.
     GroupDescription,
+    /// The same of any other group.
+    PlainDescription,
     /// The text that makes its directory a Binsparse container.
     Descriptor,
     Array,
@@ -188,6 +190,13 @@ impl<'a> DraftRules<'a> {
             || of == DraftDirectory::Container && !in_root && creation.has_links();
         if name == ARRAYS_JSON && kind == FileKind::File && is_group {
             return DraftRole::GroupDescription;
+        }
+        let describes_group = || {
+            let group = path.parent().and_then(Path::to_str);
+            !in_root && creation.has_links() && group.is_some_and(|group| creation.has_group(group))
+        };
+        if name == ARRAYS_JSON && kind == FileKind::File && describes_group() {
+            return DraftRole::PlainDescription;
         }
         if let Some(role) = reserved {
             return role;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::container::inside::{ContainerNumber, join};
-use crate::container::{Container, Text};
+use crate::container::{Container, Text, daphne};
 use crate::error::{Error, Result};
 use crate::live::shown::array_names::ArrayNames;
 use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
@@ -38,9 +38,11 @@ pub(crate) enum EntryContent {
     Link(OsString),
     /// It has a name, but cannot be read: the error that opening it gives.
     Unreadable(Error),
-    /// `views/stored`: the bytes of the container, if it is one file. It is found, and not listed.
+    /// `views/stored`: the bytes of the container, if it is one file.
     Stored,
     ArraysJson(ContainerNumber),
+    /// The same of a group that is no container, by its path.
+    GroupJson(Box<str>),
     ErrorTxt(ContainerNumber),
 }
 
@@ -112,6 +114,13 @@ impl EntryTable {
             let views = entries.directory(EntryIndex::ROOT, VIEWS);
             entries.add(views, STORED, EntryContent::Stored);
         }
+        // The columns of a frame are no group that would be copied by itself.
+        if all
+            .first()
+            .is_some_and(|(_, container)| container.format != daphne::NAME)
+        {
+            entries.describe_groups();
+        }
         entries.sort();
         entries.names.complete();
         entries.directories = HashMap::new();
@@ -160,6 +169,20 @@ impl EntryTable {
         for member in container.unreadable.iter().filter(|member| member.entry) {
             let error = member.error().of_array(group, &member.name);
             self.add(at, &member.name, EntryContent::Unreadable(error));
+        }
+    }
+
+    /// Each group says what lies in it.
+    fn describe_groups(&mut self) {
+        for at in 0..self.entries.len() {
+            let group = EntryIndex(u32::try_from(at).unwrap_or(u32::MAX));
+            let Some(path) = self.group_path(group) else {
+                continue;
+            };
+            if let (None, Some(path)) = (self.part_of(group), path.to_str()) {
+                let content = EntryContent::GroupJson(path.into());
+                self.link(group, ARRAYS_JSON, content);
+            }
         }
     }
 
@@ -423,9 +446,9 @@ mod tests {
             ["a", "arrays.json", "error.txt", "views"]
         );
         let a = entries.find(root, OsStr::new("a")).unwrap();
-        assert_eq!(names(&entries, a), ["b", "empty", "inner"]);
+        assert_eq!(names(&entries, a), ["arrays.json", "b", "empty", "inner"]);
         let b = entries.find(a, OsStr::new("b")).unwrap();
-        assert_eq!(names(&entries, b), ["outside", "up"]);
+        assert_eq!(names(&entries, b), ["arrays.json", "outside", "up"]);
         let up = entries.find(b, OsStr::new("up")).unwrap();
         let EntryContent::Link(target) = &entries.entry(up).unwrap().content else {
             panic!("not a link");

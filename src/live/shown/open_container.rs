@@ -2,6 +2,7 @@
 //!
 //! Sizes are asked of the arrays when an entry is first described. Used by `tree`.
 
+mod group_texts;
 mod successor;
 
 use std::collections::HashMap;
@@ -41,6 +42,7 @@ pub struct OpenContainer {
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
     pub(super) entries: Arc<EntryTable>,
+    group_texts: OnceLock<HashMap<String, Arc<Vec<u8>>>>,
     /// Bytes of the file that it is, if it is one.
     stored: u64,
     weight: usize,
@@ -55,6 +57,7 @@ pub(crate) enum DerivedEntry {
     Array(ArrayNumber),
     View(ArrayNumber),
     ArraysJson(ContainerNumber),
+    GroupJson,
     Text(ContainerNumber),
     Stored,
 }
@@ -63,8 +66,8 @@ pub(crate) enum DerivedEntry {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Views {
     #[default]
-    Listed,
     Unlisted,
+    Listed,
 }
 
 /// The container, or one in a group of it.
@@ -113,6 +116,7 @@ impl OpenContainer {
                 members: version.recognised.format.members(),
                 tombstones: Arc::clone(&version.tombstones),
                 entries: Arc::new(EntryTable::new(&all, names, stored.is_some())),
+                group_texts: OnceLock::new(),
                 stored: stored.unwrap_or(0),
                 arrays,
                 weight,
@@ -197,9 +201,8 @@ impl OpenContainer {
         views: Views,
     ) -> Result<Vec<(Cookie, EntryIndex)>> {
         let children = self.entries.children_after(parent, place)?.iter().copied();
-        let listed = children.filter(|(_, index)| !self.is_stored(*index));
         let has_views = views == Views::Unlisted && self.entries.part_of(parent).is_some();
-        let listed = listed.filter(|(_, index)| !has_views || !self.entries.is_views(*index));
+        let listed = children.filter(|(_, index)| !has_views || !self.entries.is_views(*index));
         let shown = listed.filter(|(_, index)| self.shown(*index));
         Ok(shown.take(most).collect())
     }
@@ -270,6 +273,7 @@ impl OpenContainer {
             // Made up, not stored: no blocks.
             EntryContent::Unreadable(_) => file(0, 0),
             EntryContent::ArraysJson(part) => file(self.arrays_json(*part)?.len() as u64, 0),
+            EntryContent::GroupJson(path) => file(self.group_json(path)?.len() as u64, 0),
             EntryContent::ErrorTxt(part) => file(self.error_txt(*part).len() as u64, 0),
         })
     }
@@ -291,6 +295,7 @@ impl OpenContainer {
             EntryContent::Text(_, bytes) => OpenContent::Bytes(Arc::clone(bytes)),
             EntryContent::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
             EntryContent::ArraysJson(part) => OpenContent::Bytes(self.arrays_json(*part)?),
+            EntryContent::GroupJson(path) => OpenContent::Bytes(self.group_json(path)?),
             EntryContent::ErrorTxt(part) => OpenContent::Bytes(self.error_txt(*part)),
         };
         Ok(OpenEntry::new(content, Arc::clone(self)))
@@ -375,6 +380,7 @@ impl OpenContainer {
             }
             EntryContent::Npy(number) => Some(DerivedEntry::View(number)),
             EntryContent::ArraysJson(part) => Some(DerivedEntry::ArraysJson(part)),
+            EntryContent::GroupJson(_) => Some(DerivedEntry::GroupJson),
             EntryContent::Text(part, _) => Some(DerivedEntry::Text(part)),
             EntryContent::Stored => Some(DerivedEntry::Stored),
             _ => None,

@@ -14,7 +14,7 @@ use super::open_container::{DerivedEntry, OpenContainer};
 use super::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::array::{Info, npy};
 use crate::cache::BlockCache;
-use crate::container::describe::arrays_json_restated;
+use crate::container::describe::{arrays_json_restated, empty_group_json, groups_json};
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
@@ -144,6 +144,7 @@ impl Containers {
                 info.map(|info| npy::header(&info).len() as u64 + info.bytes)
             }
             Some(DerivedEntry::ArraysJson(part)) => size(&self.arrays_json(version, opened, part)?),
+            Some(DerivedEntry::GroupJson) => size(&self.group_json(version, opened, entry)?),
             Some(DerivedEntry::Text(part)) => {
                 let restated = self.restated(version, part)?;
                 let text = restated.texts.get(&*opened.name(entry)?.to_string_lossy());
@@ -168,6 +169,32 @@ impl Containers {
             let restated = restated.collect::<Result<Vec<_>>>()?;
             arrays_json_restated(base.container(part)?, &restated)
         })
+    }
+
+    /// What a group says of itself with what is staged. While something is, that is told anew for
+    /// each, of all of the container.
+    fn group_json(
+        &self,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        entry: EntryIndex,
+    ) -> Result<Vec<u8>> {
+        let path = opened.described_group(entry).unwrap_or_default();
+        let outermost = ContainerNumber::OUTERMOST;
+        let mut told = match version.staged.now() {
+            None => groups_json(opened.outermost()?, &[])?,
+            Some(container) => version.staged.stored.while_it_stays(|| {
+                let base = container.base();
+                let restated = base.parts_of(outermost)?.into_iter();
+                let restated = restated.map(|part| container.restated(part, &self.cache));
+                let restated = restated.collect::<Result<Vec<_>>>()?;
+                groups_json(base.container(outermost)?, &restated)
+            })?,
+        };
+        match told.remove(path) {
+            Some(text) => Ok(text),
+            None => Ok(empty_group_json(opened.outermost()?)),
+        }
     }
 
     /// Opens a file that follows from arrays which may be written.
@@ -199,6 +226,10 @@ impl Containers {
                 let text = Arc::new(self.arrays_json(version, &opened, part)?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
+            DerivedEntry::GroupJson if version.staged.now().is_some() => {
+                let text = Arc::new(self.group_json(version, &opened, entry)?);
+                Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
+            }
             DerivedEntry::Text(part) if version.staged.now().is_some() => {
                 let restated = self.restated(version, part)?;
                 match restated.texts.get(&*opened.name(entry)?.to_string_lossy()) {
@@ -209,7 +240,9 @@ impl Containers {
                     None => opened.open(entry, &self.cache),
                 }
             }
-            DerivedEntry::ArraysJson(_) | DerivedEntry::Text(_) => opened.open(entry, &self.cache),
+            DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson | DerivedEntry::Text(_) => {
+                opened.open(entry, &self.cache)
+            }
             DerivedEntry::Stored => self.open_stored(version, opened),
         };
         Ok(open?.derived_from(Some(derived)))

@@ -155,8 +155,36 @@ impl ShownText<'_> {
         })
     }
 
-    /// The lengths of all values; none if the array does not know them.
+    /// The lengths of all values; none if nobody knows them.
     fn lengths(&self, beyond: Beyond) -> Result<Option<(ValueEnds, Hold)>> {
+        match self.lengths_by_array(beyond)? {
+            None if self.is_one_value() => {
+                let lengths = ValueEnds::Lengths(vec![self.only_length()?]);
+                Ok(Some((lengths, self.budget.keep_built(0))))
+            }
+            known => Ok(known),
+        }
+    }
+
+    /// Whether it has room for one value alone, which it is, then, whatever its lines.
+    fn is_one_value(&self) -> bool {
+        self.info.bytes > 0 && self.info.shape.iter().all(|dim| *dim == 1)
+    }
+
+    /// Bytes of the only value, without the line feed at its end.
+    fn only_length(&self) -> Result<u32> {
+        let (mut bytes, mut last) = (0u64, None);
+        self.parts.each(&mut |part| {
+            bytes = bytes.saturating_add(part.len() as u64);
+            last = part.last().copied().or(last);
+            Ok(TextDemand::GoesOn)
+        })?;
+        let len = bytes.saturating_sub(u64::from(last == Some(b'\n')));
+        let too_long = |_| Fault::new("a string is too long").found(len).into();
+        u32::try_from(len).map_err(too_long)
+    }
+
+    fn lengths_by_array(&self, beyond: Beyond) -> Result<Option<(ValueEnds, Hold)>> {
         let Some(array) = self.array else {
             return Ok(None);
         };

@@ -79,6 +79,9 @@ impl Containers {
         self.writable()?;
         let opened = self.open_version(version)?;
         if opened.rewrite().is_none() {
+            if let Some(why) = opened.outermost()?.why_only_read() {
+                self.tell_only_read(version, &format!("it cannot be written: {why}"));
+            }
             return Err(Error::ReadOnly);
         }
         opened.array_at(entry).ok_or_else(|| {
@@ -99,10 +102,24 @@ impl Containers {
         let (located, rewrite) = (opened.array(number)?, opened.rewrite());
         let rewrite = rewrite.ok_or(Error::ReadOnly)?;
         let container = self.stage_of(version)?;
-        rewrite.permits(located.address(), nothing)?;
+        let permitted = rewrite.permits(located.address(), nothing);
+        if matches!(permitted, Err(Error::ReadOnly)) {
+            let path = located.path();
+            let why = opened.outermost()?.why_array_only_read(&path);
+            self.tell_only_read(version, &format!("{path} cannot be written: {why}"));
+        }
+        permitted?;
         let staged = &version.staged;
         let array = staged.stage_array(&container, number, &self.cache)?;
         Ok(ArrayWriter::new(version, container, (number, array)))
+    }
+
+    /// Says in the log why a program was refused, once.
+    fn tell_only_read(&self, version: &ContainerVersion, why: &str) {
+        if version.staged.note_told_only_read(why) {
+            let path = self.shown_path(version.container);
+            log::warn!("{}: {why}", path.display());
+        }
     }
 
     /// The stage of a container.

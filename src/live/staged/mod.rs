@@ -20,13 +20,15 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::committing::due::{LastCommit, Pacing};
+use super::committing::waiting::HeldContent;
 use super::shown::entry_table::{ArrayNumber, EntryIndex};
 use super::shown::open_container::OpenContainer;
 use super::shown::shared_array::{SharedArray, StoredBytes, ViewHeader};
 use crate::cache::BlockCache;
+use crate::commit::FileInUse;
 use crate::error::{Error, Fault, Result};
 use crate::stage::{ShowLayers, StagedArray, Syncing};
 
@@ -57,11 +59,22 @@ pub(crate) struct Staged {
     read_through: AtomicBool,
     /// Why the staged changes were not committed, when that was tried last.
     why: Mutex<Option<String>>,
+    /// Since when a commit waits for another program that has the file open, and which.
+    waits: Mutex<Option<Box<WaitingCommit>>>,
+    /// Reasons that have been told for which something of it cannot be written.
+    told_only_read: Mutex<Vec<String>>,
     last_commit: Mutex<Option<LastCommit>>,
     /// Whether a commit is under way that no program waits for.
     aside: AtomicBool,
     /// The error of such a commit, until it is reported.
     untold: Mutex<Option<Error>>,
+}
+
+/// A commit that waits for another program.
+struct WaitingCommit {
+    since: Instant,
+    in_use: FileInUse,
+    known: Option<HeldContent>,
 }
 
 /// As long as it lives, a commit is under way that no program waits for.
@@ -357,7 +370,44 @@ impl Staged {
     }
 
     pub(crate) fn note_why(&self, why: Option<String>) {
+        *lock(&self.waits) = None;
         *lock(&self.why) = why;
+    }
+
+    /// It stays staged because another program has the file open. Says when to look again: the
+    /// longer it takes, the less often.
+    pub(crate) fn note_waits(&self, in_use: FileInUse, known: Option<HeldContent>) -> Duration {
+        const SHORTEST: Duration = Duration::from_secs(1);
+        const LONGEST: Duration = Duration::from_secs(30);
+        let mut waits = lock(&self.waits);
+        let since = waits
+            .as_ref()
+            .map_or_else(Instant::now, |waits| waits.since);
+        *lock(&self.why) = Some(in_use.by.clone());
+        *waits = Some(Box::new(WaitingCommit {
+            since,
+            in_use,
+            known,
+        }));
+        (since.elapsed() / 10).clamp(SHORTEST, LONGEST)
+    }
+
+    /// Says whether that has not been told yet.
+    pub(crate) fn note_told_only_read(&self, why: &str) -> bool {
+        const MOST: usize = 100;
+        let mut told = lock(&self.told_only_read);
+        let is_new = told.len() < MOST && !told.iter().any(|one| one == why);
+        is_new.then(|| told.push(why.to_owned())).is_some()
+    }
+
+    pub(crate) fn waits(&self) -> Option<FileInUse> {
+        let waits = lock(&self.waits);
+        waits.as_ref().map(|waits| waits.in_use.clone())
+    }
+
+    /// The content of the file when that began.
+    pub(crate) fn held_content(&self) -> Option<HeldContent> {
+        lock(&self.waits).as_ref()?.known
     }
 
     /// An array as all handles share it.

@@ -120,6 +120,7 @@ impl Tree {
                 Some((file, _)) => {
                     self.closed(handle);
                     file.flush()?;
+                    self.refuse_stray(handle)?;
                     self.check_description(handle)
                 }
                 None => Ok(()),

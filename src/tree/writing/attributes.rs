@@ -24,6 +24,22 @@ use crate::source::{FileIdentity, FileKind};
 /// The bits of a container's mode that its files get: they are not executable.
 const READABLE: u32 = 0o666;
 
+/// Attributes of arrays and containers, beside those of the type, that follow from what they hold.
+const FOLLOWING: [&str; 7] = [
+    "order",
+    "codec",
+    "stored_bytes",
+    "ratio",
+    "format",
+    "version",
+    "state",
+];
+
+fn follows_from_data(name: &OsStr) -> bool {
+    let own = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    own.is_some_and(|own| FOLLOWING.contains(&own))
+}
+
 impl Tree {
     /// Sets a length and other attributes, in this order, and says what they are then.
     pub fn set_attributes(
@@ -298,6 +314,15 @@ impl Tree {
         })
     }
 
+    /// Whether what is copied there is new: it is no container's yet, or no container's at all.
+    fn is_copied_to(&self, inode: InodeId) -> Result<bool> {
+        Ok(match &*self.inodes.get(inode)? {
+            Node::File(_) | Node::Directory(_) => true,
+            Node::Container(container) => container.new.is_new(),
+            Node::Entry(..) | Node::Special(..) | Node::Unseen(_) => false,
+        })
+    }
+
     fn change_xattr(
         &self,
         inode: InodeId,
@@ -308,7 +333,11 @@ impl Tree {
         if !self.offers(name) {
             return Err(Error::Unsupported);
         }
-        // Attributes that are computed cannot be written.
+        // Attributes that are computed cannot be written; a copy says again what follows from its
+        // data.
+        if follows_from_data(name) && self.is_copied_to(inode)? {
+            return Ok(());
+        }
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             return Err(refused("set an attribute", Path::new(name), libc::EPERM));
         }

@@ -35,6 +35,7 @@ impl Tree {
             };
         };
         self.refuse_absorbed(inode, &node)?;
+        self.refuse_to_write_stray(inode)?;
         let disk = self.live.writable()?;
         let stays = self.share_new(inode);
         let moment = of.moment();

@@ -132,13 +132,22 @@ impl Tree {
         creation.accepts(&description)
     }
 
-    /// The new container in which a file is the `arrays.json`, and where that lies.
+    /// The new container in which a file is an `arrays.json`, its own or a group's, and where that
+    /// lies.
     fn described_container(&self, file: InodeId) -> Option<(Arc<Node>, PathBuf)> {
-        let parent = self.inodes.parent(file)?;
-        let drafts = self.live.drafts(parent.into()).ok()??;
-        let path = drafts.join(OsStr::new(ARRAYS_JSON));
-        let is_it = self.inodes.paths(file).contains(&path);
-        is_it.then_some((self.inodes.get(parent).ok()?, path))
+        let (container, node) = self.new_above(self.inodes.parent(file)?)?;
+        let drafts = self.live.drafts(container.into()).ok()??;
+        let mut paths = self.inodes.paths(file).into_iter();
+        let format = node.container()?.known().recognised.format;
+        let has_groups = format
+            .creation()
+            .is_some_and(|creation| creation.has_links());
+        let is_it = |path: &PathBuf| {
+            let is_own = path.parent() == Some(&*drafts.path);
+            path.file_name() == Some(OsStr::new(ARRAYS_JSON))
+                && (is_own || has_groups && path.starts_with(&drafts.path))
+        };
+        paths.find(is_it).map(|path| (node, path))
     }
 
     /// A file has been synced. One of a new container is found after a crash.

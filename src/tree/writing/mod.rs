@@ -19,6 +19,7 @@ mod rename_new;
 mod replace;
 mod requests;
 mod retyped;
+mod strays;
 #[cfg(test)]
 pub(crate) mod tests;
 

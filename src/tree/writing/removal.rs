@@ -92,25 +92,40 @@ impl Tree {
     pub fn half_removed(&self) -> Vec<PathBuf> {
         let mut arrays = Vec::new();
         for (inode, version) in self.half_removed.all() {
-            let is_shown = |node: &Node| {
-                let known = node.container()?.known().version.clone();
-                known.map(|known| Arc::ptr_eq(&known, &version))
-            };
-            let node = self.inodes.get(inode).ok();
-            let (Some(true), Ok(path), Ok(opened)) = (
-                node.and_then(|node| is_shown(&node)),
-                self.inodes.path(inode),
-                self.live.open_version(&version),
-            ) else {
-                continue;
-            };
-            let removed = version.tombstones.all().into_iter();
-            let removed = removed.filter(|entry| opened.array_at(*entry).is_some());
-            let names = removed.filter_map(|entry| opened.path_of(entry));
-            arrays.extend(names.map(|name| self.store.display(&path.join(name))));
+            if let Ok(path) = self.inodes.path(inode) {
+                let names = self.removed_arrays(inode, &version).into_iter();
+                arrays.extend(names.map(|name| self.store.display(&path.join(name))));
+            }
         }
         arrays.sort();
         arrays
+    }
+
+    /// The same of one container, as they are called in it.
+    pub(in crate::tree) fn removed_of(&self, container: InodeId) -> Vec<String> {
+        let all = self.half_removed.all().into_iter();
+        let own = all.filter(|(inode, _)| *inode == container);
+        let names = own.flat_map(|(inode, version)| self.removed_arrays(inode, &version));
+        let mut names: Vec<String> = names.map(|name| name.display().to_string()).collect();
+        names.sort();
+        names
+    }
+
+    fn removed_arrays(&self, inode: InodeId, version: &Arc<ContainerVersion>) -> Vec<PathBuf> {
+        let is_shown = |node: &Node| {
+            let known = node.container()?.known().version.clone();
+            known.map(|known| Arc::ptr_eq(&known, version))
+        };
+        let node = self.inodes.get(inode).ok();
+        let (Some(true), Ok(opened)) = (
+            node.and_then(|node| is_shown(&node)),
+            self.live.open_version(version),
+        ) else {
+            return Vec::new();
+        };
+        let removed = version.tombstones.all().into_iter();
+        let removed = removed.filter(|entry| opened.array_at(*entry).is_some());
+        removed.filter_map(|entry| opened.path_of(entry)).collect()
     }
 
     /// Removes a container whose entries have been removed, all of them.

@@ -91,6 +91,7 @@ impl Tree {
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
             self.arrived(to.link.parent, &to.link.name);
+            self.tell_moved_beside((&to.link, &moved.stat));
         }
         Ok(())
     }
@@ -248,7 +249,7 @@ impl Tree {
             };
         }
         match moved.stat.kind {
-            FileKind::File => Ok(()),
+            FileKind::File => self.refuse_stray_moved(moved, to),
             _ => self.refuse_in_container(to.0, to.1),
         }
     }
@@ -274,7 +275,10 @@ impl Tree {
         {
             return match how {
                 _ if !is_changed(&above) => Err(Error::ReadOnly),
-                Renaming::Over => refuse(libc::EXDEV),
+                Renaming::Over => {
+                    self.tell_not_moved(&above, from.1);
+                    refuse(libc::EPERM)
+                }
                 _ => refuse(libc::EINVAL),
             };
         }

@@ -38,6 +38,9 @@ use crate::source::BytesSource;
 
 pub(super) const ARRAY: &str = "data";
 
+/// What the attributes in `arrays.json` can say.
+const SETTINGS: [&str; 5] = ["checksum", "chunk_size", "nchunks", "typesize", "metadata"];
+
 /// Bytes of an element by default, as the real program takes them.
 const TYPESIZE: u8 = 8;
 
@@ -52,7 +55,9 @@ impl Creation for Bloscpack {
     }
 
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
-        FileSettings::described(description).map(drop)
+        FileSettings::described(description)?;
+        check_attributes(description)?;
+        description.check_keys("a Bloscpack file", &[], None)
     }
 
     fn typed(
@@ -156,7 +161,7 @@ impl FileSettings {
         let chunk_size = number("chunk_size").and_then(|size| i32::try_from(size).ok());
         let chunk_size = chunk_size.filter(|size| (1..=MAX_CHUNK_SIZE).contains(size));
         // That of a file with one chunk was cut to what there was.
-        let chunk_size = chunk_size.filter(|_| number("nchunks") > Some(1));
+        let chunk_size = chunk_size.filter(|_| number("nchunks").is_none_or(|n| n > 1));
         if chunk_size.is_some_and(|size| {
             let size = u64::from(size.cast_unsigned());
             size < SMALL_CHUNK && bytes.div_ceil(size) > MOST_SMALL
@@ -164,13 +169,20 @@ impl FileSettings {
             return Err(refuse("the chunks are too small for so many bytes"));
         }
         let checksum = given.attributes.get("checksum").and_then(Value::as_str);
+        let checksum = match checksum {
+            None => Checksum::Adler32,
+            Some(name) => Checksum::named(name)
+                .ok_or_else(|| refuse(&format!("there is no checksum {name}")))?,
+        };
         Ok(FileSettings {
-            chunks: chunk_settings(array, typesize)
-                .ok_or_else(|| refuse("the codec is not known"))?,
+            chunks: chunk_settings(array, typesize).ok_or_else(|| {
+                let codec = array.codec.as_deref().unwrap_or_default();
+                refuse(&format!(
+                    "there is no codec {codec}; one is 'blosc zstd shuffle'"
+                ))
+            })?,
             chunk_size: chunk_size.map_or(whole_chunk(typesize), i32::cast_unsigned),
-            checksum: checksum
-                .and_then(Checksum::named)
-                .unwrap_or(Checksum::Adler32),
+            checksum,
             metadata: metadata_of(given, &numpy, bytes),
             spare_each: SPARE_EACH,
             bytes: Some(bytes),
@@ -308,6 +320,19 @@ impl Recipe for FromMemory<'_> {
 
     fn set_len(&mut self, file: MemberNumber, len: u64) -> Result<()> {
         self.write.set_len(file, len)
+    }
+}
+
+/// Attributes written by hand are settings that there are.
+fn check_attributes(description: &GivenDescription) -> Result<()> {
+    let by_hand = !description.arrays.iter().any(GivenArray::is_told);
+    let mut names = description.attributes.keys();
+    match names.find(|name| by_hand && !SETTINGS.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(other) => Err(Error::Invalid(format!(
+            "arrays.json: a Bloscpack file has no attribute {other}; it has {}",
+            SETTINGS.join(", ")
+        ))),
     }
 }
 

@@ -35,6 +35,9 @@ use crate::source::BytesSource;
 /// The version that is written by default.
 const USUAL: &str = "packed-uint-matrix-v2";
 
+/// How its arrays may be encoded; which it is follows from the version.
+const CODECS: &[&str] = &["none", "bp128", "bp128 m1", "bp128 d1", "bp128 d1z"];
+
 const END_MAX: &str = "end_max";
 
 /// Arrays of which a stored file has a header, if there is one of their name.
@@ -72,7 +75,8 @@ impl Creation for BpCells {
         let variant = described_version(description)?.map(|(_, variant)| variant);
         described_order(description)?;
         let mut arrays = description.arrays.iter();
-        arrays.try_for_each(|array| accept(array, variant))
+        arrays.try_for_each(|array| accept(array, variant))?;
+        description.check_keys("a BPCells directory", &[], Some(CODECS))
     }
 
     fn recipe(

@@ -27,6 +27,9 @@ const VALUES: &str = "values";
 const COLUMNS: &str = "col_idxs";
 const OFFSETS: &str = "row_offsets";
 
+/// How blocks may be stored; which it is follows from the form and the values.
+const CODECS: &[&str] = &["none", "sparse", "coo", "empty", "mixed"];
+
 /// The group of a frame's columns.
 const FRAME: &str = "columns";
 
@@ -57,7 +60,7 @@ impl Creation for Daphne {
                 return refuse(format!("{name}: DAPHNE has no {}", array.dtype));
             }
         }
-        Ok(())
+        description.check_keys("a DAPHNE file", &[], Some(CODECS))
     }
 
     fn typed(

@@ -18,7 +18,7 @@ pub(super) struct BinsparseGroup {
 }
 
 impl BinsparseGroup {
-    /// `descriptor`: none if it is lost.
+    /// `descriptor`: none if it is no text.
     pub(super) fn new(group: &GroupEntry, descriptor: Option<Vec<u8>>) -> BinsparseGroup {
         let attribute = attributes::find(&group.attributes, binsparse::DESCRIPTOR.as_bytes());
         BinsparseGroup {
@@ -42,10 +42,9 @@ impl Draft {
             return Ok(());
         };
         let Some(text) = group.descriptor else {
-            let fault = Fault::new("no descriptor of Binsparse, but its arrays");
-            self.container
-                .faults
-                .push(fault.expected("an attribute 'binsparse' with text"));
+            let fault = Fault::new("the attribute 'binsparse' is no text");
+            let faults = &mut self.container.faults;
+            faults.push(fault.expected("a descriptor of Binsparse"));
             return Ok(());
         };
         let text = Arc::new(text);

@@ -8,12 +8,12 @@ use crate::container::{binsparse, bpcells};
 /// What a group is beside a group.
 pub(super) enum GroupRole {
     Plain,
-    /// With the text of its descriptor; none if it is lost.
+    /// With the text of its descriptor; none if the attribute is no text.
     Binsparse(Option<Vec<u8>>),
     BpCells(bpcells::version::Variant, String),
 }
 
-/// Tells by attributes; by the names of the members where a descriptor is lost.
+/// Tells by attributes: what members are called says nothing.
 pub(super) fn role(index: &FileIndex, group: &GroupEntry) -> GroupRole {
     if let Some(value) = attributes::find(&group.attributes, b"binsparse") {
         return GroupRole::Binsparse(match value {
@@ -30,14 +30,6 @@ pub(super) fn role(index: &FileIndex, group: &GroupEntry) -> GroupRole {
         && let Some(version) = bpcells::version::Variant::parse(line)
     {
         return GroupRole::BpCells(version, line.to_owned());
-    }
-    let names: Vec<&str> = group
-        .links
-        .iter()
-        .filter_map(|link| std::str::from_utf8(&link.name).ok())
-        .collect();
-    if names.len() == group.links.len() && binsparse::looks_like(&names) {
-        return GroupRole::Binsparse(None);
     }
     GroupRole::Plain
 }

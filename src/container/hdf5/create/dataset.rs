@@ -36,12 +36,11 @@ pub(super) fn of(
     let invalid = |why: String| Error::Invalid(format!("{name}: {why}"));
     let element = match described {
         None => json!("H5T_STD_U8LE"),
-        Some(array) => element_of(array, kind).ok_or_else(|| {
-            invalid(format!(
-                "arrays.json does not say how {} is stored",
-                array.dtype
-            ))
-        })?,
+        Some(array) => {
+            check_type(array).map_err(invalid)?;
+            let unsaid = || format!("arrays.json does not say how {} is stored", array.dtype);
+            element_of(array, kind).ok_or_else(|| invalid(unsaid()))?
+        }
     };
     let resolved = resolved(&element, committed);
     let is_text = is_text(resolved);
@@ -50,8 +49,10 @@ pub(super) fn of(
         Some(array) if array.more.get("space").is_some_and(|space| space == "null") => None,
         Some(array) => Some(dims_of(array, resolved, lost).map_err(invalid)?),
     };
-    let most = dims.as_deref().map(|dims| most_of(described, dims, lost));
-    let most = most.unwrap_or_default();
+    let most = match &dims {
+        Some(dims) => most_of(described, dims, lost).map_err(invalid)?,
+        None => Vec::new(),
+    };
     let elements = count(dims.as_deref().unwrap_or(&[0]));
     let shape = NewShape {
         dims: dims.as_deref().unwrap_or_default(),
@@ -68,7 +69,7 @@ pub(super) fn of(
         },
         is_text,
     };
-    let (storage, filters) = storage_of(&shape, described, lost);
+    let (storage, filters) = storage_of(&shape, described, lost).map_err(invalid)?;
     Ok(NewDataset {
         is_text,
         made: MadeDataset {
@@ -81,6 +82,29 @@ pub(super) fn of(
             filters,
         },
     })
+}
+
+/// A type of another format says nothing here; that is known of what is copied.
+fn check_type(array: &GivenArray) -> std::result::Result<(), String> {
+    match array.more.get("type") {
+        Some(other) if stated(array).is_none() && !array.is_told() => Err(format!(
+            "{other} is no type of HDF5's, such as H5T_IEEE_F32LE"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What is said of an array, as far as it can be judged without it.
+pub(super) fn check(array: &GivenArray, kind: NewFileKind, committed: Committed<'_>) -> Result<()> {
+    let bytes = array.byte_len();
+    let bytes = bytes.unwrap_or_else(|| count(&array.shape).saturating_mul(USUAL_ELEMENT));
+    of(
+        (&array.name, bytes),
+        Some(array),
+        (kind, committed),
+        &mut Vec::new(),
+    )
+    .map(drop)
 }
 
 fn element_of(array: &GivenArray, kind: NewFileKind) -> Option<Value> {
@@ -118,10 +142,14 @@ fn dims_of(
     Ok(dims)
 }
 
-fn most_of(described: Option<&GivenArray>, dims: &[u64], lost: &mut Vec<String>) -> Vec<u64> {
+fn most_of(
+    described: Option<&GivenArray>,
+    dims: &[u64],
+    lost: &mut Vec<String>,
+) -> std::result::Result<Vec<u64>, String> {
     let stated = described.and_then(|array| array.more.get("maxshape"));
     let Some(stated) = stated else {
-        return dims.to_vec();
+        return Ok(dims.to_vec());
     };
     let most = |(value, dim): (&Value, &u64)| match value {
         Value::Null => Some(UNLIMITED),
@@ -129,10 +157,15 @@ fn most_of(described: Option<&GivenArray>, dims: &[u64], lost: &mut Vec<String>)
     };
     let list = stated.as_array().filter(|list| list.len() == dims.len());
     let list = list.and_then(|list| list.iter().zip(dims).map(most).collect());
-    list.unwrap_or_else(|| {
-        lost.push(format!("maxshape {stated} does not fit its shape"));
-        dims.to_vec()
-    })
+    let why = format!("maxshape {stated} does not fit its shape");
+    match list {
+        Some(list) => Ok(list),
+        None if described.is_some_and(GivenArray::is_told) => {
+            lost.push(why);
+            Ok(dims.to_vec())
+        }
+        None => Err(why),
+    }
 }
 
 pub(super) fn count(dims: &[u64]) -> u64 {

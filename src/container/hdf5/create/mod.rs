@@ -13,6 +13,7 @@ mod attributes;
 mod dataset;
 mod dimensions;
 mod filled;
+mod filters;
 mod maker;
 mod names;
 mod objects;
@@ -24,10 +25,12 @@ mod types;
 
 use std::sync::{Arc, OnceLock};
 
+use serde_json::Value;
+
 use super::Hdf5;
 use crate::container::Preferences;
 use crate::container::creation::{
-    Creation, GivenContent, GivenDescription, GivenType, PackingRule,
+    Creation, GivenArray, GivenContent, GivenDescription, GivenType, PackingRule,
 };
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::error::Result;
@@ -72,8 +75,12 @@ macro_rules! made_as {
                 true
             }
 
-            fn accepts(&self, _description: &GivenDescription) -> Result<()> {
-                Ok(())
+            fn accepts(&self, description: &GivenDescription) -> Result<()> {
+                let committed = description.more.get("types").and_then(Value::as_object);
+                let by_hand = description.arrays.iter().filter(|array| !array.is_told());
+                by_hand
+                    .into_iter()
+                    .try_for_each(|array| dataset::check(array, $kind, committed))
             }
 
             fn typed(
@@ -88,6 +95,13 @@ macro_rules! made_as {
                 match &description {
                     None if bytes == 0 && needs_description(said) => {
                         Ok(GivenDescription::default())
+                    }
+                    _ if said == TEXT && to.shape.is_some() => {
+                        let shape = to.shape.clone().unwrap_or_default();
+                        let text = GivenArray::of_text(path, shape, bytes);
+                        let mut description = description.unwrap_or_default();
+                        description.add(vec![text]);
+                        Ok(description)
                     }
                     _ => description.unwrap_or_default().with_type(path, to, bytes),
                 }
@@ -109,9 +123,12 @@ macro_rules! made_as {
 made_as!(Hdf5, NewFileKind::Hdf5);
 made_as!(NetCdf4, NewFileKind::NetCdf4);
 
+/// The dtype of text.
+const TEXT: &str = "str";
+
 /// Whether a dtype that the mount shows does not say how elements are stored.
 fn needs_description(dtype: &str) -> bool {
-    dtype == "str" || dtype.starts_with(['[', '{', '('])
+    dtype == TEXT || dtype.starts_with(['[', '{', '('])
 }
 
 /// Tells the file, and what of its content it does not keep.

@@ -242,7 +242,7 @@ impl<'a> Objects<'a> {
         let token = made.map_err(|why| Error::Invalid(format!("{name}: {why}")))?;
         match (new.is_text, &new.made.dims) {
             (_, None) => {}
-            (true, Some(_)) => texts::put(array, &new.made, &mut self.maker)?,
+            (true, Some(_)) => texts::put(array, described, &new.made, &mut self.maker)?,
             (false, Some(_)) => self.arrays.push((token, Arc::clone(array))),
         }
         Ok(())

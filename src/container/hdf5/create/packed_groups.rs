@@ -190,7 +190,10 @@ fn numbers(name: &str, number: Number, info: &Info, settings: Option<&GivenArray
     more.insert("maxshape".into(), json!([null]));
     let chunks = told("chunks").unwrap_or_else(|| json!([CHUNK]));
     more.insert("chunks".into(), chunks);
-    more.extend(told("filters").map(|filters| ("filters".into(), filters)));
+    // BPCells itself has none.
+    let filters = told("filters").unwrap_or_else(|| json!([]));
+    more.insert("filters".into(), filters);
+    more.extend(told("stored_bytes").map(|bytes| ("stored_bytes".into(), bytes)));
     GivenArray {
         dtype: number.dtype().name().into_owned(),
         shape: vec![info.bytes / number.width()],

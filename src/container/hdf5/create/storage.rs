@@ -1,11 +1,12 @@
 //! How a new dataset is stored: as it is described, or by default. Small ones are contiguous;
 //! others have chunks of about 1 MiB that go through shuffle and gzip 1, which every reader has.
 //!
-//! Chunks for which there is no memory, and filters without an encoder, are replaced by the
-//! default, and told. Used by [`super::dataset`].
+//! Chunks for which there is no memory, and filters without an encoder, are refused; of a file that
+//! is copied they are replaced by the default, and told. Used by [`super::dataset`].
 
 use serde_json::Value;
 
+use super::filters::{self, DEFLATE, FLETCHER32, SHUFFLE};
 use crate::container::creation::GivenArray;
 use crate::container::hdf5::dataset::chunked::filter_pipeline;
 use crate::container::hdf5::index::{FilterEntry, UNLIMITED};
@@ -15,14 +16,13 @@ use crate::container::hdf5::made::{MadeFilter, MadeStorage};
 const SMALL: u64 = 64 << 10;
 /// Bytes of a chunk, about.
 const CHUNK: u64 = 1 << 20;
+/// What takes the place of filters that there are not.
+const USUAL: &str = "shuffle and gzip";
+
 /// Chunks may be larger than this if the dataset itself is.
 const LARGE: u64 = 64 << 20;
 /// A compact dataset lies in its object header.
 const COMPACT_MOST: u64 = 64_000;
-
-const DEFLATE: u32 = 1;
-const SHUFFLE: u32 = 2;
-const FLETCHER32: u32 = 3;
 
 /// What is to be stored.
 pub(super) struct NewShape<'a> {
@@ -35,55 +35,69 @@ pub(super) struct NewShape<'a> {
     pub(super) is_text: bool,
 }
 
-/// How it is stored; what cannot be as it is described is added to `lost`.
+/// How it is stored. What cannot be as it is described is an error; of the array of another file,
+/// which is copied, something else is taken, and added to `lost`.
 pub(super) fn of(
     shape: &NewShape<'_>,
     described: Option<&GivenArray>,
     lost: &mut Vec<String>,
-) -> (MadeStorage, Vec<MadeFilter>) {
+) -> Result<(MadeStorage, Vec<MadeFilter>), String> {
+    let is_copied = described.is_some_and(GivenArray::is_told);
+    let mut instead = |why: String, what: &str| match is_copied {
+        true => {
+            lost.push(format!("{why}: {what} instead"));
+            Ok(())
+        }
+        false => Err(why),
+    };
     let member = |key: &str| described.and_then(|array| array.more.get(key));
     let plain_edges = member("partial_chunks").is_some_and(|edges| edges == "unfiltered");
-    if let Some(chunks) = member("chunks") {
-        let chunk = match told_chunk(chunks, shape) {
-            Ok(chunk) => chunk,
-            Err(why) => {
-                lost.push(why);
-                usual_chunk(shape)
-            }
-        };
-        let filters = told_filters(member("filters"), (&chunk, shape), lost);
-        return (MadeStorage::Chunked { chunk, plain_edges }, filters);
+    let mut told = None;
+    match described.map_or(Ok(None), |array| filters::told(array, shape)) {
+        Ok(found) => told = found,
+        Err(why) => instead(why, USUAL)?,
     }
-    let grows = shape.most != shape.dims;
-    match member("layout").and_then(Value::as_str) {
-        Some("compact") if !grows && shape.bytes <= COMPACT_MOST => {
-            return (MadeStorage::Compact, Vec::new());
+    let (layout, chunks) = (described.and_then(layout_of), member("chunks"));
+    let is_filtered = told.as_ref().is_some_and(|told| !told.is_empty());
+    let is_scalar = shape.dims.is_empty();
+    let is_one = shape.most == shape.dims && chunks.is_none() && !is_filtered;
+    match layout {
+        Some("compact") if is_one && shape.bytes <= COMPACT_MOST => {
+            return Ok((MadeStorage::Compact, Vec::new()));
         }
-        Some("contiguous") if !grows => return (MadeStorage::Contiguous, Vec::new()),
-        Some(other @ ("virtual" | "external")) => {
-            lost.push(format!("its data are stored in the file, not {other}"));
-        }
-        _ => {}
+        Some("contiguous") if is_one => return Ok((MadeStorage::Contiguous, Vec::new())),
+        None | Some("chunked") => {}
+        Some(other) => instead(format!("it cannot be {other}"), "what is usual")?,
     }
-    match !grows && (shape.bytes <= SMALL || shape.dims.is_empty()) {
-        true => (MadeStorage::Contiguous, Vec::new()),
-        false => {
-            let storage = MadeStorage::Chunked {
-                chunk: usual_chunk(shape),
-                plain_edges: false,
-            };
-            (storage, usual_filters())
-        }
+    if is_scalar && (chunks.is_some() || is_filtered) {
+        instead("a scalar has no chunks and no filters".into(), "one value")?;
     }
+    let is_plain = told.as_ref().is_some_and(Vec::is_empty);
+    let is_small = shape.bytes <= SMALL || is_plain;
+    if is_scalar || is_one && is_small && layout != Some("chunked") {
+        return Ok((MadeStorage::Contiguous, Vec::new()));
+    }
+    let chunk = match chunks.map_or(Ok(None), |chunks| told_chunk(chunks, shape).map(Some)) {
+        Ok(chunk) => chunk,
+        Err(why) => {
+            instead(why, "chunks of 1 MiB")?;
+            None
+        }
+    };
+    let chunk = chunk.unwrap_or_else(|| usual_chunk(shape));
+    let mut filters = told.unwrap_or_else(filters::usual);
+    if let Some(why) = unfit(&filters, &chunk, shape) {
+        instead(why, USUAL)?;
+        filters = filters::usual();
+    }
+    Ok((MadeStorage::Chunked { chunk, plain_edges }, filters))
 }
 
-fn usual_filters() -> Vec<MadeFilter> {
-    let filter = |id, values: &[u32]| MadeFilter {
-        id,
-        optional: true,
-        values: values.to_vec(),
-    };
-    vec![filter(SHUFFLE, &[]), filter(DEFLATE, &[1])]
+/// What is said to be its layout, also by a codec that is none.
+fn layout_of(array: &GivenArray) -> Option<&str> {
+    let is_compact = array.codec.as_deref() == Some("compact") && !array.is_told();
+    let said = array.more.get("layout").and_then(Value::as_str);
+    said.or(is_compact.then_some("compact"))
 }
 
 /// Bands of about [`CHUNK`] bytes along the first dimensions.
@@ -120,25 +134,6 @@ fn told_chunk(stated: &Value, shape: &NewShape<'_>) -> Result<Vec<u64>, String> 
     }
 }
 
-fn told_filters(
-    stated: Option<&Value>,
-    (chunk, shape): (&[u64], &NewShape<'_>),
-    lost: &mut Vec<String>,
-) -> Vec<MadeFilter> {
-    let list = stated.and_then(Value::as_array).map(Vec::as_slice);
-    let list = list.unwrap_or_default();
-    let filters: Option<Vec<MadeFilter>> = list.iter().map(filter).collect();
-    let why = match &filters {
-        None => "filters are not understood".to_owned(),
-        Some(filters) => match unfit(filters, chunk, shape) {
-            None => return filters.clone(),
-            Some(why) => why,
-        },
-    };
-    lost.push(format!("{why}: shuffle and gzip instead"));
-    usual_filters()
-}
-
 /// Why chunks cannot go through these filters.
 fn unfit(filters: &[MadeFilter], chunk: &[u64], shape: &NewShape<'_>) -> Option<String> {
     if shape.is_text {
@@ -173,21 +168,10 @@ fn whole_values(filter: &MadeFilter, shape: &NewShape<'_>) -> Vec<u32> {
     }
 }
 
-fn filter(stated: &Value) -> Option<MadeFilter> {
-    let number = |value: &Value| u32::try_from(value.as_u64()?).ok();
-    let values = stated.get("values").and_then(Value::as_array);
-    let values = values.map(|values| values.iter().map(number).collect());
-    Some(MadeFilter {
-        id: number(stated.get("id")?)?,
-        optional: stated["optional"].as_bool().unwrap_or(false),
-        values: values.unwrap_or_else(|| Some(Vec::new()))?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::filters::{FilterDescription, has_decoder};
+    use crate::codec::filters::{FilterDescription, NAMES, has_decoder};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -219,31 +203,103 @@ mod tests {
     #[test]
     fn small_arrays_are_contiguous_and_others_have_the_usual_filters() {
         let mut lost = Vec::new();
-        let (small, none) = of(&shape(&[100], &[100]), None, &mut lost);
+        let (small, none) = of(&shape(&[100], &[100]), None, &mut lost).unwrap();
         assert_eq!((small, none.len()), (MadeStorage::Contiguous, 0));
-        let (large, filters) = of(&shape(&[1 << 20], &[1 << 20]), None, &mut lost);
+        let large = of(&shape(&[1 << 20], &[1 << 20]), None, &mut lost);
+        let (large, filters) = large.unwrap();
         let chunk = vec![1 << 18];
         let plain_edges = false;
         assert_eq!(large, MadeStorage::Chunked { chunk, plain_edges });
         assert!(filters.iter().all(is_known));
-        let (grows, _) = of(&shape(&[10], &[UNLIMITED]), None, &mut lost);
+        let (grows, _) = of(&shape(&[10], &[UNLIMITED]), None, &mut lost).unwrap();
         assert!(matches!(grows, MadeStorage::Chunked { .. }) && lost.is_empty());
     }
 
     #[test]
-    fn what_cannot_be_as_described_is_told() {
-        let lzf = described_as(
-            json!({"chunks": [10], "filters": [{"id": 32000, "values": [4, 261, 40]}]}),
+    fn what_cannot_be_as_described_is_refused_or_told_of_a_copy() {
+        for (more, why) in [
+            (
+                json!({"chunks": [10], "filters": [{"id": 32000, "values": [4, 261, 40]}]}),
+                "lzf",
+            ),
+            (json!({"chunks": [4_000_000_000u64]}), "far larger"),
+            (json!({"chunks": [1, 2]}), "do not fit"),
+            (json!({"filters": [{"id": 999}]}), "999"),
+            (json!({"filters": ["gzipp"]}), "gzipp"),
+            (json!({"filters": [{"name": "gzip", "level": 9}]}), "level"),
+            (json!({"filters": 1}), "no list"),
+            (
+                json!({"filters": ["gzip"], "layout": "contiguous"}),
+                "contiguous",
+            ),
+            (json!({"layout": "virtual"}), "virtual"),
+        ] {
+            let mut lost = Vec::new();
+            let refused = of(
+                &shape(&[100], &[100]),
+                Some(&described_as(more.clone())),
+                &mut lost,
+            );
+            assert!(refused.is_err_and(|said| said.contains(why)), "{more}");
+            assert_eq!(lost, [""; 0]);
+            let mut copied = described_as(more);
+            copied.more.insert("stored_bytes".into(), 1.into());
+            of(&shape(&[100], &[100]), Some(&copied), &mut lost).unwrap();
+            assert_eq!(lost.len(), 1, "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn filters_have_names_and_codecs_are_what_is_printed() {
+        let made = |codec: Option<&str>, more: Value| {
+            let mut array = described_as(more);
+            array.codec = codec.map(str::to_owned);
+            let (storage, filters) = of(&shape(&[100], &[100]), Some(&array), &mut Vec::new())?;
+            let ids: Vec<u32> = filters.iter().map(|filter| filter.id).collect();
+            Ok::<_, String>((matches!(storage, MadeStorage::Chunked { .. }), ids))
+        };
+        let usual = Ok((true, vec![SHUFFLE, DEFLATE]));
+        assert_eq!(made(None, json!({"chunks": [7]})), usual);
+        assert_eq!(made(None, json!({"layout": "chunked"})), usual);
+        assert_eq!(
+            made(None, json!({"chunks": [7], "filters": []})),
+            Ok((true, vec![]))
         );
-        let mut lost = Vec::new();
-        let (_, filters) = of(&shape(&[100], &[100]), Some(&lzf), &mut lost);
-        assert_eq!((filters, lost.len()), (usual_filters(), 1));
-        let bomb = described_as(json!({"chunks": [4_000_000_000u64]}));
-        let (storage, _) = of(&shape(&[100], &[100]), Some(&bomb), &mut lost);
-        let chunk = vec![100];
-        let plain_edges = false;
-        assert_eq!(storage, MadeStorage::Chunked { chunk, plain_edges });
-        assert_eq!(lost.len(), 2);
+        assert_eq!(
+            made(Some("none"), json!({"chunks": [7]})),
+            Ok((true, vec![]))
+        );
+        assert_eq!(made(Some("none"), json!({})), Ok((false, vec![])));
+        assert_eq!(
+            made(None, json!({"filters": ["shuffle", {"name": "gzip"}]})),
+            usual
+        );
+        assert!(made(Some("gzip"), json!({"filters": ["gzip"]})).is_err());
+        for name in NAMES {
+            let made = made(Some(name), json!({}));
+            match name {
+                // For these there is no encoder, or nobody can say their values.
+                "szip" | "lzf" | "blosc2" | "nbit" | "scaleoffset" => {
+                    assert!(made.is_err_and(|why| why.contains(name)));
+                }
+                name => assert_eq!(
+                    made.map(|(chunked, ids)| (chunked, ids.len())),
+                    Ok((true, 1)),
+                    "{name}"
+                ),
+            }
+        }
+        let several = made(Some("shuffle+zstd+fletcher32"), json!({}));
+        assert_eq!(several, Ok((true, vec![SHUFFLE, 32015, FLETCHER32])));
+        let compact = of(
+            &shape(&[100], &[100]),
+            Some(&GivenArray {
+                codec: Some("compact".into()),
+                ..described_as(json!({}))
+            }),
+            &mut Vec::new(),
+        );
+        assert_eq!(compact.unwrap().0, MadeStorage::Compact);
     }
 
     proptest! {

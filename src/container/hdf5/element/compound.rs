@@ -5,10 +5,9 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::ops::Range;
 
 use super::cast::{Cast, MemberPlace};
-use super::{AllowedValues, ElementPart, MEMBERS_MOST, MemberCount, SIZE_MOST, float};
+use super::{ElementPart, MEMBERS_MOST, MemberCount, SIZE_MOST, float};
 use crate::container::hdf5::index::{Datatype, DatatypeMember};
 
 /// Longest spelling of a type, in bytes: it is in every listing of the container.
@@ -59,8 +58,6 @@ struct Packing<'a> {
     descr: String,
     names: HashSet<&'a [u8]>,
     places: Vec<MemberPlace>,
-    /// Where members are shown, and what these may hold.
-    allowed: Vec<(Range<usize>, AllowedValues)>,
     /// Where the last member ends, as stored and as shown.
     stored: u64,
     shown: u64,
@@ -98,7 +95,6 @@ impl<'a> Packing<'a> {
         let from = member.offset as usize..end as usize;
         let shown = self.shown + part.shown;
         let to = self.shown as usize..shown as usize;
-        self.allowed.push((to.clone(), part.allowed));
         self.places.push(MemberPlace {
             from,
             to,
@@ -147,7 +143,6 @@ impl<'a> Packing<'a> {
             stored: size,
             shown: self.shown,
             cast,
-            allowed: AllowedValues::members(self.shown as usize, self.allowed),
         })
     }
 }

@@ -101,7 +101,13 @@ impl JsonMaker {
                 Ok(made)
             }
             H5T_class_t::H5T_BITFIELD => Ok(bit_fields(of, bytes, count)?),
-            H5T_class_t::H5T_ENUM => Ok(enumerated(of, bytes, count)?),
+            H5T_class_t::H5T_ENUM => {
+                let made = enumerated(of, bytes, count)?;
+                // A truth value may be any byte.
+                let is_boolean = made.iter().any(Json::is_boolean);
+                self.is_exact &= !is_boolean || bytes.iter().all(|byte| *byte <= 1);
+                Ok(made)
+            }
             H5T_class_t::H5T_COMPLEX => {
                 let part = above(of)?;
                 // SAFETY: a complex number is two numbers behind each other.

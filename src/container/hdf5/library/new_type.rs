@@ -9,12 +9,12 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5o::H5Oopen;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5t::{
-    H5T_C_S1, H5T_IEEE_F64LE, H5T_STD_B64LE, H5T_STD_I64LE, H5T_STD_U64LE, H5T_VARIABLE,
-    H5T_VAX_F32, H5T_VAX_F64, H5T_class_t, H5T_cset_t, H5T_norm_t, H5T_order_t, H5T_pad_t,
-    H5T_str_t, H5Tarray_create2, H5Tcomplex_create, H5Tcopy, H5Tcreate, H5Tenum_create,
-    H5Tenum_insert, H5Tget_size, H5Tinsert, H5Tset_cset, H5Tset_ebias, H5Tset_fields, H5Tset_inpad,
-    H5Tset_norm, H5Tset_offset, H5Tset_order, H5Tset_pad, H5Tset_precision, H5Tset_size,
-    H5Tset_strpad, H5Tset_tag, H5Tvlen_create,
+    H5T_C_S1, H5T_FLOAT_F8E4M3, H5T_FLOAT_F8E5M2, H5T_IEEE_F64LE, H5T_STD_B64LE, H5T_STD_I64LE,
+    H5T_STD_U64LE, H5T_VARIABLE, H5T_VAX_F32, H5T_VAX_F64, H5T_class_t, H5T_cset_t, H5T_norm_t,
+    H5T_order_t, H5T_pad_t, H5T_str_t, H5Tarray_create2, H5Tcomplex_create, H5Tcopy, H5Tcreate,
+    H5Tenum_create, H5Tenum_insert, H5Tget_size, H5Tinsert, H5Tset_cset, H5Tset_ebias,
+    H5Tset_fields, H5Tset_inpad, H5Tset_norm, H5Tset_offset, H5Tset_order, H5Tset_pad,
+    H5Tset_precision, H5Tset_size, H5Tset_strpad, H5Tset_tag, H5Tvlen_create,
 };
 use serde_json::Value as Json;
 
@@ -185,6 +185,8 @@ fn named(name: &str) -> Outcome<Identifier> {
     match name {
         "H5T_VAX_F32" => return copy(*H5T_VAX_F32),
         "H5T_VAX_F64" => return copy(*H5T_VAX_F64),
+        "H5T_FLOAT_F8E4M3" => return copy(*H5T_FLOAT_F8E4M3),
+        "H5T_FLOAT_F8E5M2" => return copy(*H5T_FLOAT_F8E5M2),
         _ => {}
     }
     let parsed = name.strip_prefix("H5T_").and_then(|rest| {

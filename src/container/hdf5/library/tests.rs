@@ -1,6 +1,7 @@
 //! Files that the library wrote itself, described.
 
 mod bounds;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

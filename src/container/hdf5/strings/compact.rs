@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::dtype::Dtype;
+use crate::array::own_feeds::OwnFeeds;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Fault, Result};
 
@@ -71,6 +72,20 @@ impl Array for CompactStrings {
             blocks: u64::from(bytes > 0),
             codec: "compact".into(),
         })
+    }
+
+    fn own_feeds(&self) -> Result<Arc<[OwnFeeds]>> {
+        let (mut at, mut found) = (0usize, Vec::new());
+        for (number, len) in (0u64..).zip(&*self.lengths) {
+            let end = at.saturating_add(*len as usize);
+            let value = self.lines.get(at..end).unwrap_or_default();
+            match memchr::memchr_iter(b'\n', value).count() as u64 {
+                0 => {}
+                feeds => found.push((number, feeds)),
+            }
+            at = end.saturating_add(1);
+        }
+        Ok(found.into())
     }
 
     fn weight(&self) -> u64 {

@@ -8,14 +8,13 @@
 
 use std::sync::Arc;
 
-use super::rules::{ChangedAttribute, GroupRules};
+use super::rules::{ChangedAttribute, CountValues, GroupRules};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::sequential::{Sequential, SequentialReaders};
 use crate::container::Attributes;
 use crate::container::binsparse::compressed;
 use crate::container::hdf5::edit::NewValue;
-use crate::container::hdf5::text_lines;
 use crate::container::rewrite::{ChangedArray, Consistency, change_of};
 use crate::error::Result;
 use crate::memory::budget::Budget;
@@ -48,12 +47,10 @@ fn has_changed(array: &Arc<dyn Array>, changes: &[&ChangedArray]) -> bool {
     change_of(changes, array.name()).is_some()
 }
 
-/// Values of a column as it is going to be: of text that changes the lines are counted.
-fn rows(array: &Arc<dyn Array>, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<u64> {
+/// Values of a column as it is going to be: those of text that changes are counted.
+fn rows(array: &Arc<dyn Array>, changes: &[&ChangedArray], count: &CountValues<'_>) -> Result<u64> {
     match change_of(changes, array.name()) {
-        Some(change) if array.info()?.dtype == Dtype::Text => {
-            text_lines::count(&*change.shown, change.len, budget)
-        }
+        Some(change) if array.info()?.dtype == Dtype::Text => count(change),
         Some(change) => len(&change.shown),
         None => len(array),
     }
@@ -76,7 +73,12 @@ impl CompressedMatrix {
 }
 
 impl GroupRules for CompressedMatrix {
-    fn judge(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
+    fn judge(
+        &self,
+        changes: &[&ChangedArray],
+        _count: &CountValues<'_>,
+        budget: &Arc<Budget>,
+    ) -> Result<Consistency> {
         let is_as_long = match change_of(changes, self.data.name()) {
             Some(change) => change.len == self.data.info()?.bytes,
             None => true,
@@ -139,10 +141,14 @@ pub(in crate::container::hdf5) struct CategoricalColumn {
 
 impl Dataframe {
     /// Two columns that have not the same length.
-    fn different(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Option<String>> {
+    fn different(
+        &self,
+        changes: &[&ChangedArray],
+        count: &CountValues<'_>,
+    ) -> Result<Option<String>> {
         let mut first = None;
         for column in &self.columns {
-            let rows = rows(column, changes, budget)?;
+            let rows = rows(column, changes, count)?;
             let (name, expected) = first.get_or_insert_with(|| (column.name(), rows));
             if rows != *expected {
                 return Ok(Some(format!(
@@ -156,19 +162,24 @@ impl Dataframe {
 }
 
 impl GroupRules for Dataframe {
-    fn judge(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
+    fn judge(
+        &self,
+        changes: &[&ChangedArray],
+        count: &CountValues<'_>,
+        budget: &Arc<Budget>,
+    ) -> Result<Consistency> {
         if self
             .columns
             .iter()
             .any(|column| has_changed(column, changes))
-            && let Some(why) = self.different(changes, budget)?
+            && let Some(why) = self.different(changes, count)?
         {
             return Ok(Consistency::NotYet(why));
         }
         for column in &self.categorical {
             let parts = [&column.codes, &column.categories];
             if parts.iter().any(|part| has_changed(part, changes))
-                && let Some(why) = column.objection(changes, budget)?
+                && let Some(why) = column.objection(changes, count, budget)?
             {
                 return Ok(Consistency::NotYet(why));
             }
@@ -187,10 +198,15 @@ impl GroupRules for Dataframe {
 
 impl CategoricalColumn {
     /// The first code of which there is no category.
-    fn objection(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Option<String>> {
+    fn objection(
+        &self,
+        changes: &[&ChangedArray],
+        count: &CountValues<'_>,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<String>> {
         const NONE: u64 = u64::MAX;
         let codes = changed(&self.codes, changes);
-        let count = rows(&self.categories, changes, budget)?;
+        let count = rows(&self.categories, changes, count)?;
         let mut reader = Sequential::new(Arc::clone(codes), &SequentialReaders::new(budget))?;
         let mut read = [0; STEP];
         let mut row = 0;

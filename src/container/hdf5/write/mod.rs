@@ -39,8 +39,10 @@ mod texts_unchanged;
 mod tried;
 mod unchanged;
 mod values;
+mod why_not;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::text_lines;
@@ -74,6 +76,7 @@ pub(super) use sparse::SparseRules;
 use successor::ToldValues;
 pub(super) use texts::WrittenTexts;
 use unchanged::ExpectedChanges;
+pub(super) use why_not::note_why_not;
 
 struct Hdf5File {
     source: Arc<dyn Source>,
@@ -82,6 +85,7 @@ struct Hdf5File {
     /// The structure of the file as it was opened.
     answer: Arc<IndexAnswer>,
     headers: Arc<ObjectHeaders>,
+    marks: Range<u64>,
     groups: HashMap<ContainerNumber, Arc<WrittenGroup>>,
     names: Arc<FurtherNames>,
     /// What the next opening is to know.
@@ -255,6 +259,10 @@ impl Rewrite for Hdf5File {
         }
     }
 
+    fn marks(&self) -> Range<u64> {
+        self.marks.clone()
+    }
+
     fn follows(&self, array: ArrayAddress<'_>) -> bool {
         self.descriptor(array).is_some()
     }
@@ -293,8 +301,8 @@ impl Rewrite for Hdf5File {
         for array in changed.iter().filter(|array| array.container == container) {
             let info = match self.text(array.address()) {
                 Some(text) => {
-                    let lines = text_lines::count(&*array.shown, array.len, budget)?;
-                    text.info(array.len, Some(lines))?
+                    let values = text.count_values(array, budget)?;
+                    text.info(array.len, Some(values))?
                 }
                 None => self.info(array.address(), array.len)?,
             };
@@ -361,8 +369,12 @@ impl Rewrite for Hdf5File {
             objection => return Ok(objection),
         }
         for (group, changes) in self.by_group(&self.names.by_each(changed)) {
+            let counted = |change: &ChangedArray| match group.text(change.shown.name()) {
+                Some(text) => text.count_values(change, budget),
+                None => text_lines::count(&*change.shown, change.len, budget),
+            };
             for rules in group.rules() {
-                match rules.judge(&changes, budget)? {
+                match rules.judge(&changes, &counted, budget)? {
                     Consistency::Now => {}
                     objection => return Ok(objection),
                 }

@@ -2,6 +2,7 @@
 //! that they have to keep. Used by [`super`] and `assemble`.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::Hdf5File;
@@ -81,11 +82,24 @@ pub(in crate::container::hdf5) fn offer(
         _ => false,
     });
     let nothing = groups.iter().all(WrittenGroup::is_empty);
-    if is_followed || nothing || !container.faults.is_empty() {
+    if !container.faults.is_empty() {
+        return Ok(());
+    }
+    if is_followed || nothing {
+        container.is_only_read(match is_followed {
+            true => "a virtual dataset of it is put together of others",
+            false => "it has no dataset that can be written",
+        });
         return Ok(());
     }
     // Somebody's bytes that would be cut off.
-    if worker::end(&**file)? != Some(file.len()) {
+    let end = worker::end(&**file)?;
+    if end != Some(file.len()) {
+        let behind = end.and_then(|end| file.len().checked_sub(end));
+        container.is_only_read(match behind {
+            Some(behind) => format!("{behind} bytes lie behind its end, which would be lost"),
+            None => "it does not end where it says".into(),
+        });
         return Ok(());
     }
     let mut groups = numbered(container, groups)?;
@@ -95,6 +109,7 @@ pub(in crate::container::hdf5) fn offer(
         file: Arc::clone(file),
         answer: Arc::clone(answer),
         headers: Arc::new(ObjectHeaders::of(index)),
+        marks: consistency_flags(index),
         groups: groups
             .into_iter()
             .map(|(number, group)| (number, Arc::new(group)))
@@ -105,6 +120,17 @@ pub(in crate::container::hdf5) fn offer(
         told: Mutex::default(),
     }));
     Ok(())
+}
+
+/// The consistency flags of superblocks that have no checksum: files with others, marked so, are
+/// only read.
+fn consistency_flags(index: &FileIndex) -> Range<u64> {
+    const FLAGS: Range<u64> = 20..24;
+    let at = |offset: u64| index.base.saturating_add(offset);
+    match index.superblock {
+        0 | 1 => at(FLAGS.start)..at(FLAGS.end),
+        _ => 0..0,
+    }
 }
 
 /// The groups of sound containers, by their numbers.

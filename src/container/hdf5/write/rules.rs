@@ -12,9 +12,18 @@ use crate::container::rewrite::{ChangedArray, Consistency};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 
+/// How many values a text is going to have.
+pub(in crate::container::hdf5) type CountValues<'a> = dyn Fn(&ChangedArray) -> Result<u64> + 'a;
+
 pub(in crate::container::hdf5) trait GroupRules: Send + Sync {
-    /// Whether the arrays agree with these changes. Each of them can be stored by itself.
-    fn judge(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Consistency>;
+    /// Whether the arrays agree with these changes. Each of them can be stored by itself. `count`:
+    /// values of a text that changes.
+    fn judge(
+        &self,
+        changes: &[&ChangedArray],
+        count: &CountValues<'_>,
+        budget: &Arc<Budget>,
+    ) -> Result<Consistency>;
 
     /// The attribute that says something else with these changes.
     fn attribute(&self, changes: &[&ChangedArray]) -> Result<Option<ChangedAttribute>>;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::rules::{ChangedAttribute, GroupRules};
+use super::rules::{ChangedAttribute, CountValues, GroupRules};
 use crate::container::Attributes;
 use crate::container::binsparse::{DESCRIPTOR, Member, SparseArrays};
 use crate::container::hdf5::edit::NewValue;
@@ -45,7 +45,12 @@ impl SparseRules {
 }
 
 impl GroupRules for SparseRules {
-    fn judge(&self, changes: &[&ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
+    fn judge(
+        &self,
+        changes: &[&ChangedArray],
+        _count: &CountValues<'_>,
+        budget: &Arc<Budget>,
+    ) -> Result<Consistency> {
         let objection = |text: &[u8]| self.objection(text);
         self.arrays.judge(changes, objection, budget)
     }

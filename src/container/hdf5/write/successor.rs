@@ -106,6 +106,7 @@ impl Hdf5File {
         let mut groups = self.groups.clone();
         groups.insert(ContainerNumber::OUTERMOST, Arc::new(outermost));
         Hdf5File {
+            marks: self.marks.clone(),
             source: Arc::clone(&self.source),
             file: Arc::clone(&self.file),
             answer: answer.unwrap_or_else(|| Arc::clone(&self.answer)),

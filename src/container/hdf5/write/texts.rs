@@ -2,11 +2,12 @@
 //!
 //! Nobody but libhdf5 stores these: values that are others than before go to it, in order, and it
 //! puts them where those before them were, or behind the end of the file. It keeps what it writes
-//! in memory, so what it would come to is reckoned up before ([`super::heap_cost`]). Values that
-//! have line feeds of their own are more lines than values: these are refused, for nobody could
-//! tell which line is which. Used by [`super`].
+//! in memory, so what it would come to is reckoned up before ([`super::heap_cost`]). A dataset of
+//! one value is that value, whatever line feeds it has. Where several values have some of their
+//! own, there are more lines than values: other ones are refused, for nobody could tell which line
+//! is which. Used by [`super`].
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::edit_recipe::EditRecipe;
 use super::heap_cost::WrittenCost;
@@ -19,7 +20,7 @@ use crate::container::hdf5::index::{
     DatasetEntry, Datatype, StorageLayout, TEXT_MOST as COMPACT_MOST, UNLIMITED,
 };
 use crate::container::hdf5::made::TextRun;
-use crate::container::hdf5::text_lines::{self, Line, LineReader, MOST, TextBatch};
+use crate::container::hdf5::text_lines::{self, Line, LineReader, MOST, TextBatch, TextValues};
 use crate::container::rewrite::{Change, ChangedArray, Consistency};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -40,6 +41,7 @@ pub(in crate::container::hdf5) struct WrittenTexts {
     /// None, or one.
     dims: Vec<u64>,
     place: TextPlace,
+    values: OnceLock<TextValues>,
 }
 
 enum TextPlace {
@@ -119,6 +121,7 @@ impl WrittenTexts {
             token: dataset.token,
             dims,
             place,
+            values: OnceLock::new(),
         })
     }
 
@@ -128,6 +131,42 @@ impl WrittenTexts {
 
     fn count(&self) -> u64 {
         self.dims.first().copied().unwrap_or(1)
+    }
+
+    /// One value, if it has no room for more. One that may become several is its lines, unless it
+    /// is stored with line feeds.
+    fn values(&self, budget: &Arc<Budget>) -> Result<TextValues> {
+        let most = match self.place {
+            TextPlace::Chunked(_, Some(most)) => most,
+            _ => self.count(),
+        };
+        if self.dims.is_empty() || most == 1 {
+            return Ok(TextValues::One);
+        }
+        if self.count() != 1 {
+            return Ok(TextValues::Lines);
+        }
+        if let Some(known) = self.values.get() {
+            return Ok(*known);
+        }
+        let stored = text_lines::count(&*self.array, self.array.info()?.bytes, budget)?;
+        let values = match stored {
+            ..=1 => TextValues::Lines,
+            _ => TextValues::One,
+        };
+        Ok(*self.values.get_or_init(|| values))
+    }
+
+    /// How many values it is going to have. As many lines as it is stored with are its values,
+    /// although some of these have several.
+    pub(super) fn count_values(&self, change: &ChangedArray, budget: &Arc<Budget>) -> Result<u64> {
+        let values = self.values(budget)?;
+        let found = values.count(&*change.shown, change.len, budget)?;
+        if found == self.count() {
+            return Ok(found);
+        }
+        let stored = values.count(&*self.array, self.array.info()?.bytes, budget)?;
+        Ok(if found == stored { self.count() } else { found })
     }
 
     pub(super) fn permits(&self, change: Change) -> Result<()> {
@@ -168,7 +207,7 @@ impl WrittenTexts {
         if change.len > MOST {
             return Err(self.too_large());
         }
-        let (mut lines, mut values) = (0, 0);
+        let (mut lines, mut values, mut changes) = (0, 0, false);
         let (mut unfit, mut open) = (None, false);
         let mut cost = WrittenCost::default();
         self.compare(change, budget, &mut |pair| {
@@ -176,6 +215,7 @@ impl WrittenTexts {
                 (lines, open) = (lines + 1, !new.has_end);
             }
             values += u64::from(pair.old.is_some());
+            changes |= pair.changes();
             if let Some(line) = pair.written() {
                 unfit = unfit.take().or(text_lines::objection(self.name(), line));
             }
@@ -184,7 +224,9 @@ impl WrittenTexts {
             Ok(())
         })?;
         let name = self.name();
-        let judged = if values != self.count() {
+        let judged = if !changes && !open {
+            Consistency::Now
+        } else if values != self.count() {
             let what =
                 "values have line feeds in them, so that nobody can tell which line is which";
             Consistency::Unfit(format!("{name}: {what}"))
@@ -237,7 +279,7 @@ impl WrittenTexts {
         Ok(PlannedTexts {
             texts: self,
             change: change.clone(),
-            lines: text_lines::count(&*change.shown, change.len, budget)?,
+            lines: self.count_values(change, budget)?,
         })
     }
 
@@ -252,8 +294,10 @@ impl WrittenTexts {
         let mut before = LineReader::new(&*self.array, stored, budget)?;
         let mut after = LineReader::new(&*change.shown, change.len, budget)?;
         let (mut old, mut new) = (Line::new(budget)?, Line::new(budget)?);
+        let values = self.values(budget)?;
         for number in 0.. {
-            let (has_old, has_new) = (before.next(&mut old)?, after.next(&mut new)?);
+            let has_old = before.next_of(values, &mut old)?;
+            let has_new = after.next_of(values, &mut new)?;
             if !has_old && !has_new {
                 break;
             }
@@ -344,6 +388,7 @@ mod tests {
             token: 7,
             dims: vec![count],
             place,
+            values: OnceLock::new(),
         }
     }
 
@@ -400,10 +445,31 @@ mod tests {
         assert_unfit(judged(&free, "a\nb\nx\0y\n"), "no NUL");
         // Its second value is `b`, a line feed and `c`.
         let feeds = texts(2, "a\nb\nc\n", place());
-        assert_unfit(judged(&feeds, "a\nb\nc\n"), "line feeds");
+        assert_unfit(judged(&feeds, "a\nb\nd\n"), "line feeds");
+        assert_eq!(judged(&feeds, "a\nb\nc\n"), Consistency::Now);
         // A NUL that was there before stays.
         let nul = texts(2, "a\0\nb\n", place());
         assert_eq!(judged(&nul, "a\0\nc\n"), Consistency::Now);
+    }
+
+    #[test]
+    fn one_value_is_all_of_its_text() {
+        let budget = Budget::new(1 << 30);
+        let scalar = WrittenTexts {
+            dims: Vec::new(),
+            ..texts(1, "a\nb\n", TextPlace::Contiguous)
+        };
+        let fixed = texts(1, "a\n", TextPlace::Chunked(1, Some(1)));
+        // It could have several, but has one that would be several lines.
+        let stored = texts(1, "a\nb\n", TextPlace::Chunked(1, Some(UNLIMITED)));
+        for one in [&scalar, &fixed, &stored] {
+            assert_eq!(judged(one, "x\n\ny\n"), Consistency::Now);
+            assert_unfit(judged(one, "x\ny"), "the last line has no end");
+            assert_eq!(one.count_values(&change("x\ny\n"), &budget).unwrap(), 1);
+        }
+        assert_not_yet(judged(&scalar, ""), "has 0 lines");
+        let free = texts(1, "a\n", TextPlace::Chunked(1, Some(UNLIMITED)));
+        assert_eq!(free.count_values(&change("x\ny\n"), &budget).unwrap(), 2);
     }
 
     #[test]

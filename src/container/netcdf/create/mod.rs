@@ -28,6 +28,9 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use plan::NewClassic;
 
+/// What a description can say of a variable.
+const OF_CLASSIC: &[&str] = &["dims", "type", "attribute_types"];
+
 impl Creation for NetCdf {
     fn has_array(&self, path: &str) -> bool {
         NETCDF4.has_array(path)
@@ -55,7 +58,10 @@ impl Creation for NetCdf {
 
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
         match is_classic(description) {
-            true => NewClassic::described(description, &[], None).map(drop),
+            true => {
+                NewClassic::described(description, &[], None)?;
+                description.check_keys("a classic NetCDF file", OF_CLASSIC, Some(&["none"]))
+            }
             false => NETCDF4.accepts(description),
         }
     }

@@ -65,7 +65,12 @@ pub(super) fn offer(
     source: &Arc<dyn Source>,
     (variables, sparse): (Vec<WrittenVariable>, Option<SparseArrays>),
 ) {
-    if !container.faults.is_empty() || !container.unreadable.is_empty() {
+    if let Some(member) = container.unreadable.first() {
+        let why = format!("{} of it cannot be shown: {}", member.name, member.reason);
+        container.is_only_read(why);
+        return;
+    }
+    if !container.faults.is_empty() {
         return;
     }
     let records = RecordLayout::of(&variables, (header.len, source.len()));
@@ -76,13 +81,19 @@ pub(super) fn offer(
     let of_records = of_records.map(|end| u128::from(end).next_multiple_of(4));
     let end = ends.chain(of_records).fold(header.len.into(), u128::max);
     // Somebody's bytes that would be overwritten.
-    if u128::from(source.len()) > end {
+    if let Some(behind) = u128::from(source.len()).checked_sub(end).filter(|n| *n > 0) {
+        container.is_only_read(format!(
+            "{behind} bytes lie behind its end, which would be written over"
+        ));
         return;
     }
     let sparse = sparse.map(|arrays| SparseFile::new(arrays, header));
     if let Some(sparse) = &sparse {
         // Two entries of one name.
         if variables.iter().any(|one| one.array.name() == TEXT) {
+            container.is_only_read(format!(
+                "it has a variable called {TEXT}, as its descriptor is shown"
+            ));
             return;
         }
         sparse.show(container);

@@ -2,7 +2,7 @@
 //! with the container before, and so is every array but those that have changed.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{OpenContainer, OpenPart};
 use crate::array::Array;
@@ -48,6 +48,7 @@ impl OpenContainer {
                 parts: std::iter::once(outermost).chain(others).collect(),
                 arrays,
                 entries: Arc::clone(&self.entries),
+                group_texts: OnceLock::new(),
                 stored,
                 weight: self.weight,
                 _charge: charge,

@@ -60,7 +60,9 @@ fn a_file_that_is_put_into_a_container_is_a_file_like_any_other() {
     tree.renames("two.blp/data", "one.blp/data.old", Renaming::Over)
         .unwrap_err();
     let container = std::fs::read(directory.path().join("two.blp")).unwrap();
-    tree.puts("one.blp/inner.blp", &container).unwrap();
+    tree.puts("one.blp/inner.blp", &container[1..]).unwrap();
+    let inner = directory.path().join(".one.blp.arrayfs-files/inner.blp");
+    std::fs::write(inner, &container).unwrap();
     let mut all = own.clone();
     all.extend([".hidden", "file", "inner.blp", "notes"].map(String::from));
     all.sort();

@@ -50,7 +50,7 @@ impl Tree {
 
     fn is_packed(&self) -> bool {
         let names = self.names(self.inode("new.blp").unwrap());
-        assert_eq!(names, ["arrays.json", "data", "metadata.json", "views"]);
+        assert_eq!(names, ["arrays.json", "data", "metadata.json"]);
         let shape = self.xattr(
             self.inode("new.blp/data").unwrap(),
             OsStr::new("user.arrayfs.shape"),

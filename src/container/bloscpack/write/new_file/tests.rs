@@ -166,6 +166,38 @@ fn what_cannot_be_is_refused() {
     }
 }
 
+/// When `arrays.json` is closed, by their names.
+#[test]
+fn what_it_has_no_place_for_is_refused_by_name() {
+    let array = |more: Value| {
+        let mut array = json!({"name": "data", "dtype": "f8", "shape": [6]});
+        array
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        array
+    };
+    let accepted = |of_array: Value, attributes: Value| {
+        let text = json!({"arrays": [array(of_array)], "attributes": attributes}).to_string();
+        GivenDescription::parse(text.as_bytes()).and_then(|given| Bloscpack.accepts(&given))
+    };
+    accepted(
+        json!({"codec": "blosc zstd shuffle"}),
+        json!({"checksum": "md5"}),
+    )
+    .unwrap();
+    for (of_array, attributes, name) in [
+        (json!({"codec": "zstd"}), json!({}), "codec zstd"),
+        (json!({"chunks": [1]}), json!({}), "chunks"),
+        (json!({"chunk": [1]}), json!({}), "chunk"),
+        (json!({}), json!({"checksum": "md6"}), "md6"),
+        (json!({}), json!({"units": "m"}), "units"),
+    ] {
+        let refused = accepted(of_array, attributes).unwrap_err().to_string();
+        assert!(refused.contains(name), "{refused}");
+    }
+}
+
 #[test]
 fn tiny_chunks_are_refused_where_there_would_be_many() {
     let accepted = |elements: u64| {

@@ -1,4 +1,4 @@
-//! `noviews`: `views` is in no listing, and is there all the same.
+//! `views` is in no listing unless `-o views` asks for that, and is there all the same.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::harness::mounted::Mounted;
 use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
-use crate::harness::reads::{assert_content, names, walk};
+use crate::harness::reads::{assert_content, names, walk, xattr};
 use crate::harness::writers::{Bloscpack, Matrix, npy};
 use crate::harness::{golden, scratch_directory, tools};
 
@@ -33,42 +33,45 @@ fn is_in_hdf5(path: &Path) -> bool {
 }
 
 #[test]
-fn views_are_listed_unless_they_are_not_to_be() {
+fn views_are_listed_only_if_they_are_to_be() {
     let source = scratch_directory();
     Bloscpack::default().write(&source.path().join("x.blp"), b"12345678");
     Matrix::random(1, 100).write_packed(&source.path().join("matrix"));
-    let listed = Mounted::new(source.path(), &[]);
+    let listed = Mounted::new(source.path(), &["views"]);
     assert_eq!(
         names(&listed.join("x.blp")),
         ["arrays.json", "data", "views"]
     );
     assert!(finds_views(listed.path()));
+    assert_eq!(listed.status()["views_listed"], true);
+    let said = arrayfs([Path::new("status"), listed.path()]).success();
+    assert!(said.text().contains("views   listed"), "{said:?}");
     drop(listed);
-    for options in ["noviews", "noviews,ro"] {
-        let mounted = Mounted::new(source.path(), &[options]);
+    for options in [&[][..], &["ro"], &["views", "noviews"]] {
+        let mounted = Mounted::new(source.path(), options);
         assert_eq!(names(&mounted.join("x.blp")), ["arrays.json", "data"]);
         assert!(!finds_views(mounted.path()));
         let expected = npy("|u1", 8, b"12345678");
         assert_content(&mounted.join("x.blp/views/data.npy"), &expected);
         // Who has entered it sees what is there.
-        assert_eq!(names(&mounted.join("x.blp/views")), ["data.npy"]);
+        assert_eq!(names(&mounted.join("x.blp/views")), ["data.npy", "stored"]);
         assert_eq!(names(&mounted.join("x.blp")), ["arrays.json", "data"]);
         assert!(mounted.join("matrix/views/val.npy").exists());
         assert_eq!(mounted.status()["views_listed"], false);
-        let said = arrayfs([Path::new("status"), mounted.path()]).success();
-        assert!(said.text().contains("views   not listed"), "{said:?}");
     }
 }
 
 #[test]
 fn views_of_containers_in_groups_are_not_listed_either() {
-    let mounted = Mounted::new(golden("bpcells/sources"), &["noviews,ro"]);
+    let mounted = Mounted::new(golden("bpcells/sources"), &["ro"]);
     let (found, _) = walk(mounted.path());
     let found: Vec<_> = found.into_iter().filter(|path| is_in_hdf5(path)).collect();
     assert_eq!(views_among(&found), Vec::<&PathBuf>::new());
-    let inner = found.iter().filter(|path| path.ends_with("arrays.json"));
+    let described = found.iter().filter(|path| path.ends_with("arrays.json"));
+    let described = described.map(|path| path.parent().unwrap());
+    let inner = described.filter(|path| xattr(path, "user.arrayfs.format").is_ok());
     let mut deep = 0;
-    for inner in inner.map(|path| path.parent().unwrap()) {
+    for inner in inner {
         let views = inner.join("views");
         assert!(views.is_dir(), "{}", views.display());
         deep += usize::from(inner.components().count() > mounted.path().components().count() + 1);
@@ -79,9 +82,15 @@ fn views_of_containers_in_groups_are_not_listed_either() {
 /// What a program copies into a new container is no views then; and what is emptied is removed.
 #[test]
 fn containers_are_copied_and_removed() {
+    for options in [&[][..], &["views"]] {
+        copied_and_removed(options);
+    }
+}
+
+fn copied_and_removed(options: &[&str]) {
     let source = scratch_directory();
     Bloscpack::default().write(&source.path().join("x.blp"), b"12345678");
-    let place = Place::over(source, &["noviews"]);
+    let place = Place::over(source, options);
     let copied = tools::shell(place.path(), "cp -r x.blp y.blp", &[]);
     copied.success();
     place.wait_packed("y.blp");
@@ -91,14 +100,22 @@ fn containers_are_copied_and_removed() {
         &place.join("y.blp/views/data.npy"),
         &npy("|u1", 8, b"12345678"),
     );
-    assert_eq!(names(&place.join("y.blp")), ["arrays.json", "data"]);
+    let mut expected = vec!["arrays.json", "data"];
+    expected.extend(options);
+    assert_eq!(names(&place.join("y.blp")), expected);
     tools::shell(place.path(), "rm -r x.blp", &[]).success();
     assert!(!place.stored("x.blp").exists());
     File::open(place.path()).unwrap().sync_all().unwrap();
 }
 
 #[test]
-fn help_names_the_option() {
+fn help_and_info_name_them() {
     let help = arrayfs(["mount", "--help"]).success();
-    assert!(help.text().contains("--noviews"), "{}", help.text());
+    assert!(help.text().contains("--views"), "{}", help.text());
+    let source = scratch_directory();
+    Bloscpack::default().write(&source.path().join("x.blp"), b"12345678");
+    let told = arrayfs([Path::new("info"), &source.path().join("x.blp")]).success();
+    let lines: Vec<_> = told.text().lines().map(str::to_owned).collect();
+    let views = "in a mount also: views/NAME.npy of each array, views/stored";
+    assert!(lines.iter().any(|line| line.trim() == views), "{lines:?}");
 }

@@ -1,0 +1,174 @@
+//! Commits that wait for another program which has the file open: who that is, and what is done
+//! when it has closed it.
+//!
+//! Programs of HDF5 that close a file which they could have written give it another time of
+//! modification, whether or not they have changed it: they have marked it when they opened it. So
+//! the content is known from the moment at which a commit begins to wait ([`HeldContent`]): if it
+//! is the same afterwards the file gets its time back, and the version that is shown goes on, with
+//! what is staged of it. Used by [`super::later`], which tries again, by [`super`], and by
+//! [`crate::live::version`].
+
+use std::hash::{DefaultHasher, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::due::Later;
+use crate::commit::{FileInUse, program_lock};
+use crate::container::MemberStats;
+use crate::disk::{NewAttributes, NewTime, Target};
+use crate::error::Result;
+use crate::live::Containers;
+use crate::live::version::ContainerVersion;
+use crate::source::{FileIdentity, FileKind, Source, open_same};
+
+/// Longest file of which the content is remembered.
+const MOST: u64 = 1 << 30;
+
+const STEP: usize = 256 << 10;
+
+/// What a file was when a commit began to wait for a program that has it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeldContent {
+    file: FileIdentity,
+    /// Of all but the marks.
+    hash: u64,
+    marks: (u64, u64),
+}
+
+impl HeldContent {
+    /// None if the file changes meanwhile.
+    fn of(source: &dyn Source, marks: (u64, u64)) -> Result<Option<HeldContent>> {
+        let file = source.stat()?.identity;
+        let (mut hash, mut at, mut part) = (DefaultHasher::new(), 0, vec![0; STEP]);
+        loop {
+            let n = source.read(at, &mut part)?;
+            if n == 0 {
+                break;
+            }
+            let bytes = &mut part[..n];
+            for (place, byte) in (at..).zip(&mut *bytes) {
+                if (marks.0..marks.1).contains(&place) {
+                    *byte = 0;
+                }
+            }
+            hash.write(bytes);
+            at += n as u64;
+        }
+        let still = at == file.size && source.stat()?.identity == file;
+        let hash = hash.finish();
+        Ok(still.then_some(HeldContent { file, hash, marks }))
+    }
+}
+
+impl Containers {
+    /// A commit could not be made for this: it is tried again.
+    pub(crate) fn wait_for_program(&self, version: &Arc<ContainerVersion>, in_use: FileInUse) {
+        let known = match version.staged.held_content() {
+            Some(known) => Some(known),
+            None => self.held_content(version),
+        };
+        let again = version.staged.note_waits(in_use, known);
+        self.due.set(Later::PutOff, version, Instant::now() + again);
+    }
+
+    /// Of the file as it was opened for this version.
+    fn held_content(&self, version: &ContainerVersion) -> Option<HeldContent> {
+        let path = self.places.path(version.container).ok()?;
+        let seen = version.identity().file().filter(|file| file.size <= MOST)?;
+        let source = open_same(&*self.store, &path, &seen).ok()?;
+        let marks = version.staged.now()?.rewrite().marks();
+        HeldContent::of(&*source, (marks.start, marks.end))
+            .ok()
+            .flatten()
+    }
+
+    /// When to look again, if another program still has the file open for which a commit waits.
+    pub(super) fn still_waits(&self, version: &ContainerVersion) -> Option<Duration> {
+        let waits = version.staged.waits()?;
+        if self.held_by(version, waits.alone).is_some() {
+            return Some(
+                version
+                    .staged
+                    .note_waits(waits, version.staged.held_content()),
+            );
+        }
+        // The file gets its time back, if that has changed alone.
+        if let Ok(container) = self.places.container(version.container)
+            && let Err(e) = self.current(version.container, &container)
+        {
+            log::debug!("{e}");
+        }
+        None
+    }
+
+    /// Who has the file of a container open, against such a change.
+    fn held_by(&self, version: &ContainerVersion, alone: bool) -> Option<String> {
+        let path = self.places.path(version.container).ok()?;
+        let source = self.store.open(&path).ok()?;
+        match alone && self.stored_readers.has(&source.identity().id) {
+            true => Some("a program has its `views/stored` open".into()),
+            false => program_lock::held_by(&*source, alone),
+        }
+    }
+
+    /// Brings the reason up to date for which something stays staged: who has the file open now.
+    pub(crate) fn look_who_holds(&self, version: &ContainerVersion) {
+        let Some(waits) = version.staged.waits() else {
+            return;
+        };
+        let by = match self.held_by(version, waits.alone) {
+            Some(by) => by,
+            // Who was named has closed it; others are not always told by the system.
+            None if waits.by.starts_with("process ") => "it is about to be committed".into(),
+            None => return,
+        };
+        let known = version.staged.held_content();
+        version.staged.note_waits(FileInUse { by, ..waits }, known);
+    }
+
+    /// Gives a file its time back that another program has closed without a change. Says whether it
+    /// did: else it is another version.
+    pub(crate) fn give_time_back(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+        found: &MemberStats,
+    ) -> bool {
+        let (now, known) = (found.own.identity, version.staged.held_content());
+        let Some(known) = known.filter(|_| found.own.kind == FileKind::File) else {
+            return false;
+        };
+        let is_touched = known.file.id == now.id
+            && known.file.size == now.size
+            && known.file.mtime != now.mtime
+            && version.identity().file() == Some(known.file);
+        if !is_touched {
+            return false;
+        }
+        let given = self.time_given_back(path, &now, known);
+        given.unwrap_or_else(|e| {
+            log::debug!("{e}");
+            false
+        })
+    }
+
+    fn time_given_back(&self, path: &Path, now: &FileIdentity, known: HeldContent) -> Result<bool> {
+        let disk = self.writable()?;
+        let source = open_same(&*self.store, path, now)?;
+        // No program of the format writes to it meanwhile.
+        let Ok(_locked) = program_lock::take(&*source, false)? else {
+            return Ok(false);
+        };
+        let found = HeldContent::of(&*source, known.marks)?;
+        if found.is_none_or(|found| found.hash != known.hash) {
+            return Ok(false);
+        }
+        let time = NewAttributes {
+            mtime: Some(NewTime::At(known.file.mtime)),
+            ..NewAttributes::default()
+        };
+        disk.set_attributes(Target::Named { path, id: now.id }, &time)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,86 @@
+//! What the state of a container says when nothing of it is staged: why something of it cannot be
+//! written, which files are listed among its arrays and are none, and which arrays are removed for
+//! the time being.
+//!
+//! Used by [`super::xattr`].
+
+use std::path::{Path, PathBuf};
+
+use super::{InodeId, Tree};
+use crate::commit::added::added_of;
+use crate::error::Result;
+use crate::live::LiveContainer;
+use crate::live::shown::open_container::OpenContainer;
+use crate::source::{FileKind, Store};
+
+/// Most names that it tells of a kind.
+const NAMES: usize = 20;
+
+impl Tree {
+    /// None if there is nothing to say.
+    pub(super) fn quiet_state(
+        &self,
+        inode: InodeId,
+        (container, opened): (&LiveContainer, &OpenContainer),
+    ) -> Option<String> {
+        let mut only_read = Vec::new();
+        if let (Ok(outermost), true) = (opened.outermost(), self.disk.is_some()) {
+            if let Some(why) = outermost.why_only_read() {
+                return Some(format!("clean: read-only: {why}"));
+            }
+            let arrays = outermost.arrays_only_read().into_iter();
+            only_read.extend(arrays.map(|(name, why)| format!("{name} ({why})")));
+        }
+        let removed = self.removed_of(inode);
+        let beside = self.beside_arrays(inode, container).unwrap_or_default();
+        let parts = [
+            (only_read, "cannot be written"),
+            (removed, "removed by themselves, back when the mount ends"),
+            (beside, "files beside the arrays, which are none"),
+        ];
+        let told = parts.iter().filter(|(names, _)| !names.is_empty());
+        let told: Vec<String> = told
+            .map(|(names, what)| format!("{what}: {}", listed(names)))
+            .collect();
+        (!told.is_empty()).then(|| format!("clean: {}", told.join("; ")))
+    }
+
+    /// Files that lie beside the arrays of a container that is one file, by their paths in it,
+    /// unless they may become arrays.
+    fn beside_arrays(&self, inode: InodeId, container: &LiveContainer) -> Result<Vec<String>> {
+        let takes_later = || self.live.lasting_facts(container).takes_later;
+        if container.stored != FileKind::File || container.new.is_new() || takes_later() {
+            return Ok(Vec::new());
+        }
+        files_beside(&*self.store, &self.container_path(inode)?)
+    }
+}
+
+/// The added files of a container, by their paths in its directory.
+pub fn files_beside(store: &dyn Store, container: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let Some((added, _)) = added_of(store, container)? else {
+        return Ok(found);
+    };
+    let mut groups = vec![PathBuf::new()];
+    while let Some(group) = groups.pop() {
+        store.list(&added.join(&group), &mut |name, kind| {
+            let path = group.join(name);
+            match kind {
+                FileKind::Directory => groups.push(path),
+                _ => found.push(path.display().to_string()),
+            }
+        })?;
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn listed(names: &[String]) -> String {
+    let told = names.iter().take(NAMES).map(String::as_str);
+    let told = told.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
+}

@@ -301,7 +301,8 @@ fn spare_entries_beyond_count_are_not_all_read() {
     )
     .unwrap();
     assert_eq!(read(data(&container), 0..3).unwrap(), b"abc");
-    assert!(verify(data(&container)).len() > 1);
+    let found = verify(data(&container));
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]

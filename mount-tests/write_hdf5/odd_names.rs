@@ -7,7 +7,36 @@ use serde_json::Value;
 
 use crate::harness::place::Place;
 use crate::harness::python::script;
+use crate::harness::reads::assert_content;
 use crate::harness::tools::shell;
+
+#[test]
+fn variables_called_like_other_dimensions_have_their_names() {
+    let place = Place::mounted(&[]);
+    let [stored, copied] = ["x.nc", "y.nc"].map(|name| place.stored(name));
+    script(
+        "write_hdf5/scenario.py",
+        [Path::new("not_coordinates"), &stored],
+    )
+    .success();
+    assert_content(&place.join("x.nc/lat"), &7i32.to_le_bytes());
+    let numbers: Vec<u8> = [1f64, 2., 3.]
+        .iter()
+        .flat_map(|n| n.to_le_bytes())
+        .collect();
+    assert_content(&place.join("x.nc/g/x"), &numbers);
+    shell(place.path(), "cp -r x.nc y.nc", &[]);
+    place.wait_packed("y.nc");
+    let changed: Vec<u8> = [4f64, 5., 6.]
+        .iter()
+        .flat_map(|n| n.to_le_bytes())
+        .collect();
+    for name in ["x.nc", "y.nc"] {
+        std::fs::write(place.join(name).join("g/x"), &changed).unwrap();
+    }
+    let both = [Path::new("same_variables"), &stored, &copied];
+    script("write_hdf5/scenario.py", both).success();
+}
 
 #[test]
 fn odd_names_are_shown_apart_and_come_back() {

@@ -441,6 +441,31 @@ def records(path):
     print(json.dumps(told))
 
 
+def not_coordinates(path):
+    """Variables that are called like dimensions along which they do not run."""
+    with netCDF4.Dataset(path, "w") as file:
+        for group in (file, file.createGroup("g")):
+            group.createDimension("lat", 3)
+            group.createDimension("x", 2)
+            group.createVariable("lat", "i4", ())[...] = 7
+            group.createVariable("x", "f8", ("lat",))[:] = [1, 2, 3]
+            group.createVariable("v", "f8", ("x", "lat"))[:] = np.arange(6).reshape(2, 3)
+            group["x"].units = "km"
+        file.createDimension("t", 4)
+        file.createVariable("t", "i2", ("t",))[:] = range(4)
+
+
+def same_variables(path, other):
+    with netCDF4.Dataset(path) as one, netCDF4.Dataset(other) as two:
+        for one, two in ((one, two), (one["g"], two["g"])):
+            assert {name: len(of) for name, of in one.dimensions.items()} == {name: len(of) for name, of in two.dimensions.items()}
+            assert set(one.variables) == set(two.variables) >= {"lat", "x", "v"}, (set(one.variables), set(two.variables))
+            for name, variable in one.variables.items():
+                found = two[name]
+                assert variable.dimensions == found.dimensions and variable.dtype == found.dtype, name
+                assert variable.__dict__ == found.__dict__ and np.array_equal(variable[...], found[...]), name
+
+
 def shown(path, name):
     with objects.opened(path) as file:
         dataset = file[name].id

@@ -284,7 +284,7 @@ impl<'a> Assembly<'a> {
             HashSet::new()
         };
         for (at, link) in group.links.iter().enumerate() {
-            let name = shown_as(&link.name, at, own);
+            let name = names::of_link(self.index, (number, at), own);
             if own && (taken.contains(&name) || draft.is_member(&link.name)) {
                 continue;
             }

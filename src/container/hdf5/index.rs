@@ -15,6 +15,10 @@ pub(super) use decoding::TYPE_DEPTH_MOST;
 use decoding::{bytes, list, nested, result_list, text};
 use details::{AttributeStorage, DatasetDetails, TypeSpelling};
 
+/// What netCDF's library puts before the name of a variable that is called like a dimension along
+/// which it does not run.
+pub(super) const NOT_COORDINATE: &[u8] = b"_nc4_non_coord_";
+
 /// Everything but the tables of large chunked datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct FileIndex {

@@ -2,7 +2,8 @@
 //! downwards. Used by `assemble`, for what `arrays.json` says of names.
 
 use super::ShownGroup;
-use crate::container::hdf5::index::{FileIndex, LinkTarget};
+use super::attributes::is_dimension_alone;
+use crate::container::hdf5::index::{FileIndex, LinkTarget, NOT_COORDINATE};
 use crate::container::inside::join;
 use crate::container::names;
 
@@ -57,8 +58,32 @@ impl LinkPlace {
     /// Its shown path from the root.
     pub(super) fn path(self, index: &FileIndex, places: &[ShownGroup]) -> Option<String> {
         let group = places.get(self.group)?;
-        let link = index.groups.get(self.group)?.links.get(self.link)?;
-        let name = names::shown_as(&link.name, self.link, group.path.is_empty());
+        index.groups.get(self.group)?.links.get(self.link)?;
+        let name = of_link(index, (self.group, self.link), group.path.is_empty());
         Some(join(&group.full, &name))
     }
+}
+
+/// The shown name of a link, by the numbers of its group and of itself in it. A variable of
+/// NetCDF-4 that is stored under another name has its own, unless something else is shown under
+/// that.
+pub(super) fn of_link(index: &FileIndex, (group, at): (usize, usize), reserved: bool) -> String {
+    let links = index
+        .groups
+        .get(group)
+        .map_or(&[][..], |group| &group.links);
+    let Some(link) = links.get(at) else {
+        return String::new();
+    };
+    let own = link.name.strip_prefix(NOT_COORDINATE);
+    let own = own.filter(|own| {
+        let beside = links.binary_search_by(|link| link.name[..].cmp(own));
+        let is_dimension = |at: usize| {
+            let dataset = index.dataset(&links[at].target);
+            dataset.is_some_and(|dataset| is_dimension_alone(&dataset.attributes))
+        };
+        let is_variable = index.dataset(&link.target).is_some() && link.soft.is_none();
+        is_variable && beside.is_ok_and(is_dimension)
+    });
+    names::shown_as(own.unwrap_or(&link.name), at, reserved)
 }

@@ -5,7 +5,7 @@
 //! without values. Where no names are given they are those that netCDF's own library makes up, one
 //! for each length. Used by [`super::objects`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -183,7 +183,21 @@ impl GivenDimensions {
     }
 
     fn is_variable(&self, name: &str) -> bool {
-        self.variables.iter().any(|variable| variable.name == name)
+        let is_it = |variable: &GivenVariable| variable.name == name && !self.is_apart(variable);
+        self.variables.iter().any(is_it)
+    }
+
+    /// Whether a variable is called like a dimension along which it does not run: both are datasets,
+    /// so it is stored under another name.
+    fn is_apart(&self, variable: &GivenVariable) -> bool {
+        let is_dimension = || self.all.contains_key(&variable.name);
+        self.kind == NewFileKind::NetCdf4 && variable.title.is_none() && is_dimension()
+    }
+
+    /// Names of the variables that are stored under another.
+    pub(super) fn apart(&self) -> BTreeSet<String> {
+        let apart = self.variables.iter().filter(|of| self.is_apart(of));
+        apart.map(|variable| variable.name.clone()).collect()
     }
 
     /// Dimensions that are no variables, and what makes the file one of NetCDF-4.
@@ -261,9 +275,12 @@ impl GivenDimensions {
                 let paths = scales.iter().filter_map(|name| names::stored(name).ok());
                 paths.collect()
             };
-            let Ok(path) = names::stored(&variable.name) else {
+            let Ok(mut path) = names::stored(&variable.name) else {
                 continue;
             };
+            if self.is_apart(variable) {
+                path = names::apart(path);
+            }
             let scales = variable.scales.iter().map(paths).collect();
             let about = (
                 format!("{}: its dimension scales", variable.name),

@@ -6,6 +6,7 @@
 
 use std::os::unix::ffi::OsStringExt;
 
+use crate::container::hdf5::index::NOT_COORDINATE;
 use crate::container::names::{RESERVED, path_of};
 
 /// The path from the root of a shown path; of the container's own directory it is empty.
@@ -19,6 +20,15 @@ pub(super) fn stored(shown: &str) -> Result<Vec<u8>, String> {
         path.extend(part);
     }
     Ok(path)
+}
+
+/// The stored path of a variable that is called like a dimension along which it does not run, as
+/// netCDF's library spells it.
+pub(super) fn apart(mut path: Vec<u8>) -> Vec<u8> {
+    let slash = path.iter().rposition(|&byte| byte == b'/');
+    let name = slash.map_or(0, |at| at + 1);
+    path.splice(name..name, NOT_COORDINATE.iter().copied());
+    path
 }
 
 fn unescaped(shown: &str) -> Result<Vec<u8>, String> {

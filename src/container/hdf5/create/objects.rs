@@ -1,7 +1,7 @@
 //! What a new file consists of, in the order in which it is made: groups and types, datasets with
 //! their texts, attributes, scales, links. Used by [`super`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -63,10 +63,12 @@ pub(super) fn make(
         versions: packed.as_ref().map(|packed| &packed.versions),
         maker: Maker::new(session, budget),
         arrays: Vec::new(),
+        apart: BTreeSet::new(),
     };
     broken.into_iter().for_each(|what| objects.maker.lose(what));
     objects.make_groups()?;
     let dimensions = GivenDimensions::of(kind, content, description, &objects.by_path);
+    objects.apart = dimensions.apart();
     dimensions.make_alone(&mut objects.maker)?;
     let links = objects.links();
     objects.make_datasets(&links)?;
@@ -125,6 +127,8 @@ struct Objects<'a> {
     versions: Option<&'a BTreeMap<String, String>>,
     maker: Maker<'a>,
     arrays: Vec<(u64, Arc<dyn Array>)>,
+    /// Variables that are stored under another name.
+    apart: BTreeSet<String>,
 }
 
 impl<'a> Objects<'a> {
@@ -133,7 +137,11 @@ impl<'a> Objects<'a> {
     }
 
     fn stored(&self, name: &str) -> Result<Vec<u8>> {
-        names::stored(name).map_err(Error::Invalid)
+        let path = names::stored(name).map_err(Error::Invalid)?;
+        Ok(match self.apart.contains(name) {
+            true => names::apart(path),
+            false => path,
+        })
     }
 
     fn make_groups(&mut self) -> Result<()> {
@@ -232,6 +240,7 @@ impl<'a> Objects<'a> {
         if new.is_text && described.is_none_or(|array| array.more.get("type").is_none()) {
             new.made.fill = MadeFill::Usual;
         }
+        new.made.path = self.stored(name)?;
         let step = |new: &dataset::NewDataset| MakeStep::Dataset(Box::new(new.made.clone()));
         let mut made = self.maker.now(step(&new))?;
         if let (Err(why), true) = (&made, new.made.fill != MadeFill::Usual) {

@@ -27,6 +27,7 @@ mod gathered;
 mod headers;
 mod heap_cost;
 mod moved_chunks;
+mod new_values;
 mod offered;
 mod padding;
 mod patched;
@@ -53,7 +54,6 @@ use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::left_by_commits::LeftByCommits;
-use crate::container::proven::ProvenEncodings;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
@@ -69,6 +69,7 @@ pub(super) use dataset::WrittenDataset;
 use edit_recipe::{EditRecipe, EditedFile};
 use further_names::FurtherNames;
 use headers::ObjectHeaders;
+pub(super) use new_values::tell_new;
 pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
@@ -94,38 +95,6 @@ struct Hdf5File {
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
     /// What that recipe changes, if it is values alone.
     told: Mutex<Option<ToldValues>>,
-}
-
-/// Tells a new file over one that has everything but its values.
-pub(super) fn tell_new(
-    written: &[(WrittenDataset, ChangedArray)],
-    (source, answer): (&Arc<dyn Source>, &IndexAnswer),
-    budget: &Arc<Budget>,
-    write: &mut dyn Recipe,
-) -> Result<()> {
-    let changes = written.iter().map(|(dataset, change)| (dataset, change));
-    let changes: Vec<_> = changes.collect();
-    for (dataset, change) in &changes {
-        if let Some(why) = dataset.objection(change.len) {
-            return Err(Error::Invalid(why));
-        }
-    }
-    // It has been made here, and its chunks are where they were put.
-    let headers = ObjectHeaders::default();
-    let file = EditedFile {
-        source,
-        answer,
-        headers: &headers,
-        proven: &ProvenEncodings::default(),
-        budget,
-    };
-    let mut recipe = EditRecipe::of_new(file, write)?;
-    for (dataset, change) in &changes {
-        let put = dataset.put(change, budget, &mut recipe);
-        put.map_err(|e| e.of_array("", dataset.name()))?;
-    }
-    let expected = ExpectedChanges::new(&changes, &[], &[]);
-    recipe.finish(&expected).map(drop)
 }
 
 impl Hdf5File {

@@ -5,6 +5,7 @@
 //! scratch mount, too.
 
 mod logs;
+mod overlaid;
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -180,11 +180,16 @@ impl Filesystem for Adapter {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let newname = newname.to_owned();
+        let (newname, caller) = (newname.to_owned(), maker(req, 0));
+        let hider = Some(caller).filter(|_| flags.contains(RenameFlags::RENAME_WHITEOUT));
         self.serve_named((req, Kind::Rename, parent), name, move |serving, name| {
             let rename = |tree: &Tree| {
                 let how = renaming(flags).ok_or(Error::Unsuitable)?;
-                tree.rename((id(parent), name), (id(newparent), &newname), how)
+                let (from, to) = ((id(parent), name), (id(newparent), &*newname));
+                match hider {
+                    Some(caller) => tree.rename_and_hide(from, to, how, caller),
+                    None => tree.rename(from, to, how),
+                }
             };
             serving.done_about([parent, newparent], reply, |tree| {
                 tree.retry(|| rename(tree))

@@ -100,9 +100,10 @@ pub(super) fn new_entry(mode: u32, device: u32) -> Option<NewEntry<'static>> {
     }
 }
 
-/// None for what the kernel alone knows (whiteouts).
+/// How a name is changed, but for what it leaves ([`RenameFlags::RENAME_WHITEOUT`]); none for what
+/// the kernel alone knows.
 pub(super) fn renaming(flags: RenameFlags) -> Option<Renaming> {
-    match flags {
+    match flags - RenameFlags::RENAME_WHITEOUT {
         flags if flags.is_empty() => Some(Renaming::Over),
         RenameFlags::RENAME_NOREPLACE => Some(Renaming::NoReplace),
         RenameFlags::RENAME_EXCHANGE => Some(Renaming::Exchange),

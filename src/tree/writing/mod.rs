@@ -22,6 +22,7 @@ mod retyped;
 mod strays;
 #[cfg(test)]
 pub(crate) mod tests;
+mod whiteout;
 
 use std::ffi::OsStr;
 

@@ -22,6 +22,7 @@ mod manual;
 mod mount;
 mod mount_programs;
 mod new_output;
+mod no_such_array;
 mod open_array;
 mod options;
 mod orphan_logs;

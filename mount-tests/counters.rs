@@ -278,6 +278,7 @@ fn prometheus_gets_what_the_status_says() {
         ("arrayfs_io_errors_total", 0.0),
         ("arrayfs_commits_total", 0.0),
         ("arrayfs_staged_containers", 0.0),
+        ("arrayfs_staged_containers_over_a_minute", 0.0),
     ] {
         assert_eq!(value(name), expected, "{name}");
     }

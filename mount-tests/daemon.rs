@@ -69,8 +69,11 @@ fn mount_8_finds_the_helper_and_mounts() {
     let helpers = source.parent().unwrap().join("sbin");
     std::fs::create_dir(&helpers).unwrap();
     link_to_arrayfs(&helpers, "mount.fuse.arrayfs");
+    link_to_arrayfs(&helpers, "mount.arrayfs");
     let script = r#"set -e
         mount --bind "$1" /sbin
+        mount -t arrayfs "$2" "$3"
+        "$4" umount "$3"
         mount -t fuse.arrayfs "$2" "$3" -o noatime,cache=2M
         trap '"$4" umount "$3"' EXIT
         cat "$3/x.blp/data"

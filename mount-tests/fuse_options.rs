@@ -25,15 +25,16 @@ fn what_changes_nothing_is_taken_with_a_word() {
     let (source, mountpoint) = places.both();
     std::fs::write(mountpoint.join("hidden"), "").unwrap();
     let ran = mount(
-        "nonempty,big_writes,kernel_cache,nofail",
+        "nonempty,big_writes,kernel_cache,nofail,fsname=x,subtype=arrayfs",
         source,
         mountpoint,
     );
     let said = ran.success().stderr;
     drop(Mounted::adopt(mountpoint));
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 3, "{said}");
-    for (line, option) in lines.iter().zip(["nonempty", "big_writes", "kernel_cache"]) {
+    assert_eq!(lines.len(), 4, "{said}");
+    let words = ["nonempty", "big_writes", "kernel_cache", "fsname"];
+    for (line, option) in lines.iter().zip(words) {
         let start = format!("arrayfs: option '{option}' changes nothing: ");
         assert!(line.starts_with(&start), "{line}");
     }

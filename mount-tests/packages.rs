@@ -1,10 +1,13 @@
 //! What packages are made of: the version that the program tells, its manual pages, and completions
 //! that shells take. The packages themselves are tried by `scripts/test_packages.sh`.
 
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::process::{arrayfs, run};
+use crate::harness::mounted::Mounted;
+use crate::harness::process::{ARRAYFS, arrayfs, run};
+use crate::harness::python::Written;
 use crate::harness::reads::{names, walk};
 use crate::harness::scratch_directory;
 use crate::harness::tools::tool;
@@ -46,6 +49,7 @@ fn pages_are_made_for_every_command_and_taken_by_man() {
         "arrayfs-stage-commit.1",
         "mount.fuse.arrayfs.8",
         "umount.fuse.arrayfs.8",
+        "mount.arrayfs.8",
     ] {
         assert!(pages.iter().any(|name| name == page), "{pages:?}");
     }
@@ -88,6 +92,81 @@ fn shells_take_the_completions() {
     parsed("zsh", "zsh/_arrayfs");
     parsed("fish", "fish/arrayfs.fish");
 }
+
+/// What follows from files and mounts the shells ask the program for.
+#[test]
+fn shells_complete_arrays_mounts_and_options() {
+    let scratch = scratch_directory();
+    let directory = scratch.path().join("completions");
+    arrayfs([Path::new("generate"), Path::new("completions"), &directory]).success();
+    let source = scratch.path().join("my data");
+    std::fs::create_dir(&source).unwrap();
+    let written = Written::new("groups");
+    let groups = written.source().join("groups.h5");
+    std::fs::copy(groups, source.join("x.h5")).unwrap();
+    let listed = arrayfs([Path::new("ls"), &source.join("x.h5")])
+        .success()
+        .text();
+    let mut arrays = listed
+        .lines()
+        .map(|line| line.rsplit_once("x.h5/").unwrap().1);
+    let group = arrays.find_map(|array| array.split_once('/')).unwrap().0;
+    let name = format!("{group}/");
+    let mounted = Mounted::new(&source, &[]);
+    let mountpoint = mounted.path().to_str().unwrap().to_owned();
+    let start = &mountpoint[..mountpoint.len() - 1];
+    let lines = [
+        (
+            r"arrayfs show my\ data/x.h5/".to_owned(),
+            format!("my data/x.h5/{name}"),
+        ),
+        (format!("arrayfs cat 'my data/x.h5' {}", &name[..1]), name),
+        (format!("arrayfs umount {start}"), mountpoint.clone()),
+        (
+            "arrayfs mount -o ro,commit=in".to_owned(),
+            "ro,commit=inplace".to_owned(),
+        ),
+        ("arrayfs verif".to_owned(), "verify".to_owned()),
+    ];
+    let bin = scratch.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    symlink(ARRAYFS, bin.join("arrayfs")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let asked = |shell: &Path, script: &str, file: &str, line: &str| {
+        let mut command = Command::new(shell);
+        command.args(["-c", script]).current_dir(scratch.path());
+        command.env("PATH", &path).env("HOME", scratch.path());
+        let file = directory.join(file);
+        run(command.env("LINE", line).env("COMPLETIONS", file))
+            .success()
+            .text()
+    };
+    for (line, expected) in &lines {
+        let said = asked(Path::new("bash"), BASH_TAB, "bash/arrayfs", line);
+        // Bash begins a word at the equals sign.
+        let expected_end = expected.rsplit('=').next().unwrap();
+        assert!(
+            said.lines().any(|one| one == expected_end),
+            "bash: {line}: {said}"
+        );
+        if let Some(fish) = tool("fish") {
+            let said = asked(&fish, FISH_TAB, "fish/arrayfs.fish", line);
+            let mut found = said.lines().map(|line| line.split('\t').next().unwrap());
+            assert!(found.any(|one| one == expected), "fish: {line}: {said}");
+        }
+    }
+}
+
+/// What the key does, as far as it is the completions' business.
+const BASH_TAB: &str = r#". "$COMPLETIONS"
+    COMP_LINE=$LINE COMP_POINT=${#LINE}
+    read -ra COMP_WORDS <<<"$LINE"
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    complete -p arrayfs | grep -q -- '-F _arrayfs_asking' || exit 3
+    _arrayfs_asking arrayfs "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+    printf '%s\n' "${COMPREPLY[@]}""#;
+
+const FISH_TAB: &str = "source $COMPLETIONS; complete -C $LINE";
 
 #[test]
 fn what_cannot_be_written_is_said() {

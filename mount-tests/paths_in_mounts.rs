@@ -262,3 +262,39 @@ fn a_mount_of_a_mount_is_refused() {
     }
     File::open(mounted.join("notes.txt")).unwrap();
 }
+
+/// Nothing is a container in a scratch mount: a path in it is that of a file.
+#[test]
+fn a_path_in_a_scratch_mount_is_that_of_the_file_that_lies_there() {
+    let (known, store) = (known(), scratch_directory());
+    let scratch = Mounted::new(store.path(), &["rw", "scratch"]);
+    let (source, copy) = (known.directory.path(), scratch.join("data"));
+    copy_directory(source, &copy);
+    for what in ["", "x.h5", "x.blp", "deep/counts", "x.blp/data"] {
+        for command in [&["ls"][..], &["verify"], &["info"]] {
+            let (stored, found) = (
+                on(&source.join(what), command),
+                on(&copy.join(what), command),
+            );
+            assert_eq!(found.code(), stored.code(), "{command:?} {what}: {found:?}");
+            let expected = renamed(&stored.text(), source, &copy);
+            assert_eq!(found.text(), expected, "{command:?} {what}");
+        }
+    }
+    let read = on(&copy.join("x.blp/data"), &["cat"]).success().stdout;
+    assert_same("data", &read, &known.plain);
+    let mounted = Mounted::new(&copy, &["rw"]);
+    let data = mounted.join("x.blp/data");
+    assert_same("data", &std::fs::read(&data).unwrap(), &known.plain);
+    let file = OpenOptions::new().write(true).open(&data).unwrap();
+    file.write_all_at(b"written", 5).unwrap();
+    drop(file);
+    drop(mounted);
+    let read = on(&copy.join("x.blp/data"), &["cat"]).success().stdout;
+    assert_eq!(&read[5..12], b"written");
+    // Also through the daemon's own lock.
+    let more = source.join("notes.txt");
+    on(&copy.join("x.blp"), &["append", more.to_str().unwrap()]).success();
+    let read = on(&copy.join("x.blp/data"), &["cat"]).success().stdout;
+    assert!(read.ends_with(b"no container"));
+}

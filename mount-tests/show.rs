@@ -196,3 +196,22 @@ fn colours_are_those_that_are_asked_for() {
     assert!(drawn("", "").contains("\u{1b}[38;5;"));
     assert!(!drawn("truecolor", "1").contains('\u{1b}'));
 }
+
+/// Of a file that cannot be shown there is a reason, not a list of nothing.
+#[test]
+fn a_file_of_which_nothing_is_shown_says_why() {
+    let directory = scratch_directory();
+    let written = Written::new("groups");
+    let whole = std::fs::read(written.source().join("groups.h5")).unwrap();
+    let cut = directory.path().join("cut.h5");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    for command in ["show", "cat", "info"] {
+        for what in [cut.clone(), cut.join("x")] {
+            if command == "info" && what == cut {
+                continue;
+            }
+            let ran = run(Command::new(ARRAYFS).arg(command).arg(what));
+            ran.failed_saying(1, &["cut.h5: the file ends early"]);
+        }
+    }
+}

@@ -47,6 +47,7 @@ generate() {
     "$1" generate man "$files/man"
     "$1" generate completions "$files/completions"
     ln -s ../bin/arrayfs "$files/mount.fuse.arrayfs"
+    ln -s ../bin/arrayfs "$files/mount.arrayfs"
     ln -s ../bin/arrayfs "$files/umount.fuse.arrayfs"
     gzip -9nc CHANGELOG.md >"$files/changelog.gz"
     cat >"$files/changelog.Debian" <<EOF
@@ -128,6 +129,7 @@ make_tarball() {
     put_program "$top/bin"
     mkdir -p "$top/sbin" "$top/lib/systemd/system"
     ln -s ../bin/arrayfs "$top/sbin/mount.fuse.arrayfs"
+    ln -s ../bin/arrayfs "$top/sbin/mount.arrayfs"
     ln -s ../bin/arrayfs "$top/sbin/umount.fuse.arrayfs"
     put_shared "$top/share"
     sed 's,/usr/bin/,/usr/local/bin/,' packaging/arrayfs@.service >"$top/lib/systemd/system/arrayfs@.service"

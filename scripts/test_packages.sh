@@ -199,6 +199,8 @@ try_deb() {
     pid=$(daemon)
     within umount -c /tmp/mnt
     [ ! -d "/proc/$pid" ] || die "umount(8) has not waited for the daemon"
+    within mount -t arrayfs /tmp/data /tmp/mnt -o ro
+    within umount -c /tmp/mnt
     within mount -t fuse.arrayfs /tmp/data /tmp/mnt -o ro
     pid=$(daemon)
     within cat /tmp/mnt/x.blp/data >"$scratch/plain"

@@ -34,7 +34,8 @@ const DESCRIPTION: &str = "arrays.json";
 
 pub(super) fn run(path: &Path, more: &Path, preferences: Preferences) -> CommandResult {
     let more = plain_input::open(more)?;
-    match InMount::written_at(path)? {
+    let place = InMount::written_at(path)?.filter(|place| !place.is_in_scratch());
+    match place {
         Some(place) if place.mounted.writable => to_mounted(path, &place, &*more),
         Some(_) => Err(Failure::new(format!(
             "{} lies in a mount that is read-only; append to it in the mount's source",

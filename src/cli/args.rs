@@ -221,6 +221,11 @@ pub(super) struct PackArgs {
 
 #[derive(Args, Default)]
 pub(super) struct MountArgs {
+    /// Directory or container file
+    pub(super) source: PathBuf,
+    /// An existing directory; or /dev/fd/N, a descriptor of /dev/fuse that somebody has mounted
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(super) mountpoint: PathBuf,
     /// Stay in the foreground; log to standard error unless told otherwise
     #[arg(short)]
     pub(super) foreground: bool,
@@ -281,14 +286,10 @@ pub(super) struct MountArgs {
     #[command(flatten)]
     generic: GenericFlags,
     #[command(flatten)]
-    scratch: ScratchFlags,
-    #[command(flatten)]
     shown: ShownFlags,
-    /// Directory or container file
-    pub(super) source: PathBuf,
-    /// An existing directory; or /dev/fd/N, a descriptor of /dev/fuse that somebody has mounted
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub(super) mountpoint: PathBuf,
+    // The last, for what follows would stand under its heading.
+    #[command(flatten)]
+    scratch: ScratchFlags,
 }
 
 /// Those of mount(8) that change something here.

@@ -10,14 +10,13 @@ use std::sync::Arc;
 
 use super::Failure;
 use super::in_mount::InMount;
+use super::no_such_array::missing;
 use crate::commit::added::added_of;
 use crate::commit::through_log::open_through;
-use crate::container::inside::{Located, join};
 use crate::container::{
     Candidate, Container, FORMATS, Preferences, Recognised, lookalike, recognise,
 };
 use crate::error::{Error, Fault, plain};
-use crate::live::shown::entry_table::{ARRAYS_JSON, ERROR_TXT, VIEWS};
 use crate::memory::budget::Budget;
 use crate::source::local::LocalStore;
 use crate::source::{FileKind, Store};
@@ -113,7 +112,7 @@ pub(super) fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
 fn place_of(path: &Path, preferences: Preferences) -> Result<GivenPlace, Failure> {
     let failed = |e: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&e)));
     let (mut stored, rest) = existing(path).map_err(failed)?;
-    if let Some(place) = InMount::at(&stored)? {
+    if let Some(place) = InMount::among_containers(&stored)? {
         stored = place.in_source()?;
     }
     let whole = match rest.as_os_str().is_empty() {
@@ -388,102 +387,5 @@ impl Meant {
     pub(super) fn has(&self, array: &str) -> bool {
         let rest = array.strip_prefix(&self.0);
         self.0.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }
-}
-
-/// What follows from the arrays of a container, and is none, although a mount shows it: where to
-/// look instead.
-fn derived(path: &Path, name: &str) -> Option<String> {
-    let shown = path.join(name);
-    let shown = shown.display();
-    let mut parts = name.split('/');
-    let group: Vec<&str> = parts.by_ref().take_while(|part| *part != VIEWS).collect();
-    let rest: Vec<&str> = parts.collect();
-    if let Some(of) = rest.join("/").strip_suffix(".npy") {
-        let array = path.join(group.join("/")).join(of);
-        return Some(format!(
-            "{shown} is a view of an array, and no array; that is {}",
-            array.display()
-        ));
-    }
-    let last = name.rsplit('/').next()?;
-    let container = shown.to_string();
-    let container = container.strip_suffix(last)?.trim_end_matches('/');
-    let is_view = name.split('/').any(|part| part == VIEWS);
-    match (is_view, last) {
-        (true, _) => Some(format!(
-            "{shown} belongs to the views of the arrays of {}, and is no array",
-            path.display()
-        )),
-        (false, ARRAYS_JSON | ERROR_TXT | "metadata.json" | "binsparse.json" | "version") => {
-            Some(format!(
-                "{shown} follows from the container, and is no array; 'arrayfs info {container}' \
-                 describes the container"
-            ))
-        }
-        _ => None,
-    }
-}
-
-/// Names listed when none of them was meant.
-const MOST_NAMES: usize = 30;
-
-/// Why there is no such array.
-pub(super) fn missing(path: &Path, opened: &Arc<Container>, name: &str) -> Failure {
-    let mut faults = opened.all_faults().into_iter();
-    if let Some(fault) = faults.find(|fault| fault.array.as_deref() == Some(name)) {
-        return Failure::new(fault);
-    }
-    let mut unreadable = opened.all_unreadable().into_iter();
-    if let Some((group, member)) =
-        unreadable.find(|(group, member)| join(group, &member.name) == name)
-    {
-        let error = member.error().of_array(&group, &member.name);
-        return Failure::from(error.of_container(path));
-    }
-    if let Some(why) = derived(path, name) {
-        return Failure::new(why);
-    }
-    let arrays = opened.all_arrays();
-    let meant = nearest(name, &arrays);
-    let meant = meant.map_or_else(String::new, |meant| format!("did you mean '{meant}'? "));
-    let mut names: Vec<String> = arrays.iter().take(MOST_NAMES).map(Located::path).collect();
-    if arrays.len() > MOST_NAMES {
-        names.push(format!("and {} more", arrays.len() - MOST_NAMES));
-    }
-    Failure::new(format!(
-        "{} has no array '{name}'; {meant}it has: {}",
-        path.display(),
-        names.join(", ")
-    ))
-}
-
-/// The array whose path, or own name, is the most like this.
-fn nearest(name: &str, arrays: &[Located]) -> Option<String> {
-    let paths = arrays.iter().map(Located::path);
-    let distances = paths.map(|path| (distance(name, &path), path));
-    let nearest = distances.min_by_key(|(distance, _)| *distance);
-    let near = |distance: usize| distance <= (name.chars().count() / 3).clamp(1, 4);
-    nearest.and_then(|(distance, path)| near(distance).then_some(path))
-}
-
-/// Letters that are to be changed; groups that were left out count as none.
-fn distance(name: &str, path: &str) -> usize {
-    let ends = path.rmatch_indices('/').map(|(at, _)| &path[at + 1..]);
-    let ends = ends.chain([path]);
-    let distances = ends.map(|end| strsim::damerau_levenshtein(name, end));
-    distances.min().unwrap_or(usize::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_near_whatever_groups_are_left_out() {
-        assert_eq!(distance("obs/n_count", "obs/n_counts"), 1);
-        assert_eq!(distance("n_counts", "obs/n_counts"), 0);
-        assert_eq!(distance("raw/n_cuonts", "a/raw/n_counts"), 1);
-        assert!(distance("temperature", "obs/n_counts") > 4);
     }
 }

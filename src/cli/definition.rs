@@ -103,6 +103,32 @@ mod tests {
         umount_helper().debug_assert();
     }
 
+    /// Options that are flattened into those of a command may leave their heading to what follows.
+    #[test]
+    fn what_must_be_given_stands_first_and_under_no_heading_of_options() {
+        each(&arrayfs(), "", &mut |command, path| {
+            for given in command.get_positionals() {
+                assert_eq!(given.get_help_heading(), None, "{path}: {given}");
+            }
+        });
+        let help = arrayfs().try_get_matches_from(["arrayfs", "mount", "--help"]);
+        let help = help.err().unwrap().to_string();
+        let places = [
+            "[OPTIONS] <SOURCE> <MOUNTPOINT>",
+            "Arguments:\n  <SOURCE>",
+            "\n  <MOUNTPOINT>",
+            "Options:",
+            "--views",
+            "Scratch storage:",
+            "--typesize",
+        ];
+        let places = places.map(|part| {
+            help.find(part)
+                .unwrap_or_else(|| panic!("{part} in {help}"))
+        });
+        assert!(places.is_sorted(), "{places:?} in {help}");
+    }
+
     #[test]
     fn every_command_has_examples_that_it_takes() {
         let mut tried = 0;

@@ -9,7 +9,7 @@ pub(super) const FLAGLESS: &[(&str, &str)] = &[
         "Each write, or each change of a directory, is on the disk when it returns",
     ),
     (
-        "nonempty, big_writes, kernel_cache, auto_cache, noviews",
+        "nonempty, big_writes, kernel_cache, auto_cache, noviews, fsname=..., subtype=...",
         "Of other FUSE file systems: taken with a word, for they say how things are anyway",
     ),
     (

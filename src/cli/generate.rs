@@ -19,6 +19,12 @@ const SHELLS: [(Shell, &str); 3] = [
     (Shell::Zsh, "_arrayfs"),
 ];
 
+/// What the definition does not know, and the program is asked for: arrays, mounts, mount options.
+/// If it is none of these that is typed, the completions above know as much.
+const BASH_ASKS: &str = include_str!("complete/asks.bash");
+const ZSH_ASKS: &str = include_str!("complete/asks.zsh");
+const FISH_ASKS: &str = include_str!("complete/asks.fish");
+
 pub(super) fn run(generated: &Generated) -> CommandResult {
     match generated {
         Generated::Man { directory } => {
@@ -41,7 +47,18 @@ pub(super) fn run(generated: &Generated) -> CommandResult {
 fn completion(shell: Shell) -> Vec<u8> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut definition::arrayfs(), "arrayfs", &mut text);
-    text
+    let text = String::from_utf8_lossy(&text);
+    match shell {
+        Shell::Bash => {
+            let asking = text.replace("complete -F _arrayfs ", "complete -F _arrayfs_asking ");
+            format!("{BASH_ASKS}{asking}").into_bytes()
+        }
+        Shell::Zsh => {
+            let asking = format!("_arrayfs() {{\n{ZSH_ASKS}");
+            text.replacen("_arrayfs() {\n", &asking, 1).into_bytes()
+        }
+        _ => format!("{text}{FISH_ASKS}").into_bytes(),
+    }
 }
 
 fn put(path: &Path, text: &[u8]) -> CommandResult {
@@ -64,6 +81,8 @@ mod tests {
             for internal in ["hdf5-worker", "guardian", "generate"] {
                 assert!(!text.contains(internal), "{shell}: {internal}");
             }
+            assert!(text.contains("complete words --") || text.contains("complete bash "));
+            assert!(shell != Shell::Bash || text.contains("-F _arrayfs_asking -o nosort"));
         }
     }
 }

@@ -3,7 +3,8 @@
 //! In a mount it means the container or array that lies there. What only reads looks at it in the
 //! mount's source, by the same code as without a mount; what is staged is read through the log,
 //! into which the daemon is asked to write it first. What changes something asks the daemon, by the
-//! path in the mount. Used by the commands, through [`super::container`].
+//! path in the mount. In a scratch mount nothing is shown as a container: a path in it means the
+//! file that lies there, as on any disk. Used by the commands, through [`super::container`].
 
 use std::fs::File;
 use std::io;
@@ -54,6 +55,11 @@ impl InMount {
         }))
     }
 
+    /// The same, if containers are shown there.
+    pub(super) fn among_containers(path: &Path) -> Result<Option<InMount>, Failure> {
+        Ok(InMount::at(path)?.filter(|place| !place.is_in_scratch()))
+    }
+
     /// The place at which a daemon writes what a path leads to: in a mount, or in the source of a
     /// writable one.
     pub(super) fn written_at(path: &Path) -> Result<Option<InMount>, Failure> {
@@ -85,6 +91,15 @@ impl InMount {
             }
         }
         Ok(None)
+    }
+
+    /// Whether it was named by its path in a scratch mount.
+    pub(super) fn is_in_scratch(&self) -> bool {
+        let given = existing(&self.given).map(|(there, _)| there);
+        given.is_ok_and(|given| given.starts_with(&self.mounted.mountpoint))
+            && self
+                .status()
+                .is_ok_and(|status| status::is_scratch(&status))
     }
 
     fn status(&self) -> Result<Value, Failure> {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::container::{FoundContainer, Meant, missing};
+use super::container::{FoundContainer, Meant};
 use super::described::DescriptionWriter;
 use super::in_mount::InMount;
+use super::no_such_array::missing;
 use super::{CommandResult, Failure, container, output, size, styled};
 use crate::container::describe::{ArrayDescription, Description, describe};
 use crate::container::inside::join;

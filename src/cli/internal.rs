@@ -28,6 +28,9 @@ pub(super) enum InternalCommand {
         #[arg(num_args = 2, value_names = ["DEVICE", "MOUNTPOINT"])]
         left_behind: Vec<OsString>,
     },
+    /// Tells shells what a word of a command line may become
+    #[command(subcommand)]
+    Complete(Completed),
     /// Writes what belongs into a package and follows from the commands' definition
     #[command(subcommand)]
     Generate(Generated),
@@ -44,6 +47,21 @@ pub(super) enum Generated {
     Completions {
         /// A directory, which is made if it is missing
         directory: PathBuf,
+    },
+}
+
+#[derive(Subcommand)]
+pub(super) enum Completed {
+    /// As bash has it
+    Bash {
+        /// Up to the cursor
+        line: String,
+    },
+    /// As zsh and fish have it
+    Words {
+        /// All up to the one at the cursor, without their quotes
+        #[arg(last = true)]
+        words: Vec<String>,
     },
 }
 

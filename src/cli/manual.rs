@@ -7,7 +7,7 @@ use std::io;
 
 use clap::{Arg, Command};
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Roff, bold, italic, roman};
 
 use super::definition;
 use super::examples;
@@ -18,6 +18,9 @@ const MANUAL: &str = "arrayfs";
 /// The pages of system commands.
 const MOUNT_HELPER: &str = "mount.fuse.arrayfs";
 const UMOUNT_HELPER: &str = "umount.fuse.arrayfs";
+
+/// Another name of the first one, for `mount -t arrayfs`: its page is the same.
+const SHORT_MOUNT_HELPER: &str = "mount.arrayfs";
 
 /// How help texts begin what becomes a section.
 const EXIT_STATUS: &str = "Exit status: ";
@@ -38,6 +41,7 @@ pub(super) fn pages() -> io::Result<Vec<ManualPage>> {
     add(&mut pages, &whole, "", &everywhere)?;
     let helpers = [
         (MOUNT_HELPER, definition::mount_helper(), "mount.8"),
+        (SHORT_MOUNT_HELPER, definition::mount_helper(), "mount.8"),
         (UMOUNT_HELPER, definition::umount_helper(), "umount.8"),
     ];
     for (name, helper, caller) in helpers {
@@ -45,7 +49,7 @@ pub(super) fn pages() -> io::Result<Vec<ManualPage>> {
         let others = others.map(str::to_owned);
         pages.push(ManualPage {
             file: format!("{name}.8"),
-            text: page(&helper, name, "8", &everywhere, &others)?,
+            text: page(&helper, helper.get_name(), "8", &everywhere, &others)?,
         });
     }
     Ok(pages)
@@ -142,7 +146,9 @@ fn page(
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    man.render_synopsis_section(&mut text)?;
+    let mut roff = Roff::default();
+    synopsis(&mut roff, command);
+    roff.to_writer(&mut text)?;
     man.render_description_section(&mut text)?;
     let mut roff = Roff::default();
     more_description(&mut roff, command);
@@ -162,6 +168,68 @@ fn page(
     see_also(&mut roff, others);
     roff.to_writer(&mut text)?;
     Ok(text)
+}
+
+/// How a command is called. `clap_mangen` leaves out that options have values.
+fn synopsis(roff: &mut Roff, command: &Command) {
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    let mut line = vec![bold(name)];
+    let options = command.get_opts().chain(flags(command));
+    for option in options.filter(|option| !option.is_hide_set()) {
+        line.push(roman(" ["));
+        line.push(bold(spelled(option)));
+        line.extend(values(option).map(italic));
+        line.push(roman("]"));
+    }
+    for given in command.get_positionals() {
+        let (opens, closes) = match (given.is_required_set(), is_repeated(given)) {
+            (true, false) => (" ", ""),
+            (true, true) => (" ", " ..."),
+            (false, _) => (" [", "]"),
+        };
+        let name = given.get_value_names().unwrap_or_default().join(" ");
+        line.extend([roman(opens), italic(name), roman(closes)]);
+    }
+    if command.get_subcommands().any(|below| !below.is_hide_set()) {
+        line.extend([roman(" "), italic("COMMAND")]);
+    }
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text(line);
+}
+
+/// Options without a value, but for those that every command has.
+fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
+    let is_everywhere = |arg: &Arg| matches!(arg.get_id().as_str(), "help" | "version");
+    let is_flag = move |arg: &&Arg| {
+        !arg.is_positional() && !arg.get_action().takes_values() && !is_everywhere(arg)
+    };
+    command.get_arguments().filter(is_flag)
+}
+
+fn spelled(option: &Arg) -> String {
+    match (option.get_long(), option.get_short()) {
+        (Some(long), _) => format!("--{long}"),
+        (None, short) => format!("-{}", short.unwrap_or_default()),
+    }
+}
+
+/// The values of an option, as they stand behind it.
+fn values(option: &Arg) -> Option<String> {
+    let names = option.get_value_names().unwrap_or_default().join(" ");
+    let is_optional = option
+        .get_num_args()
+        .is_some_and(|count| count.min_values() == 0);
+    match (option.get_action().takes_values(), is_optional) {
+        (false, _) => None,
+        (true, false) => Some(format!(" {names}")),
+        (true, true) => Some(format!("[={names}]")),
+    }
+}
+
+fn is_repeated(given: &Arg) -> bool {
+    given
+        .get_num_args()
+        .is_some_and(|count| count.max_values() > 1)
 }
 
 /// What a command's help says of its exit status.
@@ -272,5 +340,34 @@ mod tests {
         assert!(text("arrayfs-verify.1").contains("0 sound, 1 faults found"));
         assert!(text("arrayfs-ls.1").contains("0 done, 1 failed"));
         assert!(text("arrayfs-mount.1").contains("typesize"));
+    }
+
+    /// The synopsis of a page, as it is read.
+    fn synopsis_of(file: &str) -> String {
+        let pages = pages().unwrap();
+        let page = pages.iter().find(|page| page.file == file).unwrap();
+        let text = String::from_utf8(page.text.clone()).unwrap();
+        let mut lines = text.lines().skip_while(|line| *line != ".SH SYNOPSIS");
+        let line = lines.nth(1).unwrap();
+        let marks = ["\\fB", "\\fI", "\\fR", "\\"].iter();
+        marks.fold(line.to_owned(), |line, mark| line.replace(mark, ""))
+    }
+
+    #[test]
+    fn a_synopsis_has_values_and_the_source_before_the_mountpoint() {
+        let mount = synopsis_of("arrayfs-mount.1");
+        for part in [
+            "[-o OPTIONS]",
+            "[--cache SIZE]",
+            "[--codec CODEC]",
+            "[--ro]",
+        ] {
+            assert!(mount.contains(part), "{part} in {mount}");
+        }
+        assert!(mount.starts_with("arrayfs mount [") && mount.ends_with(" SOURCE MOUNTPOINT"));
+        assert!(synopsis_of("arrayfs-show.1").contains("[--plot[=KIND]]"));
+        assert!(synopsis_of("arrayfs-verify.1").ends_with(" PATHS ..."));
+        assert!(synopsis_of("arrayfs.1").ends_with(" COMMAND"));
+        assert!(synopsis_of("mount.fuse.arrayfs.8").ends_with(" SOURCE MOUNTPOINT"));
     }
 }

@@ -5,6 +5,7 @@
 mod append;
 mod args;
 mod cat;
+mod complete;
 mod container;
 mod convert;
 mod counted;
@@ -22,6 +23,7 @@ mod manual;
 mod mount;
 mod mount_programs;
 mod new_output;
+mod no_such_array;
 mod open_array;
 mod options;
 mod orphan_logs;
@@ -209,6 +211,7 @@ fn run_internal(command: InternalCommand, inherited: Inherited) -> CommandResult
             guardian::guard(daemon, thread).map_err(Failure::new)?;
             umount::left_behind(&left_behind)
         }
+        InternalCommand::Complete(completed) => complete::run(&completed, Preferences::default()),
         InternalCommand::Generate(generated) => generate::run(&generated),
     }
 }

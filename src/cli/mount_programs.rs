@@ -1,5 +1,6 @@
-//! How mount(8) and umount(8) call this program: by links to it, `mount.fuse.arrayfs` and
-//! `umount.fuse.arrayfs`.
+//! How mount(8) and umount(8) call this program: by links to it, `mount.fuse.arrayfs` (and
+//! `mount.arrayfs`, for `mount -t arrayfs`) and `umount.fuse.arrayfs`: to the kernel the type is
+//! always `fuse.arrayfs`.
 //!
 //! Used by [`super::run`], and by [`super::definition`] for their pages.
 
@@ -10,7 +11,7 @@ use clap::Parser;
 use super::args::{EXIT_STATUS, MountArgs, split};
 
 const MOUNT_HELPER: &str =
-    "Mounts compressed array containers for mount(8) and /etc/fstab, type fuse.arrayfs";
+    "Mounts compressed array containers for mount(8) and /etc/fstab, type fuse.arrayfs or arrayfs";
 
 const UMOUNT_HELPER: &str = "Unmounts for umount(8), type fuse.arrayfs: returns when all is committed and the daemon has ended";
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Failure;
 use super::container::{self, FoundContainer};
+use super::no_such_array::{missing, without_arrays};
 use crate::array::Info;
 use crate::array::read::CachedArray;
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
@@ -43,6 +44,9 @@ pub(super) fn open(
     let opened = found.open(cache.budget())?;
     let name = join(&found.within, name.unwrap_or_default());
     let mut wanted = opened.resolve(&name);
+    if wanted.is_empty() && opened.all_written().is_empty() {
+        return Err(without_arrays(&found.shown(), &opened));
+    }
     if wanted.is_empty() {
         wanted = only_array(&opened).ok_or_else(|| {
             Failure::usage(format!(
@@ -54,8 +58,10 @@ pub(super) fn open(
     }
     match of(&found, &opened, &cache, &wanted)? {
         Some(array) => Ok(array),
-        None => Err(group(&opened, &wanted)
-            .unwrap_or_else(|| container::missing(&found.shown(), &opened, &wanted))),
+        None => {
+            Err(group(&opened, &wanted)
+                .unwrap_or_else(|| missing(&found.shown(), &opened, &wanted)))
+        }
     }
 }
 

@@ -104,7 +104,7 @@ fn served_elsewhere(
 
 fn check_source(source: &Path) -> Result<PathBuf, Failure> {
     let canonical = existing_source(source)?;
-    match InMount::at(&canonical)? {
+    match InMount::among_containers(&canonical)? {
         None => Ok(canonical),
         Some(place) => {
             let (at, of) = (place.mounted.mountpoint.display(), &place.mounted.source);

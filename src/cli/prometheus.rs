@@ -133,6 +133,11 @@ const METRICS: &[Metric] = &[
         "Changes of arrays that are not committed, in memory or in logs, whichever has more.",
     ),
     gauge(
+        "arrayfs_staged_containers_over_a_minute",
+        "/staged_over_a_minute",
+        "Containers with changes that have not been committed for longer than a minute.",
+    ),
+    gauge(
         "arrayfs_held_back_bytes",
         "/held_back/bytes",
         "Changes of files in a scratch mount that are not stored yet.",

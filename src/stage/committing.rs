@@ -155,8 +155,9 @@ impl Stage {
         };
         layers.active.rebase(lens);
         let in_log = layers.active.has_logged();
-        if layers.active.is_clean() {
-            self.forget_last_write();
+        match layers.active.is_clean() {
+            true => self.forget_last_write(),
+            false => self.restage(),
         }
         show(&layers.list().collect::<Vec<_>>());
         drop(layers);

@@ -32,6 +32,8 @@ pub struct Stage {
     pub(super) log: Mutex<StageLog>,
     pub(super) layers: RwLock<StageLayers>,
     last_write: Mutex<Option<Timestamp>>,
+    /// When the first of the writes came that are staged.
+    staged_since: Mutex<Option<Timestamp>>,
     /// Why the log was not given everything, when that was to be last.
     pub(super) failure: Mutex<Option<Error>>,
     /// How often what is shown may have changed.
@@ -135,6 +137,7 @@ impl Stage {
             log: Mutex::new(log),
             layers: RwLock::new(layers),
             last_write: Mutex::new(last_write),
+            staged_since: Mutex::new(last_write),
             failure: Mutex::default(),
             // Something may have been left by a daemon before.
             changes: AtomicU64::new(1),
@@ -292,10 +295,12 @@ impl Stage {
     }
 
     fn was_written(&self) {
+        let now = Timestamp::now();
         *self
             .last_write
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Timestamp::now());
+            .unwrap_or_else(PoisonError::into_inner) = Some(now);
+        self.since().get_or_insert(now);
         self.time_set.store(false, Ordering::Release);
         self.has_changed();
     }
@@ -331,11 +336,29 @@ impl Stage {
         self.last_write().filter(|_| is_set)
     }
 
+    /// What was staged has been committed or thrown away.
     pub(super) fn forget_last_write(&self) {
         *self
             .last_write
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = None;
+        *self.since() = None;
+    }
+
+    /// Of what was staged there is only left what was written while it was committed.
+    pub(super) fn restage(&self) {
+        *self.since() = Some(Timestamp::now());
+    }
+
+    /// When the first of the writes came that are staged; after a restart, the last before it.
+    pub fn staged_since(&self) -> Option<Timestamp> {
+        *self.since()
+    }
+
+    fn since(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.staged_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is nothing to commit.

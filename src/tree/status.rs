@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{InodeId, Tree, Views};
 use crate::container::names::path_text;
 use crate::error::Error;
+use crate::source::Timestamp;
 use crate::stage::Unlogged;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
@@ -39,6 +40,9 @@ const COUNT: usize = 50;
 
 /// Most of those with a reason.
 const MOST_FAILED: usize = 8;
+
+/// What is staged for more seconds waits for somebody.
+const OVERDUE: u64 = 60;
 
 /// Most letters of the reason that one of them has.
 const REASON: usize = 1000;
@@ -126,6 +130,18 @@ fn staged_bytes(container: &Value) -> u64 {
     bytes[0].max(bytes[1])
 }
 
+/// So many of these containers should have been committed by now.
+fn overdue(staged: &[Value]) -> usize {
+    let seconds = staged.iter().filter_map(|one| one["seconds"].as_u64());
+    seconds.filter(|seconds| *seconds > OVERDUE).count()
+}
+
+/// 0 if the clock has been set back meanwhile.
+fn seconds_since(time: Timestamp) -> u64 {
+    let passed = Timestamp::now().secs.saturating_sub(time.secs);
+    u64::try_from(passed).unwrap_or(0)
+}
+
 /// What would be lost with the daemon, of one container.
 fn told_unlogged(unlogged: &Unlogged) -> Value {
     let arrays = &unlogged.arrays;
@@ -167,6 +183,7 @@ impl Tree {
                 "bytes": container.stage.bytes_held(),
                 "log": log.map(|name| name.to_string_lossy().into_owned()),
                 "log_bytes": log_bytes.unwrap_or(0),
+                "seconds": container.stage.staged_since().map_or(0, seconds_since),
                 "why": version.staged.why().map(short),
                 "beside": beside.map(|beside| beside.why.to_string()),
                 "unlogged": unlogged.map(|unlogged| told_unlogged(&unlogged)),
@@ -301,6 +318,7 @@ impl Tree {
             .iter()
             .filter_map(|staged| staged["unlogged"]["bytes"].as_u64());
         let unlogged_bytes = unlogged.fold(0, u64::saturating_add);
+        let overdue = overdue(&staged);
         let (staged, unlisted) = that_fit(staged);
         let (half_removed, half_removed_unlisted) = self.half_removed_names();
         let not_kept = self.live.new.not_kept.lines();
@@ -316,6 +334,7 @@ impl Tree {
             "staged_bytes": staged_bytes,
             "staged": staged,
             "staged_unlisted": unlisted,
+            "staged_over_a_minute": overdue,
             "unlogged_bytes": unlogged_bytes,
             "not_kept": not_kept.told,
             "not_kept_unlisted": not_kept.more,
@@ -355,6 +374,19 @@ mod tests {
         assert_eq!(listed.len() + unlisted, 100);
         let each = listed[0].to_string().len() + 1;
         assert_eq!(listed.len(), LISTED / each);
+    }
+
+    #[test]
+    fn what_is_staged_for_longer_than_a_minute_is_counted() {
+        let staged = [60, 61, 7200].map(|seconds| json!({ "seconds": seconds }));
+        assert_eq!(overdue(&staged), 2);
+        assert_eq!(overdue(&[json!({ "new": true })]), 0);
+        let before = |seconds| Timestamp {
+            secs: Timestamp::now().secs - seconds,
+            nanos: 0,
+        };
+        assert!((100..110).contains(&seconds_since(before(100))));
+        assert_eq!(seconds_since(before(-100)), 0);
     }
 
     #[test]

@@ -10,6 +10,10 @@ pub(super) const FAKE: &str = "fake";
 
 pub(super) const NOFAIL: &str = "nofail";
 
+/// What programs of libfuse say for the columns of the mount table.
+pub(super) const FSNAME: &str = "fsname";
+pub(super) const SUBTYPE: &str = "subtype";
+
 /// For tests, which cannot wait as long: milliseconds that a new container is not used before it is
 /// packed.
 pub(super) const SETTLE: &str = "settle";
@@ -35,6 +39,8 @@ const VALUED: &[(&str, &str)] = &[
     ("chunk", "128K"),
     ("checksum", "crc32"),
     ("typesize", "8"),
+    (FSNAME, "data"),
+    (SUBTYPE, "arrayfs"),
 ];
 
 /// Those that no help names.

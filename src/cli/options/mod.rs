@@ -137,6 +137,7 @@ impl MountOptions {
             "log_level" => self.log_level = Some(values::log_level(value)?),
             "dialect" => self.preferences.dialect = values::dialect(value)?,
             "commit" => self.commit = values::preference(value)?,
+            known::FSNAME | known::SUBTYPE => {}
             known::SETTLE => self.settle = Some(values::milliseconds(value)?),
             known::SLOW_COMMIT => self.slow_commit = Some(values::milliseconds(value)?),
             name => scratch::set(&mut self.encode, name, value)?,
@@ -254,7 +255,8 @@ mod tests {
             assert_eq!(parse(option).unwrap(), MountOptions::default(), "{option}");
         }
         assert!(parse("nosymfollow").unwrap().nosymfollow);
-        let taken = parse("nonempty,big_writes,kernel_cache,auto_cache").unwrap();
+        let taken = "nonempty,big_writes,kernel_cache,auto_cache,fsname=x,subtype=arrayfs";
+        let taken = parse(taken).unwrap();
         assert_eq!(taken, MountOptions::default());
         let fuse = parse("allow_root,auto_unmount,uid=root,cache=1.5M").unwrap();
         assert!(fuse.allow_root && fuse.auto_unmount);

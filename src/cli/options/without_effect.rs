@@ -17,6 +17,11 @@ const WORDS: &[(&str, &str)] = &[
         "the kernel forgets what it has read when it changes anyway",
     ),
     ("noviews", "views/ is not listed anyway"),
+    (
+        "fsname",
+        "the mount table has SOURCE, by which commands find what is mounted",
+    ),
+    ("subtype", "the type is fuse.arrayfs"),
 ];
 
 /// How files of a scratch mount are encoded.
@@ -31,6 +36,9 @@ pub(super) fn words(options: &[String], scratch: bool) -> Vec<String> {
 
 fn word(option: &str, scratch: bool) -> Option<(&str, &'static str)> {
     let name = option.split('=').next()?;
+    if option == "subtype=arrayfs" {
+        return None;
+    }
     if !scratch && SCRATCH.contains(&name) {
         return Some((name, "it is for scratch mounts (-o scratch)"));
     }

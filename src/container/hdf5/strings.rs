@@ -69,6 +69,8 @@ struct TextBlocks {
     firsts: Vec<u64>,
     /// First shown byte.
     starts: Vec<u64>,
+    /// Bytes of the heap that the strings take.
+    in_heap: u64,
     /// For as many as there is room.
     charge: Option<Hold>,
 }
@@ -160,6 +162,9 @@ impl Strings {
                 return Err(fault.found(len).into());
             }
             cutting.add(len + 1)?;
+            if len > 0 && reference.collection != FILL {
+                cutting.blocks.in_heap = cutting.blocks.in_heap.saturating_add(reference.room());
+            }
             if len > LONGEST || cutting.bytes > MOST {
                 let why = format!("more text than can be shown: {MOST} bytes, {LONGEST} in one");
                 return Err(NotShown::new(why).into());
@@ -309,11 +314,15 @@ impl Array for Strings {
 
     fn info(&self) -> Result<Info> {
         let layout = self.layout()?;
+        let elements = self.elements.array().info()?;
+        // Several elements may have one string, and a file may say what it likes.
+        let in_heap = layout.in_heap.min(self.heap.source_len());
         Ok(Info {
             dtype: Dtype::Text,
             bytes: layout.starts.last().copied().unwrap_or(0),
+            stored_bytes: elements.stored_bytes.saturating_add(in_heap),
             blocks: (layout.starts.len() as u64).saturating_sub(1),
-            ..self.elements.array().info()?
+            ..elements
         })
     }
 

@@ -7,14 +7,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Effort;
+use super::changes::changed_arrays;
 use super::due::Later;
+use crate::container::rewrite::Consistency;
 use crate::error::Result;
 use crate::live::Containers;
 use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
+use crate::patience;
+
+/// So long a close looks for the reason why a commit would not be made.
+const AT_ONCE: Duration = Duration::from_millis(50);
 
 impl Containers {
     /// A file of a container is closed through which something was written. New names of entries
@@ -30,9 +36,39 @@ impl Containers {
             container.stage.log_all()?;
             return self.commit(version, Effort::Usual);
         }
-        let why = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
+        let slow = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
+        let why = self.objection(&container);
         let due = Instant::now() + pacing.quiet;
+        let why = why.as_deref().unwrap_or(slow);
         self.commit_later(version, &container, (Later::PutOff, due), why)
+    }
+
+    /// Why a commit would leave the container staged, if that follows from lengths that have
+    /// changed, and is found out at once. No commit is under way, or nothing is said.
+    fn objection(&self, container: &StagedContainer) -> Option<String> {
+        let layers = container.stage.layers();
+        let [layer] = &layers[..] else {
+            return None;
+        };
+        let base = container.base();
+        let is_as_long = |(number, staged)| {
+            let stored = base.info(number);
+            stored.is_ok_and(|stored| stored.bytes == layer.len(staged))
+        };
+        if container.arrays().into_iter().all(is_as_long) {
+            return None;
+        }
+        let changed = changed_arrays(container, layer, &self.cache).ok()?;
+        let begun = Instant::now();
+        let is_soon = move || begun.elapsed() < AT_ONCE;
+        let rewrite = container.rewrite();
+        let found = patience::while_wanted(is_soon, || {
+            rewrite.consistency(&changed, self.cache.budget())
+        });
+        match found {
+            Ok(Consistency::NotYet(why) | Consistency::Unfit(why)) => Some(why),
+            Ok(Consistency::Now) | Err(_) => None,
+        }
     }
 
     /// Leaves a commit to the thread that makes it, at this moment.

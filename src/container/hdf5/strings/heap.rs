@@ -27,6 +27,9 @@ const WHOLE: u64 = 256 << 10;
 /// What is read at once to begin with, and of larger collections.
 const WINDOW: u64 = 4 << 10;
 
+/// Header of an object, with a length of the usual size.
+const OBJECT: u64 = 16;
+
 /// Numbers of objects have 16 bits.
 const OBJECTS_MOST: usize = 65_535;
 
@@ -48,6 +51,13 @@ pub(in crate::container::hdf5) struct Reference {
     /// Address of the collection in the source.
     pub(in crate::container::hdf5) collection: u64,
     pub(in crate::container::hdf5) object: u32,
+}
+
+impl Reference {
+    /// Bytes that the value takes in its collection: the object's header, and the data.
+    pub(in crate::container::hdf5) fn room(self) -> u64 {
+        u64::from(self.length).next_multiple_of(8) + OBJECT
+    }
 }
 
 /// A string that is wanted: address of its collection, number of its object, where its bytes go,

@@ -96,7 +96,11 @@ fn content_of(tree: &Tree, path: &str) -> Vec<u8> {
 }
 
 fn state(tree: &Tree) -> String {
-    let container = tree.inode("one.blp").unwrap();
+    state_of(tree, "one.blp")
+}
+
+fn state_of(tree: &Tree, container: &str) -> String {
+    let container = tree.inode(container).unwrap();
     let state = tree.xattr(container, OsStr::new("user.arrayfs.state"));
     String::from_utf8(state.unwrap()).unwrap()
 }
@@ -290,6 +294,28 @@ fn frame(labels: [u8; 2], values: [u8; 2]) -> Vec<u8> {
     out.extend([1, 1]);
     out.extend(values);
     out
+}
+
+/// That a commit is put off is no reason where it could not be made anyway.
+#[test]
+fn why_it_could_not_be_committed_is_said_before_that_it_is_put_off() {
+    let source = ground();
+    let file = source.path().join("x.dbdf");
+    std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+    let (tree, _) = tree(source.path(), resting(Duration::ZERO));
+    let write = |column: &str, at| {
+        write_into(&tree, &format!("x.dbdf/columns/{column}"), at, &[9]).unwrap();
+        state_of(&tree, "x.dbdf")
+    };
+    assert_eq!(write("a", 0), "clean");
+    assert!(write("a", 0).contains("slow"), "it does not rest");
+    let why = write("a", 1);
+    assert!(!why.contains("slow"), "{why}");
+    tree.containers().commit_all_due(Later::PutOff);
+    assert_eq!(state_of(&tree, "x.dbdf"), why, "not what the commit says");
+    assert!(write("b", 1).contains("slow"), "they agree");
+    tree.containers().commit_all_due(Later::PutOff);
+    assert_eq!(state_of(&tree, "x.dbdf"), "clean");
 }
 
 /// A program that has written labels opens a column by its new name next.

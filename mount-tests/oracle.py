@@ -215,7 +215,7 @@ def compare(expected, mount):
 
 def view_of(mount, name):
     """In the innermost container around an array."""
-    around = next(up for up in name.parents if (mount / up / "arrays.json").exists())
+    around = next(up for up in name.parents if (mount / up / "views").exists())
     return mount / around / "views" / f"{name.relative_to(around)}.npy"
 
 

@@ -142,7 +142,7 @@ fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> Command
     let dialect = main.dialect.as_deref().map(options::dialect).transpose()?;
     let preferences = Preferences {
         dialect: dialect.unwrap_or_default(),
-        logs_in_files: LogsInFiles(scratch::read_through_log),
+        logs_in_files: LogsInFiles(Some(scratch::read_through_log)),
         ..Preferences::default()
     };
     crate::memory::keep_reserve();

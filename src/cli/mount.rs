@@ -253,7 +253,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
         containers: ContainerSettings {
             preferences: Preferences {
                 files_only: options.scratch,
-                logs_in_files: LogsInFiles(scratch::read_through_log),
+                logs_in_files: LogsInFiles(Some(scratch::read_through_log)),
                 ..options.preferences
             },
             commit: options.commit,

@@ -99,7 +99,10 @@ impl Format for Bloscpack {
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let source = request.store.open(request.path)?;
         let LogsInFiles(read_through) = request.preferences.logs_in_files;
-        let with_log = read_through(&source, request.budget)?;
+        let with_log = match read_through {
+            Some(read) => read(&source, request.budget)?,
+            None => None,
+        };
         let is_in_log = with_log.is_some();
         match open(self.name(), with_log.unwrap_or(source), request.budget) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),

@@ -3,6 +3,7 @@
 //! Sizes are asked of the arrays when an entry is first described. Used by `tree`.
 
 mod group_texts;
+mod part;
 mod successor;
 
 use std::collections::HashMap;
@@ -25,12 +26,13 @@ use crate::container::inside::{ContainerNumber, Located};
 use crate::container::logged::ByLoggedName;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::container::{Container, describe};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::live::owner::Owner;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::set_aside;
 use crate::source::{FileKind, Identity, Store};
+use part::OpenPart;
 
 pub struct OpenContainer {
     /// Under which its blocks are cached.
@@ -68,15 +70,6 @@ pub enum Views {
     #[default]
     Unlisted,
     Listed,
-}
-
-/// The container, or one in a group of it.
-struct OpenPart {
-    container: Arc<Container>,
-    arrays_json: OnceLock<Arc<Vec<u8>>>,
-    /// Faults found while opening and while describing the arrays; asking costs describing them
-    /// all.
-    error_txt: OnceLock<Arc<Vec<u8>>>,
 }
 
 impl OpenContainer {
@@ -473,34 +466,4 @@ impl OpenContainer {
             Err(_) => Arc::default(),
         }
     }
-}
-
-impl OpenPart {
-    fn new((_, container): (Arc<str>, Arc<Container>)) -> Self {
-        OpenPart {
-            container,
-            arrays_json: OnceLock::new(),
-            error_txt: OnceLock::new(),
-        }
-    }
-
-    fn faults(&self) -> Arc<Vec<u8>> {
-        let described = self
-            .container
-            .all_arrays()
-            .into_iter()
-            .filter_map(|located| match located.array.check_structure() {
-                Err(error) => located.locate(error).fault(),
-                Ok(()) => None,
-            });
-        let faults = self.container.all_faults().into_iter().chain(described);
-        let lines = faults.map(|fault| format!("{}\n", within(fault)));
-        Arc::from(lines.collect::<String>().into_bytes())
-    }
-}
-
-/// A line of `error.txt` lies in the container that it speaks of.
-fn within(mut fault: Fault) -> Fault {
-    fault.container = None;
-    fault
 }

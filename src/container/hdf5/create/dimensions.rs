@@ -187,8 +187,8 @@ impl GivenDimensions {
         self.variables.iter().any(is_it)
     }
 
-    /// Whether a variable is called like a dimension along which it does not run: both are datasets,
-    /// so it is stored under another name.
+    /// Whether a variable is called like a dimension along which it does not run: both are
+    /// datasets, so it is stored under another name.
     fn is_apart(&self, variable: &GivenVariable) -> bool {
         let is_dimension = || self.all.contains_key(&variable.name);
         self.kind == NewFileKind::NetCdf4 && variable.title.is_none() && is_dimension()

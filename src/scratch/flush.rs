@@ -273,9 +273,10 @@ impl ScratchFile {
         (io.log, io.rest, io.is_on_disk) = (None, None, false);
         pieces.iter().try_for_each(|piece| apply(self, piece))?;
         self.note_rest(io, end, rest);
-        // Room was reserved where nothing was stored yet.
-        if let Some(hole) = plan.hole.filter(|hole| io.reserved > hole.start) {
+        // Room may have been reserved where nothing was stored yet.
+        if let Some(hole) = plan.hole {
             self.punch(hole);
+            io.table_reserved = 0;
         }
         self.publish(&mut self.change(), snapshot, plan.stored);
         Ok(())

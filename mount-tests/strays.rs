@@ -1,6 +1,7 @@
 //! What is put into the directory of a container that is one file: another container is refused,
 //! and a file that is no array is told.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -161,6 +162,31 @@ fn so_it_is_in_groups_and_for_programs_that_replace_files() {
     // What is damaged is no container, nor is what has no content yet.
     std::fs::write(place.join("old.nc/empty.blp"), b"").unwrap();
     assert!(place.join("old.nc/empty.blp").exists());
+}
+
+/// Many give the file its name while it is open, and do not look at what its close says: they learn
+/// it from fsync.
+#[test]
+fn a_program_that_syncs_and_does_not_look_at_its_close_learns_it() {
+    let among = Among::new();
+    let place = &among.place;
+    let before = names(&place.join("old.h5"));
+    let container = std::fs::read(place.stored("old.nc")).unwrap();
+    let path = place.join("old.h5/.new.tmp");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(b"CD").unwrap();
+    file.sync_all().unwrap();
+    file.write_all(&container[2..]).unwrap();
+    let synced = file.sync_all();
+    assert_eq!(synced.unwrap_err().raw_os_error(), Some(libc::EPERM));
+    drop(file);
+    wait_until("it is removed", || !path.exists());
+    std::fs::write(place.join("plain"), "some bytes").unwrap();
+    let (from, to) = (place.join("plain"), place.join("old.h5/plain.blp"));
+    let packed = arrayfs([OsStr::new("pack"), from.as_os_str(), to.as_os_str()]);
+    assert_eq!(packed.code(), Some(1), "{packed:?}");
+    assert!(packed.stderr.contains("plain.blp"), "{}", packed.stderr);
+    assert_eq!(names(&place.join("old.h5")), before);
 }
 
 /// Left by a version before: it is not lost because somebody opens it.

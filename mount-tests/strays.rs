@@ -258,3 +258,34 @@ fn an_array_is_not_renamed_and_one_that_was_removed_is_told() {
         "clean: removed by themselves, back when the mount ends: data"
     );
 }
+
+/// The hidden directories in which such files lie are nobody's business.
+#[test]
+fn the_log_names_the_container_and_what_it_shows() {
+    let among = Among::new();
+    let place = &among.place;
+    std::fs::write(place.join("wrong.json"), r#"{"arrays": [], "chunk": 1}"#).unwrap();
+    let said = tried(
+        place.path(),
+        "mkdir new.h5; cp wrong.json new.h5/arrays.json",
+        &[],
+    );
+    assert_eq!(said.code(), Some(1), "{said:?}");
+    std::fs::write(place.join("old.h5/notes"), "notes").unwrap();
+    let name = "user.arrayfs.dtype";
+    let set = rustix::fs::setxattr(
+        place.join("old.h5/notes"),
+        name,
+        b"int8",
+        rustix::fs::XattrFlags::empty(),
+    );
+    assert_eq!(set, Err(rustix::io::Errno::PERM));
+    let logged = among.logged();
+    for line in [
+        "/new.h5: arrays.json: there is no key chunk",
+        "/old.h5: notes: user.arrayfs.dtype",
+    ] {
+        assert!(logged.contains(line), "{line}: {logged}");
+    }
+    assert!(!logged.contains(".arrayfs-"), "{logged}");
+}

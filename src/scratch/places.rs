@@ -1,8 +1,8 @@
 //! Where the chunks of a file lie, in little memory: a file may have millions of them.
 //!
 //! Chunks lie back to back, so their lengths say it. They are kept in rows of 512: one in which all
-//! have the same length, as zeros have, and noise, is that length; others are shared by the versions
-//! of a file, so that a flush costs what it changes. Pure; used by [`super::base`] and
+//! have the same length, as zeros have, and noise, is that length; others are shared by the
+//! versions of a file, so that a flush costs what it changes. Pure; used by [`super::base`] and
 //! [`super::merge`].
 
 use std::sync::Arc;

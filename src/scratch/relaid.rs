@@ -24,8 +24,8 @@ use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
 use crate::source::{Fetch, FileIdentity, Source, Stat};
 
-/// A file with what its log says, or a merge that has begun; none if it has neither. What that takes
-/// in memory is charged to the budget.
+/// A file with what its log says, or a merge that has begun; none if it has neither. What that
+/// takes in memory is charged to the budget.
 pub fn read_through_log(
     source: &Arc<dyn Source>,
     budget: &Arc<Budget>,

@@ -1,6 +1,7 @@
 //! What is put into the directory of a container that is one file: another container is refused,
 //! and a file that is no array is told.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -163,6 +164,31 @@ fn so_it_is_in_groups_and_for_programs_that_replace_files() {
     assert!(place.join("old.nc/empty.blp").exists());
 }
 
+/// Many give the file its name while it is open, and do not look at what its close says: they learn
+/// it from fsync.
+#[test]
+fn a_program_that_syncs_and_does_not_look_at_its_close_learns_it() {
+    let among = Among::new();
+    let place = &among.place;
+    let before = names(&place.join("old.h5"));
+    let container = std::fs::read(place.stored("old.nc")).unwrap();
+    let path = place.join("old.h5/.new.tmp");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(b"CD").unwrap();
+    file.sync_all().unwrap();
+    file.write_all(&container[2..]).unwrap();
+    let synced = file.sync_all();
+    assert_eq!(synced.unwrap_err().raw_os_error(), Some(libc::EPERM));
+    drop(file);
+    wait_until("it is removed", || !path.exists());
+    std::fs::write(place.join("plain"), "some bytes").unwrap();
+    let (from, to) = (place.join("plain"), place.join("old.h5/plain.blp"));
+    let packed = arrayfs([OsStr::new("pack"), from.as_os_str(), to.as_os_str()]);
+    assert_eq!(packed.code(), Some(1), "{packed:?}");
+    assert!(packed.stderr.contains("plain.blp"), "{}", packed.stderr);
+    assert_eq!(names(&place.join("old.h5")), before);
+}
+
 /// Left by a version before: it is not lost because somebody opens it.
 #[test]
 fn one_that_lies_there_from_before_is_not_written_to() {
@@ -231,4 +257,35 @@ fn an_array_is_not_renamed_and_one_that_was_removed_is_told() {
         state,
         "clean: removed by themselves, back when the mount ends: data"
     );
+}
+
+/// The hidden directories in which such files lie are nobody's business.
+#[test]
+fn the_log_names_the_container_and_what_it_shows() {
+    let among = Among::new();
+    let place = &among.place;
+    std::fs::write(place.join("wrong.json"), r#"{"arrays": [], "chunk": 1}"#).unwrap();
+    let said = tried(
+        place.path(),
+        "mkdir new.h5; cp wrong.json new.h5/arrays.json",
+        &[],
+    );
+    assert_eq!(said.code(), Some(1), "{said:?}");
+    std::fs::write(place.join("old.h5/notes"), "notes").unwrap();
+    let name = "user.arrayfs.dtype";
+    let set = rustix::fs::setxattr(
+        place.join("old.h5/notes"),
+        name,
+        b"int8",
+        rustix::fs::XattrFlags::empty(),
+    );
+    assert_eq!(set, Err(rustix::io::Errno::PERM));
+    let logged = among.logged();
+    for line in [
+        "/new.h5: arrays.json: there is no key chunk",
+        "/old.h5: notes: user.arrayfs.dtype",
+    ] {
+        assert!(logged.contains(line), "{line}: {logged}");
+    }
+    assert!(!logged.contains(".arrayfs-"), "{logged}");
 }

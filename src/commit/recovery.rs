@@ -324,7 +324,8 @@ pub fn spot_at(
 fn stale(spot: &LogSpot, left: &Leftover) -> Error {
     let name = left.state.name();
     let fault = Fault::new(format!(
-        "{} holds changes of another version of the container; `arrayfs stage` settles that",
+        "{} holds changes of another version of the container: `arrayfs stage commit` applies them \
+         if all lengths and types still agree, `arrayfs stage discard` removes them",
         name.to_string_lossy()
     ));
     let path = spot.directory.join(&spot.container);

@@ -4,7 +4,7 @@
 //! Used by the kernel's side.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::node::Node;
 use super::{InodeId, Tree};
@@ -46,10 +46,28 @@ impl Tree {
                 Some((self.store.display(&container), below(PathBuf::new())))
             }
             _ => {
-                let path = below(self.inodes.path(inode).ok()?);
-                Some((self.store.display(&path), PathBuf::new()))
+                let path = self.inodes.path(inode).ok()?;
+                let (container, within) = self
+                    .place_in_container(inode, &path)
+                    .unwrap_or_else(|| (below(path), None));
+                let within = within.map_or_else(PathBuf::new, below);
+                Some((self.store.display(&container), within))
             }
         }
+    }
+
+    /// Of a file that lies hidden in the source and is shown in a container, which may be new: the
+    /// container, and where it is shown.
+    fn place_in_container(&self, file: InodeId, path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
+        let parent = self.inodes.parent(file)?;
+        if let Some((new, _)) = self.new_above(parent) {
+            let drafts = self.live.drafts_at(new.into()).ok()??;
+            let within = path.strip_prefix(drafts).ok()?;
+            return Some((self.inodes.path(new).ok()?, Some(within.to_owned())));
+        }
+        let above = self.container_directory(parent).ok()??;
+        let within = above.below.join(path.file_name()?);
+        Some((self.container_path(above.inode).ok()?, Some(within)))
     }
 
     /// Whether an array has no bytes any more and is stored with some.

@@ -196,6 +196,9 @@ impl Tree {
         }
         match (open.source(), &self.disk) {
             (Some(source), Some(disk)) => {
+                if open.written().is_some() {
+                    self.refuse_to_write_stray(inode)?;
+                }
                 disk.sync(Target::Open(source), data)?;
                 self.sync_new_above(handle)?;
                 self.sync_added_above(inode)

@@ -102,7 +102,7 @@ impl Tree {
     }
 
     /// The new container that a directory is, or lies in.
-    pub(super) fn new_above(&self, directory: InodeId) -> Option<(InodeId, Arc<Node>)> {
+    pub(in crate::tree) fn new_above(&self, directory: InodeId) -> Option<(InodeId, Arc<Node>)> {
         if self.live.new.is_empty() {
             return None;
         }

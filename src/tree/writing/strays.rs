@@ -2,9 +2,10 @@
 //!
 //! A container there would be a file among the arrays of another, and the old content would stay:
 //! what `cp new.nc old.nc`, `mv` and `rsync` make of the names is never what was meant. So it is
-//! refused: when it is renamed into the directory, when it is opened for writing there, and when it
-//! is closed, upon which what was written goes. Any other file is kept, and told, if it will never
-//! be an array. Used by [`super`]; what has been put into a new container is no stray.
+//! refused: when it is renamed into the directory, when it is opened for writing there, when it is
+//! synced, and when it is closed, upon which what was written goes. Any other file is kept, and
+//! told, if it will never be an array. Used by [`super`]; what has been put into a new container is
+//! no stray.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,9 @@ impl Tree {
         }
     }
 
-    /// One that lies there from before is not written to: closing it would cost it.
+    /// One that lies there from before is not written to: closing it would cost it. Nor is one
+    /// synced: of those who sync a file, give it its name and close it, few look at what the close
+    /// says.
     pub(super) fn refuse_to_write_stray(&self, file: InodeId) -> Result<()> {
         match self.written_beside(file)? {
             Some(found) if self.is_container(&found.path, &found.stat) => {

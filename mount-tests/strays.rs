@@ -202,6 +202,8 @@ fn one_that_lies_there_from_before_is_not_written_to() {
     let opened = OpenOptions::new().append(true).open(&path);
     assert_eq!(opened.unwrap_err().raw_os_error(), Some(libc::EPERM));
     std::fs::rename(&path, place.join("fresh.nc")).unwrap();
+    // The kernel moves what it knows of the file; that it is a container now is told it afterwards.
+    wait_until("it is a container", || place.join("fresh.nc").is_dir());
     assert_eq!(names(&place.join("fresh.nc")), ["arrays.json"]);
 }
 

@@ -1,11 +1,12 @@
-//! What the state of a container says when nothing of it is staged: why something of it cannot be
-//! written, which files are listed among its arrays and are none, and which arrays are removed for
-//! the time being.
+//! What the state of a container says when nothing of it is staged: why it, or an array of it,
+//! cannot be written, which files are listed among its arrays and are none, and which arrays are
+//! removed for the time being.
 //!
 //! Used by [`super::xattr`].
 
 use std::path::{Path, PathBuf};
 
+use super::node::Node;
 use super::{InodeId, Tree};
 use crate::commit::added::added_of;
 use crate::error::Result;
@@ -23,18 +24,14 @@ impl Tree {
         inode: InodeId,
         (container, opened): (&LiveContainer, &OpenContainer),
     ) -> Option<String> {
-        let mut only_read = Vec::new();
-        if let (Ok(outermost), true) = (opened.outermost(), self.disk.is_some()) {
-            if let Some(why) = outermost.why_only_read() {
-                return Some(format!("clean: read-only: {why}"));
-            }
-            let arrays = outermost.arrays_only_read().into_iter();
-            only_read.extend(arrays.map(|(name, why)| format!("{name} ({why})")));
+        if let (Ok(outermost), true) = (opened.outermost(), self.disk.is_some())
+            && let Some(why) = outermost.why_only_read()
+        {
+            return Some(format!("clean: read-only: {why}"));
         }
         let removed = self.removed_of(inode);
         let beside = self.beside_arrays(inode, container).unwrap_or_default();
         let parts = [
-            (only_read, "cannot be written"),
             (removed, "removed by themselves, back when the mount ends"),
             (beside, "files beside the arrays, which are none"),
         ];
@@ -43,6 +40,21 @@ impl Tree {
             .map(|(names, what)| format!("{what}: {}", listed(names)))
             .collect();
         (!told.is_empty()).then(|| format!("clean: {}", told.join("; ")))
+    }
+
+    /// The same of an array that cannot be written where others of its container can be.
+    pub(super) fn array_state(&self, inode: InodeId) -> Result<Option<String>> {
+        let node = self.inodes.get(inode)?;
+        let Node::Entry(version, entry) = &*node else {
+            return Ok(None);
+        };
+        let opened = self.live.open_version(version)?;
+        let (Some(number), true) = (opened.shown_array(*entry), self.disk.is_some()) else {
+            return Ok(None);
+        };
+        let path = opened.array(number)?.path();
+        let why = opened.outermost()?.arrays_only_read().remove(&path);
+        Ok(why.map(|why| format!("read-only: {why}")))
     }
 
     /// Files that lie beside the arrays of a container that is one file, by their paths in it,

@@ -32,7 +32,8 @@ pub const DISCARD: &str = "user.arrayfs.discard";
 /// Setting it has what was written through the mount looked into again.
 pub const REFRESH: &str = "user.arrayfs.refresh";
 
-/// On a container's directory: whether something of it is staged, and why.
+/// On a container's directory: whether something of it is staged, and why. On an array that cannot
+/// be written, and not listed: why.
 pub const STATE: &str = "user.arrayfs.state";
 
 /// On a container's directory, and not listed: bytes of its file in which nothing lies, as far as
@@ -71,9 +72,12 @@ impl Tree {
         match self.own_xattrs(inode)? {
             Some(own) => {
                 let found = own.into_iter().find(|(n, _)| OsStr::new(n) == name);
-                found
-                    .map(|(_, value)| value.into_bytes())
-                    .ok_or(Error::NoAttribute)
+                let found = found.map(|(_, value)| value);
+                let found = match found {
+                    None if name == STATE => self.array_state(inode)?,
+                    found => found,
+                };
+                found.map(String::into_bytes).ok_or(Error::NoAttribute)
             }
             None => self.source_xattr(inode, &*self.inodes.get(inode)?, name),
         }

@@ -30,6 +30,27 @@ fn the_version_is_told_in_a_line_and_at_length() {
 }
 
 #[test]
+fn the_service_is_confined() {
+    let Some(analyze) = tool("systemd-analyze") else {
+        return;
+    };
+    let directory = scratch_directory();
+    let unit = directory.path().join("arrayfs@x.service");
+    let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/arrayfs@.service");
+    std::fs::copy(template, &unit).unwrap();
+    let mut analyze = Command::new(analyze);
+    let analyze = analyze.args(["security", "--offline=yes", "--no-pager", "--threshold=50"]);
+    // Beyond the threshold, which counts tenths, it fails.
+    let said = run(analyze.arg(&unit));
+    if said.stderr.contains("unrecognized option") {
+        println!("skipped: systemd-analyze is older than 250");
+        return;
+    }
+    assert!(said.text().contains("Overall exposure level"), "{said:?}");
+    said.success();
+}
+
+#[test]
 fn no_help_shows_what_is_not_for_users() {
     let help = arrayfs(["--help"]).success().text();
     assert!(help.contains("verify"), "{help}");

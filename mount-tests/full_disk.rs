@@ -244,13 +244,19 @@ fn what_a_full_disk_has_room_for_in_a_log_alone_is_there_for_the_next_mount() {
         disk.was_unmounted();
         disk.mount(&["rw"]);
         assert_content(&disk.join("x.blp/data"), &written);
-        disk.grow("size=64m");
-        umount(&disk).success();
-        disk.was_unmounted();
-        let stored = disk.stored("x.blp");
-        let cat = arrayfs([Path::new("cat"), &stored, Path::new("data")]).success();
-        assert!(cat.stdout == written);
+        assert_committed_when_there_is_room(&mut disk, &written);
     });
+}
+
+/// What is staged is committed by `umount` as soon as the disk is larger.
+#[track_caller]
+fn assert_committed_when_there_is_room(disk: &mut SmallDisk, written: &[u8]) {
+    disk.grow("size=64m");
+    umount(disk).success();
+    disk.was_unmounted();
+    let stored = disk.stored("x.blp");
+    let cat = arrayfs([Path::new("cat"), &stored, Path::new("data")]).success();
+    assert!(cat.stdout == written);
 }
 
 /// There is no room for all of it in the log either: unmounting it would lose the rest.
@@ -276,12 +282,7 @@ fn what_is_in_no_log_keeps_the_mount() {
         let status = arrayfs([Path::new("status"), disk.path()]).success().text();
         assert!(status.contains("in no log"), "{status}");
         assert_content(&disk.join("x.blp/data"), &written);
-        disk.grow("size=64m");
-        umount(&disk).success();
-        disk.was_unmounted();
-        let stored = disk.stored("x.blp");
-        let cat = arrayfs([Path::new("cat"), &stored, Path::new("data")]).success();
-        assert!(cat.stdout == written);
+        assert_committed_when_there_is_room(&mut disk, &written);
     });
 }
 

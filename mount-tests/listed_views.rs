@@ -62,6 +62,24 @@ fn views_are_listed_only_if_they_are_to_be() {
 }
 
 #[test]
+fn views_that_are_not_listed_cannot_be_removed() {
+    let source = scratch_directory();
+    Bloscpack::default().write(&source.path().join("x.blp"), b"12345678");
+    for (options, is_kept) in [(&["rw"][..], true), (&["rw", "views"], false)] {
+        let mounted = Mounted::new(source.path(), options);
+        let views = mounted.join("x.blp/views");
+        let removed = std::fs::remove_file(views.join("stored"));
+        assert_eq!(removed.is_err(), is_kept, "{removed:?}");
+        let removed = std::fs::remove_dir_all(&views);
+        assert_eq!(removed.is_err(), is_kept, "{removed:?}");
+        assert_eq!(views.join("stored").exists(), is_kept);
+    }
+    let mounted = Mounted::new(source.path(), &["rw"]);
+    std::fs::remove_dir_all(mounted.join("x.blp")).unwrap();
+    assert!(!source.path().join("x.blp").exists());
+}
+
+#[test]
 fn views_of_containers_in_groups_are_not_listed_either() {
     let mounted = Mounted::new(golden("bpcells/sources"), &["ro"]);
     let (found, _) = walk(mounted.path());

@@ -182,6 +182,12 @@ fn why_something_cannot_be_written_is_told() {
     let told = xattr(&place.join("x.h5/table"), "user.arrayfs.state").unwrap();
     assert_eq!(told, format!("read-only: {why}"));
 
+    let references = place.join("x.h5/references");
+    let told = xattr(&references, "user.arrayfs.state").unwrap();
+    let of_type = "read-only: it is not shown: elements of type reference";
+    assert_eq!(told, of_type);
+    let opened = std::fs::OpenOptions::new().write(true).open(references);
+    assert_eq!(opened.unwrap_err().raw_os_error(), Some(libc::EROFS));
     let info = arrayfs([Path::new("info"), &place.stored("x.h5")]).success();
     let line = format!("cannot be written: {why}");
     assert!(info.text().contains(&line), "{}", info.text());

@@ -49,7 +49,13 @@ impl Tree {
             return Ok(None);
         };
         let opened = self.live.open_version(version)?;
-        let (Some(number), true) = (opened.shown_array(*entry), self.disk.is_some()) else {
+        if self.disk.is_none() {
+            return Ok(None);
+        }
+        if let Some(why) = opened.why_unreadable(*entry) {
+            return Ok(Some(format!("read-only: it is not shown: {why}")));
+        }
+        let Some(number) = opened.shown_array(*entry) else {
             return Ok(None);
         };
         let path = opened.array(number)?.path();

@@ -156,7 +156,6 @@ impl OpenContainer {
         self.entries.entry(index).map(|entry| &entry.name)
     }
 
-    /// Whether an entry has another name than in the version as it was before a commit.
     /// Where an entry lies in the directory of the container.
     pub(crate) fn place_of(&self, index: EntryIndex) -> Option<PathBuf> {
         let directory = self.entries.group_path(index);
@@ -410,6 +409,15 @@ impl OpenContainer {
         let cached = self.cached_array(number, prefix, cache)?;
         let shared = SharedArray::new(cached, StoredBytes::default());
         Ok(OpenContent::Array(OpenArray::new(shared, None)))
+    }
+
+    /// Why there is nothing but a name of an entry.
+    pub(crate) fn why_unreadable(&self, index: EntryIndex) -> Option<String> {
+        match &self.entries.entry(index).ok()?.content {
+            EntryContent::Unreadable(Error::NotShown(not)) => Some(not.why.clone()),
+            EntryContent::Unreadable(error) => Some(error.to_string()),
+            _ => None,
+        }
     }
 
     /// The array that an entry is, or is a view of.

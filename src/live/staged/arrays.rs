@@ -84,9 +84,20 @@ impl Containers {
             }
             return Err(Error::ReadOnly);
         }
-        opened.array_at(entry).ok_or_else(|| {
+        let name = || {
             let name = opened.name(entry).map(|name| name.to_string_lossy());
-            let name = name.unwrap_or_default();
+            name.unwrap_or_default()
+        };
+        if let Some(why) = opened.why_unreadable(entry) {
+            let name = name();
+            self.tell_only_read(
+                version,
+                &format!("{name} cannot be written: it is not shown: {why}"),
+            );
+            return Err(Error::ReadOnly);
+        }
+        opened.array_at(entry).ok_or_else(|| {
+            let name = name();
             Error::Computed(format!("{name} follows from the arrays"))
         })
     }

@@ -59,6 +59,13 @@ impl Tree {
             let path = self.inodes.path(version.container.into())?.join(name);
             return Err(refused("remove", &path, libc::ENOTEMPTY));
         }
+        // No listing has led anybody there, so this is no `rm -r` on its way.
+        let is_in_views =
+            opened.group_path(at).is_none() || is_directory && opened.group_path(entry).is_none();
+        if is_in_views && self.settings.views == Views::Unlisted {
+            let path = self.inodes.path(version.container.into())?.join(name);
+            return Err(refused("remove", &path, libc::EPERM));
+        }
         version.tombstones.add(entry);
         self.remember_half_removed(&version);
         self.names_changed(parent);

@@ -13,7 +13,11 @@ pub(super) const FLAGLESS: &[(&str, &str)] = &[
         "Of other FUSE file systems: taken with a word, for they say how things are anyway",
     ),
     (
-        "defaults, auto, noauto, user, users, owner, group, nofail, _netdev, comment=..., x-...",
+        "nofail",
+        "A source that is not there is no failure: nothing is mounted",
+    ),
+    (
+        "defaults, auto, noauto, user, users, owner, group, _netdev, comment=..., x-...",
         "Of mount(8) and systemd, and without a meaning here. So are relatime, lazytime and others",
     ),
 ];

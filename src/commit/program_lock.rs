@@ -8,7 +8,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, major, minor, open};
 use rustix::io::Errno;
 
 use crate::error::Result;
@@ -79,13 +79,13 @@ fn take_as(
 /// Which other process has locked a file against such a change, as the system tells it: no lock is
 /// taken for that, which could be in the program's way.
 pub fn held_by(source: &dyn Source, alone: bool) -> Option<String> {
-    let inode = on_descriptor(source, |fd| fstat(fd).map(|stat| stat.st_ino));
-    let inode = inode.ok()?.ok()?;
+    let stat = on_descriptor(source, |fd| fstat(fd)).ok()?.ok()?;
+    let device = (major(stat.st_dev), minor(stat.st_dev));
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let in_the_way = |line: &&str| alone || line.split_whitespace().any(|word| word == "WRITE");
     let mut holders = locks.lines().filter(in_the_way);
     let holder = holders.find_map(|line| {
-        let holder = holder_of(line, inode)?;
+        let holder = holder_of(line, stat.st_ino, Some(device))?;
         (holder != std::process::id()).then_some(holder)
     });
     holder.map(|pid| format!("{} has the file open", named(pid)))
@@ -98,18 +98,25 @@ fn holders(file: &OwnedFd) -> Vec<u32> {
     let (Ok(inode), Ok(locks)) = (inode, locks) else {
         return Vec::new();
     };
-    let holders = locks.lines().filter_map(|line| holder_of(line, inode));
+    let holders = locks
+        .lines()
+        .filter_map(|line| holder_of(line, inode, None));
     holders.collect()
 }
 
 /// `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`; those who wait have an arrow before.
-fn holder_of(line: &str, inode: u64) -> Option<u32> {
+/// Some file systems have another device there than a file says: without one the inode decides.
+fn holder_of(line: &str, inode: u64, device: Option<(u32, u32)>) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let kind = words.iter().position(|word| *word == "FLOCK")?;
     let pid: u32 = words.get(kind + 3)?.parse().ok()?;
     let place = words.get(kind + 4)?;
-    let of: u64 = place.rsplit(':').next()?.parse().ok()?;
-    (of == inode && !words.contains(&"->")).then_some(pid)
+    let mut place = place.split(':');
+    let mut number = || u32::from_str_radix(place.next()?, 16).ok();
+    let on = (number()?, number()?);
+    let of: u64 = place.next()?.parse().ok()?;
+    let is_there = device.is_none_or(|device| device == on);
+    (of == inode && is_there && !words.contains(&"->")).then_some(pid)
 }
 
 fn named(pid: u32) -> String {
@@ -161,13 +168,15 @@ mod tests {
     #[test]
     fn the_holder_of_a_lock_is_found() {
         let line = "7: FLOCK  ADVISORY  READ 4242 fd:00:131 0 EOF";
-        assert_eq!(holder_of(line, 131), Some(4242));
-        assert_eq!(holder_of(line, 13), None);
+        assert_eq!(holder_of(line, 131, None), Some(4242));
+        assert_eq!(holder_of(line, 13, None), None);
+        assert_eq!(holder_of(line, 131, Some((0xfd, 0))), Some(4242));
+        assert_eq!(holder_of(line, 131, Some((8, 2))), None);
         assert_eq!(
-            holder_of("7: POSIX ADVISORY READ 4242 fd:00:131 0 EOF", 131),
+            holder_of("7: POSIX ADVISORY READ 4242 fd:00:131 0 EOF", 131, None),
             None
         );
         let waits = "8: -> FLOCK ADVISORY WRITE 1 00:01:9 0 EOF";
-        assert_eq!(holder_of(waits, 9), None);
+        assert_eq!(holder_of(waits, 9, None), None);
     }
 }

@@ -232,11 +232,14 @@ pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
 /// have line feeds.
 type ToldArray = (Info, Arc<[OwnFeeds]>);
 
-/// As it is stored. What cannot be read has no line feeds to tell of.
+/// As it is stored. What is damaged has no line feeds to tell of; what cannot be read now may have.
 fn told_of(located: &Located) -> Result<ToldArray> {
     let info = located.array.info()?;
     let feeds = match info.dtype {
-        Dtype::Text => located.array.own_feeds().unwrap_or_default(),
+        Dtype::Text => match located.array.own_feeds() {
+            Err(Error::Fault(_) | Error::NotShown(_)) => Arc::default(),
+            feeds => feeds?,
+        },
         _ => Arc::default(),
     };
     Ok((info, feeds))

@@ -4,7 +4,7 @@
 //! needs to know how large a number is; nobody says so, so it is tried. LZ4 is taken where it comes
 //! near Zstandard, which is slower. Chunks that would not get smaller are stored as they are, after
 //! a test of a few kilobytes, and zeros are Zstandard whatever was asked for: 128 KiB of them take
-//! some 40 bytes. Used by [`super::flush`].
+//! some 40 bytes. Used by all that makes chunks.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -97,7 +97,8 @@ impl ScratchFile {
         let stat = reader.stat()?;
         let options = &room.options;
         let stored_len = stat.identity.size;
-        let (reader, len) = match relaid::finished(&reader, stored_len, None)? {
+        let budget = room.cache.budget();
+        let (reader, len) = match relaid::finished(&reader, stored_len, budget)? {
             Some(finished) if room.disk.is_none() => {
                 let len = finished.len();
                 (finished, len)
@@ -110,7 +111,7 @@ impl ScratchFile {
             _ => StoredChunks::read(&*reader, len, options.chunk_size)?,
         };
         let mut content = FileContent::new(stored, options.form());
-        let found = FoundTail::read(&mut content, &*reader, len, room.cache.limit())?;
+        let found = FoundTail::read(&mut content, &*reader, len, (room.cache.limit(), budget))?;
         let file = ScratchFile {
             id: stat.identity.id,
             opened: stat.identity,

@@ -275,8 +275,7 @@ impl ScratchFile {
         self.note_rest(io, end, rest);
         // Room may have been reserved where nothing was stored yet.
         if let Some(hole) = plan.hole {
-            self.punch(hole);
-            io.table_reserved = 0;
+            self.punch(io, hole);
         }
         self.publish(&mut self.change(), snapshot, plan.stored);
         Ok(())

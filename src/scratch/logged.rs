@@ -12,6 +12,7 @@ use super::base::{StoredChunks, StoredForm, read_all};
 use super::encode::encoded_plain;
 use super::merge::{MergeOrder, NewChunk};
 use super::overlay::LogOverlay;
+use super::pieces::MergePiece;
 use crate::codec::blosc::ChunkHeader;
 use crate::error::Result;
 use crate::memory::fallible;
@@ -50,10 +51,26 @@ impl LoggedChunks {
         }
     }
 
-    /// Bytes of memory that it takes, with a chunk.
+    /// Bytes of memory that it takes beside what the log says, with a chunk, and with what all of
+    /// it is laid out by: each chunk that is touched may be a piece, and move the one behind it.
     pub(super) fn takes(&self) -> u64 {
+        const TOUCHED: u64 = 64 + 3 * size_of::<MergePiece>() as u64;
         let chunk = self.form.most_stored().saturating_mul(2);
-        (self.stored.places.takes() + self.overlay.takes()).saturating_add(chunk)
+        let beside = self.stored.places.takes().saturating_add(chunk);
+        beside.saturating_add(self.touched().saturating_mul(TOUCHED))
+    }
+
+    /// Chunks that the log changes, counted once for each part of it.
+    fn touched(&self) -> u64 {
+        let size = self.size();
+        let parts = self.overlay.parts(0..self.overlay.len);
+        let touched = parts.map(|(part, extent)| match extent.from {
+            Some(_) => part.end.div_ceil(size) - part.start / size,
+            // Whole ones are told in one.
+            None => 3,
+        });
+        // And the two at the ends.
+        touched.fold(2, u64::saturating_add)
     }
 
     fn size(&self) -> u64 {

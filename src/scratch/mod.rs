@@ -8,14 +8,14 @@
 //!
 //! The way of a write: [`handles`] checks it and has room reserved ([`reserve`]), [`content`] holds
 //! it in chunks ([`copy`] takes whole ones from another file), [`room`], [`due`] and [`settle`] say
-//! when it is stored, [`flush`] has it encoded ([`encode`]), laid out ([`merge`]) and written, at
-//! once or by a [`redo`]; [`logging`] is what an fsync costs, [`tail`] how both look, [`at_rest`]
-//! and [`mark`] the end of a file that has neither. The way of a read: [`replay`], [`content`],
-//! then the cache, then [`base`]. [`times`] are those that programs see. [`names`] and [`find`]
-//! know how names are stored, [`renaming`] replaces one kind by another, [`raw`] is what lay there
-//! before.
-//! [`recovery`] knows what a crash leaves, [`relaid`] shows that to those who only read, and
-//! [`convert`] makes a store of a directory, and a directory of a store.
+//! when it is stored, [`flush`] has it taken and encoded ([`snapshot`], [`encode`]), laid out
+//! ([`merge`], in [`pieces`] and [`places`]) and written, at once or by a [`redo`]; [`logging`] is
+//! what an fsync costs, [`tail`] how both look, [`at_rest`] and [`mark`] the end of a file that has
+//! neither. The way of a read: [`replay`] of what [`overlay`] finds in a log, [`content`], then the
+//! cache, then [`base`]. [`times`] are those that programs see. [`names`] and [`find`] know how
+//! names are stored, [`renaming`] replaces one kind by another, [`raw`] is what lay there before.
+//! [`recovery`] knows what a crash leaves, [`relaid`] and [`logged`] show that to those who only
+//! read, and [`convert`] makes a store of a directory, and a directory of a store.
 //!
 //! Assumes that no other daemon writes to the store (`cli::writing`). Used by `cli::mount`.
 

@@ -7,15 +7,21 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::base::{MOST_CHUNKS, StoredChunks};
 use super::mark::SeenChange;
-use super::tail::{self, RecordKind};
+use super::tail::{self, RecordKind, TailRecord};
 use crate::error::{Fault, Result};
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::fallible;
 use crate::source::Source;
 
-/// Bytes of memory of an extent, about.
-const EXTENT: u64 = 64;
+/// Bytes of memory that a record may take, about: two extents, for it may lie within another.
+const EXTENT: usize = 128;
+
+/// So many bytes of memory are charged at once.
+const CHARGED: usize = 128 << 10;
 
 /// A part of the file that the log has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +32,6 @@ pub(super) struct LogExtent {
 }
 
 /// What a log says.
-#[derive(Debug)]
 pub(super) struct LogOverlay {
     /// By where they begin; none overlap.
     extents: BTreeMap<u64, LogExtent>,
@@ -36,49 +41,78 @@ pub(super) struct LogOverlay {
     /// Where the records end that count.
     pub(super) end: u64,
     pub(super) changed: Option<SeenChange>,
+    hold: Option<Hold>,
 }
 
 impl LogOverlay {
-    /// Of the log behind these chunks, if there is one.
-    pub(super) fn read(source: &dyn Source, stored: &StoredChunks) -> Result<Option<LogOverlay>> {
+    /// Of the log behind these chunks, if there is one. Its memory is charged to the budget as it
+    /// is read.
+    pub(super) fn read(
+        source: &dyn Source,
+        stored: &StoredChunks,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<LogOverlay>> {
         let (start, fingerprint) = (stored.end(), stored.fingerprint());
-        let end = tail::whole_end(source, start, fingerprint)?;
-        if end == start {
-            return Ok(None);
-        }
         let len = stored.len();
         let mut overlay = LogOverlay {
             extents: BTreeMap::new(),
             len,
             least_len: len,
-            end,
+            end: start,
             changed: None,
+            hold: None,
         };
         let most = u64::from(stored.form.chunk_size).saturating_mul(MOST_CHUNKS);
+        let (mut said, mut charged) = (Vec::new(), 0);
         tail::records(source, start, fingerprint, |record| {
-            if record.carried_at > end {
-                return Ok(());
+            let pending = said.len() * size_of::<TailRecord<'_>>();
+            if overlay.extents.len() * EXTENT + pending >= charged {
+                overlay.charge(budget, CHARGED)?;
+                charged += CHARGED;
             }
-            if record.kind == RecordKind::Changed {
-                overlay.changed = Some(SeenChange::of_numbers([record.at, record.len]));
-                return Ok(());
+            if record.kind != RecordKind::Whole {
+                let one = TailRecord {
+                    bytes: &[],
+                    ..record
+                };
+                return fallible::push(&mut said, one, "cannot read a log");
             }
-            let range = record.at.checked_add(record.len);
-            let Some(range) = range.filter(|end| *end <= most) else {
-                let fault = Fault::new("a log speaks of more than a file can have");
-                return Err(fault.found(record.at).into());
-            };
-            let range = record.at..range;
-            match record.kind {
-                RecordKind::Data => overlay.put(range, Some(record.carried_at)),
-                // As far as the file goes.
-                RecordKind::Zeros => overlay.put(range.start..range.end.min(overlay.len), None),
-                RecordKind::Length => overlay.cut(record.at),
-                _ => {}
-            }
-            Ok(())
+            overlay.end = record.carried_at;
+            said.drain(..).try_for_each(|one| overlay.note(one, most))
         })?;
-        Ok(Some(overlay))
+        // What was pending is no more.
+        overlay.hold = None;
+        overlay.charge(budget, overlay.extents.len() * EXTENT)?;
+        Ok((overlay.end > start).then_some(overlay))
+    }
+
+    fn charge(&mut self, budget: &Arc<Budget>, bytes: usize) -> Result<()> {
+        let bytes = bytes as u64;
+        match &mut self.hold {
+            Some(hold) => hold.keep_more(bytes),
+            none => budget.keep(bytes).map(|hold| *none = Some(hold)),
+        }
+    }
+
+    /// A record that counts.
+    fn note(&mut self, record: TailRecord<'_>, most: u64) -> Result<()> {
+        if record.kind == RecordKind::Changed {
+            self.changed = Some(SeenChange::of_numbers([record.at, record.len]));
+            return Ok(());
+        }
+        let range = record.at.checked_add(record.len);
+        let Some(end) = range.filter(|end| *end <= most) else {
+            let fault = Fault::new("a log speaks of more than a file can have");
+            return Err(fault.found(record.at).into());
+        };
+        match record.kind {
+            RecordKind::Data => self.put(record.at..end, Some(record.carried_at)),
+            // As far as the file goes.
+            RecordKind::Zeros => self.put(record.at..end.min(self.len), None),
+            RecordKind::Length => self.cut(record.at),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn put(&mut self, range: Range<u64>, from: Option<u64>) {
@@ -130,11 +164,6 @@ impl LogOverlay {
             (!part.is_empty()).then_some((part, LogExtent { end, from }))
         })
     }
-
-    /// Bytes of memory.
-    pub(super) fn takes(&self) -> u64 {
-        self.extents.len() as u64 * EXTENT
-    }
 }
 
 #[cfg(test)]
@@ -163,7 +192,7 @@ mod tests {
         #[test]
         fn it_says_what_the_records_do_one_after_the_other(said in said(), at in 0u64..90, n in 0u64..90) {
             const STORED: i64 = -1;
-            let mut overlay = LogOverlay { extents: BTreeMap::new(), len: 40, least_len: 40, end: 0, changed: None };
+            let mut overlay = LogOverlay { extents: BTreeMap::new(), len: 40, least_len: 40, end: 0, changed: None, hold: None };
             let mut model = vec![STORED; 40];
             for (number, said) in said.iter().enumerate() {
                 let from = 1000 * (number as u64 + 1);

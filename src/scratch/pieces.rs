@@ -1,6 +1,6 @@
 //! Pieces of a merge: bytes that are put in a stored file, or that move in it.
 //!
-//! Laid out by [`super::merge`]; put by [`super::flush`] and [`super::redo`], read in their places
+//! Laid out by [`super::merge`]; put by [`super::redo`], read in their places
 //! by [`super::relaid`].
 
 use std::ops::Range;

@@ -54,13 +54,14 @@ impl ScratchFile {
         io.is_on_disk = true;
         self.streams.store(false, Ordering::Relaxed);
         if let Some(hole) = plan.hole {
-            self.punch(hole);
+            self.punch(io, hole);
         }
         self.rest(io, &content.stored, Epoch::NONE)
     }
 
-    /// Gives back what lies there, if the file system can.
-    pub(super) fn punch(&self, hole: Range<u64>) {
+    /// Gives back what lies there, if the file system can: also what was reserved of a table.
+    pub(super) fn punch(&self, io: &mut StoredState, hole: Range<u64>) {
+        io.table_reserved = io.table_reserved.min(hole.start);
         let what = Allocation {
             mode: PUNCH_HOLE | KEEP_SIZE,
             offset: hole.start,

@@ -34,7 +34,7 @@ pub fn read_through_log(
         return Ok(None);
     }
     // What a merge has begun has all that the log had.
-    if let Some(finished) = finished(source, source.len(), Some(budget))? {
+    if let Some(finished) = finished(source, source.len(), budget)? {
         return Ok(Some(finished));
     }
     match merged(source, budget) {
@@ -48,7 +48,7 @@ pub fn read_through_log(
 pub(super) fn finished(
     source: &Arc<dyn Source>,
     len: u64,
-    budget: Option<&Arc<Budget>>,
+    budget: &Arc<Budget>,
 ) -> Result<Option<Arc<dyn Source>>> {
     let Some(mark) = tail::pending_merge(&**source, len)? else {
         return Ok(None);
@@ -67,9 +67,9 @@ pub(super) fn finished(
         }
     })?;
     let takes = (pieces.capacity() * size_of::<MergePiece>()) as u64;
-    let hold = budget.map(|budget| budget.keep(takes)).transpose()?;
+    let hold = budget.keep(takes)?;
     let mut relaid = RelaidSource::new(Arc::clone(source), pieces, mark.end)?;
-    relaid.hold = hold;
+    relaid.hold = Some(hold);
     Ok(Some(Arc::new(relaid)))
 }
 
@@ -77,16 +77,15 @@ pub(super) fn finished(
 fn merged(source: &Arc<dyn Source>, budget: &Arc<Budget>) -> Result<Option<Arc<dyn Source>>> {
     let fresh = EncodeOptions::default().form();
     let stored = StoredChunks::read(&**source, source.len(), fresh.chunk_size)?;
-    let Some(overlay) = LogOverlay::read(&**source, &stored)? else {
+    let Some(overlay) = LogOverlay::read(&**source, &stored, budget)? else {
         return Ok(None);
     };
     let logged = LoggedChunks::new(stored, overlay, fresh);
-    let mut hold = budget.keep(logged.takes())?;
+    let hold = budget.keep(logged.takes())?;
     let base = logged.base();
     let size = base.form.chunk_size as usize;
     let order = logged.order(encoded_zeros(size, base.form.checksum)?)?;
     let plan = MergePlan::new(&base, order)?;
-    hold.keep_more((plan.pieces.len() * size_of::<MergePiece>()) as u64)?;
     let end = plan.stored.end();
     let mut relaid = RelaidSource::new(Arc::clone(source), plan.pieces, end)?;
     (relaid.logged, relaid.hold) = (Some(logged), Some(hold));

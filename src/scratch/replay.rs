@@ -3,6 +3,8 @@
 //!
 //! Used by [`super::file`].
 
+use std::sync::Arc;
+
 use super::base::{StoredChunks, read_all};
 use super::content::FileContent;
 use super::mark::{MARK_LEN, RestMark, SeenChange, TailMark};
@@ -10,6 +12,7 @@ use super::overlay::LogOverlay;
 use super::tail::{RECORD_MOST, TailLog};
 use super::times::FileTimes;
 use crate::error::Result;
+use crate::memory::budget::Budget;
 use crate::memory::{fallible, no_memory};
 use crate::source::{Source, Stat};
 
@@ -32,7 +35,7 @@ impl FoundTail {
         content: &mut FileContent,
         source: &dyn Source,
         len: u64,
-        most_held: u64,
+        (most_held, budget): (u64, &Arc<Budget>),
     ) -> Result<FoundTail> {
         let (start, fingerprint) = (content.stored.end(), content.stored.fingerprint());
         if len <= start {
@@ -48,7 +51,7 @@ impl FoundTail {
                 log: None,
             });
         }
-        let Some(overlay) = LogOverlay::read(source, &content.stored)? else {
+        let Some(overlay) = LogOverlay::read(source, &content.stored, budget)? else {
             return Ok(FoundTail::default());
         };
         put_above(content, source, &overlay, most_held)?;

@@ -8,7 +8,8 @@
 //! whatever becomes of the rest. A file without a log has a mark alone.
 //!
 //! A log is found by the mark, or behind the last chunk: a crash may have cost the mark alone.
-//! Records count up to the first that does not check. Used by [`super::flush`] and
+//! Records are those up to the first that does not check; of a log they count up to the last
+//! [`RecordKind::Whole`]. Used by [`super::flush`] and
 //! [`super::recovery`].
 
 use super::mark::{MARK_LEN, TailMark, checksum, number};

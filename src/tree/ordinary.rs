@@ -100,12 +100,12 @@ impl OrdinaryFile {
         }
     }
 
-    /// It has become the content of an array.
-    /// Says whether that is to be told now: once.
+    /// That it lies beside arrays: says whether that is to be told now: once.
     pub(super) fn note_told_beside(&self) -> bool {
         !self.told_beside.swap(true, Ordering::AcqRel)
     }
 
+    /// It has become the content of an array.
     pub(super) fn note_absorbed(&self) {
         self.absorbed.store(true, Ordering::Release);
     }

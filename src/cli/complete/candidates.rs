@@ -17,11 +17,14 @@ use crate::memory::budget::Budget;
 const MOST: usize = 10_000;
 
 /// Mount options that are no long options and change something, here or for mount(8).
-const FLAGLESS: [&str; 4] = ["nofail", "_netdev", "sync", "dirsync"];
+const OFFERED: [&str; 4] = ["nofail", "_netdev", "sync", "dirsync"];
 
 /// Values of options that say so themselves when they get another one.
 const CHOICES: [(&str, &[&str]); 4] = [
-    ("codec", &["blosclz", "lz4", "lz4hc", "zlib", "zstd"]),
+    (
+        "codec",
+        &["auto", "blosclz", "lz4", "lz4hc", "zlib", "zstd"],
+    ),
     (
         "checksum",
         &[
@@ -125,7 +128,7 @@ fn all_mount_options() -> Vec<String> {
     let mount = whole.find_subcommand("mount");
     let long = mount.into_iter().flat_map(Command::get_arguments);
     let named = long.filter_map(|arg| Some((arg.get_long()?.replace('-', "_"), arg)));
-    let mut all: Vec<String> = FLAGLESS.map(str::to_owned).to_vec();
+    let mut all: Vec<String> = OFFERED.map(str::to_owned).to_vec();
     for (name, arg) in named {
         if !arg.get_action().takes_values() {
             all.push(name);

@@ -172,7 +172,7 @@ fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> 
     let sized = is_sized(file.header.chunk_size, file.header.nchunks);
     if container.faults.is_empty() && sizes.is_some() && sized && !container.arrays.is_empty() {
         container.rewrite = Some(Arc::new(file));
-    } else {
+    } else if sizes.is_none() || !sized {
         container.is_only_read("its header does not say how long its chunks are, or how many");
     }
     Ok(container)

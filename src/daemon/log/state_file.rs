@@ -28,12 +28,13 @@ struct OpenedFile {
 }
 
 impl StateFile {
-    /// `of`: the mountpoint.
+    /// `of`: the mountpoint, in which the file never lies.
     pub(super) fn new(of: &Path, mode: u32) -> StateFile {
         let mut name = escaped(of);
         name.push(".log");
         let paths = directories()
             .into_iter()
+            .filter(|directory| !directory.starts_with(of))
             .map(|directory| directory.join(&name));
         StateFile {
             paths: paths.collect(),
@@ -51,7 +52,9 @@ impl StateFile {
     pub(super) fn append(&mut self, line: &str) -> io::Result<()> {
         let is_full = |opened: &OpenedFile| opened.bytes >= FULL;
         if let Some(full) = self.opened.take_if(|opened| is_full(opened)) {
-            std::fs::rename(&full.path, full.path.with_extension("log.old"))?;
+            let renamed = std::fs::rename(&full.path, full.path.with_extension("log.old"));
+            // It is bounded, whatever becomes of what it has.
+            renamed.or_else(|_| full.file.set_len(0))?;
         }
         if self.opened.is_none() {
             self.opened = Some(self.open()?);

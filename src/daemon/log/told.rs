@@ -84,11 +84,13 @@ impl ToldMessages {
 
     /// Everything that was counted and not told, at the end.
     pub(super) fn untold(&mut self) -> Vec<LogLine> {
-        let mut all: Vec<_> = self.messages.drain().collect();
+        let mut all: Vec<_> = self.messages.iter_mut().collect();
         all.sort_by_key(|(_, message)| message.met);
-        let lines = all
-            .iter()
-            .filter_map(|(text, message)| message.counted(text));
+        let lines = all.into_iter().filter_map(|(text, message)| {
+            let line = message.counted(text);
+            message.untold = 0;
+            line
+        });
         lines.collect()
     }
 

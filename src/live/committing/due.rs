@@ -164,10 +164,15 @@ impl DueCommits {
         while list.under_way.contains(&container) {
             let waited = self.changed.wait_timeout(list, BETWEEN_LOOKS);
             let (now, wait) = waited.unwrap_or_else(PoisonError::into_inner);
-            if wait.timed_out() && patience::caller().has_gone() {
-                return Err(Error::Unwanted);
-            }
             list = now;
+            if wait.timed_out() {
+                // A look may take a while, and others want the list.
+                drop(list);
+                if patience::caller().has_gone() {
+                    return Err(Error::Unwanted);
+                }
+                list = self.lock();
+            }
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ impl Containers {
         why: &str,
     ) -> Result<()> {
         container.stage.log_all()?;
-        version.staged.note_why(Some(why.to_owned()));
+        version.staged.note_put_off(why);
         self.due.set(later, version, at);
         Ok(())
     }

@@ -144,12 +144,21 @@ impl Containers {
                 self.wait_for_program(version, in_use);
                 self.stage_content(writer, content)
             }
+            // The mount is about to end: the next one commits it.
+            Err(Error::Unwanted) if content.before.is_none() => {
+                self.unwanted_content(writer, content)
+            }
             Ok(CommitOutcome::TooMuch) => {
                 let unlimited = Error::Bug("a commit without limits is too much".into());
                 self.unfreeze(version, container).and(Err(unlimited))
             }
             Err(e) => self.unfreeze(version, container).and(Err(e)),
         }
+    }
+
+    fn unwanted_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+        self.stage_content(writer, content)?;
+        self.put_off(&writer.version, &writer.container)
     }
 
     /// Stages the content of an array that does not agree with others yet, above the frozen layer.

@@ -20,12 +20,16 @@ use crate::disk::{NewAttributes, NewTime, Target};
 use crate::error::Result;
 use crate::live::Containers;
 use crate::live::version::ContainerVersion;
+use crate::patience;
 use crate::source::{FileIdentity, FileKind, Source, open_same};
 
 /// Longest file of which the content is remembered.
 const MOST: u64 = 1 << 30;
 
 const STEP: usize = 256 << 10;
+
+/// After so many bytes it is asked whether who waits is still there.
+const LOOKED_EACH: u64 = 64 << 20;
 
 /// What a file was when a commit began to wait for a program that has it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,23 +41,23 @@ pub(crate) struct HeldContent {
 }
 
 impl HeldContent {
-    /// None if the file changes meanwhile.
+    /// None if the file changes meanwhile, or the program that waits for this has been killed.
     fn of(source: &dyn Source, marks: (u64, u64)) -> Result<Option<HeldContent>> {
         let file = source.stat()?.identity;
-        let (mut hash, mut at, mut part) = (DefaultHasher::new(), 0, vec![0; STEP]);
+        let (mut hash, mut at, mut part) = (DefaultHasher::new(), 0u64, vec![0; STEP]);
         loop {
             let n = source.read(at, &mut part)?;
             if n == 0 {
                 break;
             }
             let bytes = &mut part[..n];
-            for (place, byte) in (at..).zip(&mut *bytes) {
-                if (marks.0..marks.1).contains(&place) {
-                    *byte = 0;
-                }
-            }
+            let within = |place: u64| place.saturating_sub(at).min(n as u64) as usize;
+            bytes[within(marks.0)..within(marks.1.max(marks.0))].fill(0);
             hash.write(bytes);
             at += n as u64;
+            if at % LOOKED_EACH < STEP as u64 && patience::caller().has_gone() {
+                return Ok(None);
+            }
         }
         let still = at == file.size && source.stat()?.identity == file;
         let hash = hash.finish();

@@ -162,6 +162,7 @@ impl OpenContainer {
         directory.or_else(|| self.entries.path_of(index))
     }
 
+    /// Whether an entry has another name than in the version as it was before a commit.
     pub(crate) fn renames(&self, before: &OpenContainer) -> bool {
         !Arc::ptr_eq(&self.entries, &before.entries) && self.entries.renames(&before.entries)
     }

@@ -182,7 +182,7 @@ impl Containers {
         let path = opened.described_group(entry).unwrap_or_default();
         let outermost = ContainerNumber::OUTERMOST;
         let mut told = match version.staged.now() {
-            None => groups_json(opened.outermost()?, &[])?,
+            None => return opened.group_json(path).map(|text| text.to_vec()),
             Some(container) => version.staged.stored.while_it_stays(|| {
                 let base = container.base();
                 let restated = base.parts_of(outermost)?.into_iter();

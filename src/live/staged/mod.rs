@@ -374,6 +374,11 @@ impl Staged {
         *lock(&self.why) = why;
     }
 
+    /// It is committed later, for this reason. If it waits for another program that is not over.
+    pub(crate) fn note_put_off(&self, why: &str) {
+        *lock(&self.why) = Some(why.to_owned());
+    }
+
     /// It stays staged because another program has the file open. Says when to look again: the
     /// longer it takes, the less often.
     pub(crate) fn note_waits(&self, in_use: FileInUse, known: Option<HeldContent>) -> Duration {

@@ -39,8 +39,13 @@ impl CommitTurns {
             let waited = self.free.wait_timeout(taken, BETWEEN_LOOKS);
             let (now, wait) = waited.unwrap_or_else(PoisonError::into_inner);
             taken = now;
-            if *taken && wait.timed_out() && patience::caller().has_gone() {
-                return Err(Error::Unwanted);
+            if *taken && wait.timed_out() {
+                // A look may take a while, and who has the turn wants to give it back.
+                drop(taken);
+                if patience::caller().has_gone() {
+                    return Err(Error::Unwanted);
+                }
+                taken = self.lock();
             }
         }
         *taken = true;

@@ -1,5 +1,5 @@
 //! The bytes of a file, laid out as a scratch mount would leave them: chunks back to back behind a
-//! table with three spare entries each.
+//! table as new as a merge makes it (`super::super::merge`).
 //!
 //! What encodes best is found out anew every few MiB, as a mount does with what it flushes. Chunks
 //! are read and encoded by several threads and written in order, so memory is a chunk or two for

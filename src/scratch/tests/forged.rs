@@ -4,8 +4,7 @@ use super::*;
 use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::layout::{self, FileHeader};
 use crate::memory::budget::Budget;
-use crate::scratch::base::StoredForm;
-use crate::scratch::encode::encoded_zeros;
+use crate::scratch::encode::{encoded_plain, encoded_zeros};
 use crate::scratch::mark::TailMark;
 use crate::scratch::tail::{RecordKind, TailRecord};
 use crate::source::{BytesSource, Source};
@@ -28,13 +27,18 @@ fn zeros_with_log(records: impl IntoIterator<Item = (RecordKind, u64, u64)>) -> 
     };
     let mut stored = header.bytes().to_vec();
     stored.extend(chunk.repeat(CHUNKS as usize));
+    with_log(stored, SIZE, records)
+}
+
+/// These chunks, and a log behind them.
+fn with_log(
+    mut stored: Vec<u8>,
+    size: u32,
+    records: impl IntoIterator<Item = (RecordKind, u64, u64)>,
+) -> Vec<u8> {
     let source = BytesSource::new(stored.clone());
-    let chunks = StoredChunks::read(&source, stored.len() as u64, SIZE).unwrap();
-    let form = StoredForm {
-        chunk_size: SIZE,
-        checksum: Checksum::Adler32,
-    };
-    assert_eq!((chunks.form, chunks.chunks()), (form, CHUNKS));
+    let chunks = StoredChunks::read(&source, stored.len() as u64, size).unwrap();
+    assert_eq!(chunks.form.chunk_size, size);
     let (start, fingerprint) = (chunks.end(), chunks.fingerprint());
     let records = records.into_iter();
     for (kind, at, len) in records.chain([(RecordKind::Whole, 0, 0)]) {
@@ -80,6 +84,40 @@ fn a_byte_in_each_chunk_has_none_of_them_held() {
             .all(|(at, byte)| *byte == 7 * u8::from(at == 5))
     );
     assert!(used < 20 << 20, "{used}");
+}
+
+/// Chunks of a byte each: every byte of the log is one that changes.
+#[test]
+fn more_chunks_than_there_is_memory_for_are_refused_before_they_are_laid_out() {
+    let chunk = encoded_plain(&[1], Checksum::Adler32).unwrap();
+    let header = FileHeader {
+        has_offsets: false,
+        has_metadata: false,
+        checksum: Checksum::Adler32,
+        typesize: 1,
+        chunk_size: Some(1),
+        last_chunk: Some(1),
+        nchunks: Some(2),
+        max_app_chunks: 0,
+    };
+    let stored = [&header.bytes()[..], &chunk, &chunk].concat();
+    let records = (0..4u64).map(|at| (RecordKind::Data, at << 19, 1 << 19));
+    let chunks_alone = stored.clone();
+    let stored = with_log(stored, 1, records);
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(stored));
+    let refused = read_through_log(&source, &Budget::new(64 << 20));
+    let refused = refused.err().expect("two million chunks");
+    assert!(refused.is_no_memory(), "{refused}");
+    // As few as fit are read.
+    let few = with_log(chunks_alone, 1, [(RecordKind::Data, 0, 1000)]);
+    let source: Arc<dyn Source> = Arc::new(BytesSource::new(few));
+    let through = read_through_log(&source, &Budget::new(64 << 20))
+        .unwrap()
+        .unwrap();
+    let chunks = StoredChunks::read(&*through, through.len(), 1).unwrap();
+    let mut plain = [0];
+    chunks.decode(&*through, 999, &mut plain).unwrap();
+    assert_eq!((chunks.chunks(), plain), (1000, [7]));
 }
 
 #[test]

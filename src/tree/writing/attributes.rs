@@ -269,6 +269,11 @@ impl Tree {
         if let Some(done) = self.requested(inode, name) {
             return done;
         }
+        // Attributes that are computed cannot be written; a copy says again what follows from its
+        // data, and of an array what that is already.
+        if follows_from_data(name) || self.is_so(inode, name, value)? {
+            return Ok(());
+        }
         let change = |disk: &dyn Disk, target: Target<'_>| disk.set_xattr(target, name, value, how);
         match given_type(name, value) {
             Some(to) => self.set_type(inode, &to?, change),
@@ -314,13 +319,11 @@ impl Tree {
         })
     }
 
-    /// Whether what is copied there is new: it is no container's yet, or no container's at all.
-    fn is_copied_to(&self, inode: InodeId) -> Result<bool> {
-        Ok(match &*self.inodes.get(inode)? {
-            Node::File(_) | Node::Directory(_) => true,
-            Node::Container(container) => container.new.is_new(),
-            Node::Entry(..) | Node::Special(..) | Node::Unseen(_) => false,
-        })
+    /// Whether an array is said to be what it is: by copies over it.
+    fn is_so(&self, inode: InodeId, name: &OsStr, value: &[u8]) -> Result<bool> {
+        let is_array = matches!(&*self.inodes.get(inode)?, Node::Entry(..));
+        let is_ours = name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        Ok(is_array && is_ours && self.xattr(inode, name).is_ok_and(|now| now == value))
     }
 
     fn change_xattr(
@@ -332,11 +335,6 @@ impl Tree {
         let disk = self.live.writable()?;
         if !self.offers(name) {
             return Err(Error::Unsupported);
-        }
-        // Attributes that are computed cannot be written; a copy says again what follows from its
-        // data.
-        if follows_from_data(name) && self.is_copied_to(inode)? {
-            return Ok(());
         }
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             return Err(refused("set an attribute", Path::new(name), libc::EPERM));

@@ -25,8 +25,13 @@ impl Tree {
             mode: libc::S_IFCHR,
             device: 0,
         };
-        let made = self.make(from.0, from.1, whiteout, caller)?;
-        self.forget(made.inode, 1);
-        Ok(())
+        match self.make(from.0, from.1, whiteout, caller) {
+            Ok(made) => {
+                self.forget(made.inode, 1);
+                Ok(())
+            }
+            // The old name would hide nothing: nothing has happened.
+            Err(e) => self.rename(to, from, Renaming::NoReplace).and(Err(e)),
+        }
     }
 }

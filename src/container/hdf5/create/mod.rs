@@ -77,10 +77,8 @@ macro_rules! made_as {
 
             fn accepts(&self, description: &GivenDescription) -> Result<()> {
                 let committed = description.more.get("types").and_then(Value::as_object);
-                let by_hand = description.arrays.iter().filter(|array| !array.is_told());
-                by_hand
-                    .into_iter()
-                    .try_for_each(|array| dataset::check(array, $kind, committed))
+                let mut by_hand = description.arrays.iter().filter(|array| !array.is_told());
+                by_hand.try_for_each(|array| dataset::check(array, $kind, committed))
             }
 
             fn typed(

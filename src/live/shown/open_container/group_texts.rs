@@ -9,7 +9,7 @@ use crate::live::shown::entry_table::{EntryContent, EntryIndex};
 
 impl OpenContainer {
     /// Of all groups, told at once: each is asked for when a tree is walked.
-    pub(super) fn group_json(&self, path: &str) -> Result<Arc<Vec<u8>>> {
+    pub(in crate::live::shown) fn group_json(&self, path: &str) -> Result<Arc<Vec<u8>>> {
         if self.group_texts.get().is_none() {
             let told = describe::groups_json(self.outermost()?, &[])?.into_iter();
             let told = told.map(|(path, text)| (path, Arc::new(text)));

@@ -36,6 +36,7 @@ fn assert_again(of: &Identifier) {
 #[test]
 fn the_types_of_the_library_are_made_again() {
     start().unwrap();
+    let _lock = hdf5_sys::LOCK.lock();
     let known = [
         *H5T_STD_I8BE,
         *H5T_STD_I16LE,
@@ -127,6 +128,7 @@ proptest! {
     #[test]
     fn floats_of_any_layout_are_made_again(told in floats()) {
         start().unwrap();
+        let _lock = hdf5_sys::LOCK.lock();
         // SAFETY: a datatype of the library's.
         let none = Identifier::new(unsafe { H5Tcopy(*H5T_STD_I8LE) }).unwrap();
         let made = new_type::make(&told.to_string(), &none);

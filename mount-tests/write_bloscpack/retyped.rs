@@ -132,11 +132,21 @@ fn what_does_not_fit_is_refused_and_changes_nothing(place: &Place) {
         ("x.blp/arrays.json", "dtype"),
         ("x.blp/views/data.npy", "dtype"),
     ] {
-        let refused = errno(set(&place.join(path), name, "uint8"));
+        let refused = errno(set(&place.join(path), name, "int8"));
         assert!(
             [Some(libc::EPERM), Some(libc::EROFS)].contains(&refused),
             "{path}"
         );
+    }
+    // Copies say again what an array is, and what follows from what is stored.
+    let codec = xattr(&path, "user.arrayfs.codec").unwrap();
+    for (name, value) in [
+        ("dtype", "uint8"),
+        ("shape", "[48]"),
+        ("codec", &codec),
+        ("stored_bytes", "7"),
+    ] {
+        assert_eq!(errno(set(&path, name, value)), None, "{name}");
     }
     assert_eq!(said(&path), "uint8 [48]");
     assert_eq!(std::fs::read(place.stored("x.blp")).unwrap(), before);

@@ -35,6 +35,8 @@ const FOLLOWING: [&str; 7] = [
     "state",
 ];
 
+const CODEC: &str = "user.arrayfs.codec";
+
 fn follows_from_data(name: &OsStr) -> bool {
     let own = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
     own.is_some_and(|own| FOLLOWING.contains(&own))
@@ -271,7 +273,7 @@ impl Tree {
         }
         // Attributes that are computed cannot be written; a copy says again what follows from its
         // data, and of an array what that is already.
-        if follows_from_data(name) || self.is_so(inode, name, value)? {
+        if self.is_said_again(inode, name, value)? {
             return Ok(());
         }
         let change = |disk: &dyn Disk, target: Target<'_>| disk.set_xattr(target, name, value, how);
@@ -319,9 +321,13 @@ impl Tree {
         })
     }
 
-    /// Whether an array is said to be what it is: by copies over it.
-    fn is_so(&self, inode: InodeId, name: &OsStr, value: &[u8]) -> Result<bool> {
+    /// Whether an attribute is one that copies set, and that has no meaning where it is set. Who
+    /// gives an array that is stored another codec wants more than that.
+    fn is_said_again(&self, inode: InodeId, name: &OsStr, value: &[u8]) -> Result<bool> {
         let is_array = matches!(&*self.inodes.get(inode)?, Node::Entry(..));
+        if follows_from_data(name) && !(is_array && name == CODEC) {
+            return Ok(true);
+        }
         let is_ours = name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
         Ok(is_array && is_ours && self.xattr(inode, name).is_ok_and(|now| now == value))
     }

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags, XattrFlags};
 use crate::harness::golden;
 use crate::harness::is_root;
 use crate::harness::place::Place;
-use crate::harness::reads::{assert_content, walk};
+use crate::harness::reads::{assert_content, walk, xattr};
 use crate::harness::snapshot::Snapshot;
 use crate::harness::users::{OTHER, as_user};
 use crate::harness::writers::{Bloscpack, Matrix};
@@ -217,10 +217,15 @@ fn attributes_of_arrays_are_not_changed() {
                 rustix::fs::removexattr(path, "user.x"),
             );
         }
-        // What is computed is nobody's to set.
-        for name in ["user.arrayfs.codec", "user.arrayfs.state"] {
-            let set = rustix::fs::setxattr(place.join("x.blp/data"), name, b"1", empty);
-            assert_eq!(set, Err(rustix::io::Errno::PERM), "{name}");
+        // What is computed is nobody's to set; copies say what follows from data, which is dropped.
+        let array = place.join("x.blp/data");
+        let set = |name, value: &[u8]| rustix::fs::setxattr(&array, name, value, empty);
+        for name in ["user.arrayfs.codec", "user.arrayfs.other"] {
+            assert_eq!(set(name, b"1"), Err(rustix::io::Errno::PERM), "{name}");
+        }
+        for name in ["user.arrayfs.state", "user.arrayfs.ratio"] {
+            set(name, b"1").unwrap();
+            assert_ne!(xattr(&array, name).ok().as_deref(), Some("1"), "{name}");
         }
     });
 }

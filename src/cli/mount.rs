@@ -19,6 +19,7 @@ use crate::container::{LogsInFiles, Preferences};
 use crate::daemon::background::{self, ForkSide, Inherited, Readiness};
 use crate::daemon::log::Destination;
 use crate::daemon::systemd::Supervisor;
+use crate::daemon::umount_table::UmountLine;
 use crate::daemon::{self, guardian, mount_table, processes, readahead, signals};
 use crate::disk::Disk;
 use crate::disk::local::LocalDisk;
@@ -170,6 +171,10 @@ fn start(
         false => mount_table::device_at(&places.mountpoint).ok(),
     };
     attend(device, &places, options);
+    let noted = match is_handed_over {
+        true => None,
+        false => note_for_umount(&session.source_name, &places.mountpoint),
+    };
     Ok(Running {
         mount,
         tree,
@@ -180,6 +185,7 @@ fn start(
         mountpoint: places.mountpoint,
         is_handed_over,
         device,
+        noted,
         lock,
         has_ended: Cell::new(false),
     })
@@ -267,6 +273,18 @@ fn tree_settings(options: &MountOptions) -> Settings {
         },
         ..Settings::default()
     }
+}
+
+/// Has umount(8) find our helper, if that is there.
+fn note_for_umount(source: &str, mountpoint: &Path) -> Option<UmountLine> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let noted = UmountLine::note(source, mountpoint);
+    noted.unwrap_or_else(|e| {
+        log::info!("umount(8) may not wait for the daemon: {}", plain(&e));
+        None
+    })
 }
 
 /// Sets the read-ahead of the new mount, and starts its guardian.

@@ -15,6 +15,7 @@ use crate::daemon::mount_table::{self, Device};
 use crate::daemon::signals::Request;
 use crate::daemon::source_lock::SourceLock;
 use crate::daemon::systemd::Supervisor;
+use crate::daemon::umount_table::UmountLine;
 use crate::daemon::write_out::{self, MountRoot};
 use crate::disk::HeldBack;
 use crate::error::plain;
@@ -41,6 +42,8 @@ pub(super) struct Running {
     pub(super) is_handed_over: bool,
     /// Of our mount; `None` if the system does not show it.
     pub(super) device: Option<Device>,
+    /// In the table of umount(8).
+    pub(super) noted: Option<UmountLine>,
     /// Held by a daemon that writes, to the end of the process.
     pub(super) lock: Option<SourceLock>,
     /// Whether the kernel has ended the connection: no program writes any more.
@@ -89,7 +92,7 @@ impl Running {
             select! {
                 recv(self.mount.ended()) -> _ => {
                     self.has_ended.set(true);
-                    log::info!("{} unmounted", self.mountpoint.display());
+                    self.note_unmounted();
                     self.tell_ending("committing");
                     end(self.commit());
                 }
@@ -120,8 +123,20 @@ impl Running {
         } else {
             self.wait_for_end();
         }
-        log::info!("{mountpoint} unmounted");
+        self.note_unmounted();
         end(written.and(self.commit()));
+    }
+
+    fn note_unmounted(&self) {
+        let mountpoint = self.mountpoint.display();
+        log::info!("{mountpoint} unmounted");
+        let removed = self.noted.as_ref().map_or(Ok(()), UmountLine::remove);
+        if let Err(e) = removed {
+            log::info!(
+                "{mountpoint}: stays in the table of umount(8): {}",
+                plain(&e)
+            );
+        }
     }
 
     /// Commits what has been written to arrays, and names what stays staged. As long as programs

@@ -15,4 +15,5 @@ pub mod readahead;
 pub mod signals;
 pub mod source_lock;
 pub mod systemd;
+pub mod umount_table;
 pub mod write_out;

@@ -287,6 +287,49 @@ fn closed(mut program: Child) {
     program.wait().unwrap();
 }
 
+/// What it closes without a change has another time than the log knows.
+#[test]
+fn what_waits_for_h5py_is_committed_although_the_daemon_was_killed_meanwhile() {
+    for changes in [false, true] {
+        let place = Place::mounted(&[]);
+        let path = place.stored("x.h5");
+        let make = "import h5py, numpy, sys
+with h5py.File(sys.argv[1], 'w') as f:
+    f['fixed'] = numpy.array([1, 2, 3], 'i4')";
+        run(Command::new(interpreter()).args(["-c", make]).arg(&path)).success();
+        let program = opened_by_h5py(&path, "r+");
+        write_at(&place.join("x.h5/fixed"), &numbers(&[7]), 0).unwrap();
+        assert!(
+            state(&place).contains("has the file open"),
+            "{}",
+            state(&place)
+        );
+        let before = path.metadata().unwrap().modified().unwrap();
+        let source = killed(place);
+        closed(program);
+        assert_ne!(path.metadata().unwrap().modified().unwrap(), before);
+        if changes {
+            let change = "import h5py, sys
+with h5py.File(sys.argv[1], 'r+') as f:
+    f['fixed'][2] = 99";
+            run(Command::new(interpreter()).args(["-c", change]).arg(&path)).success();
+        }
+        let place = Place::over(source, &[]);
+        if changes {
+            assert_content(&place.join("x.h5/fixed"), &numbers(&[1, 2, 99]));
+            assert!(
+                state(&place).contains("another version"),
+                "{}",
+                state(&place)
+            );
+            continue;
+        }
+        assert_content(&place.join("x.h5/fixed"), &numbers(&[7, 2, 3]));
+        wait_until("it is committed", || state(&place) == "clean");
+        assert_array(&place, "fixed", "[3]", &numbers(&[7, 2, 3]));
+    }
+}
+
 /// It would have to be copied, which takes too long.
 #[test]
 fn what_is_staged_of_a_huge_file_is_shown_until_its_reader_has_closed_it() {

@@ -23,8 +23,8 @@ use crate::array::{Info, Unfiltered};
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
-pub use own_feeds::{ReadTexts, Told};
 use own_feeds::{TextsLookedInto, ToldArray};
+pub use own_feeds::{TextsToRead, ToldText};
 pub(super) use weight::value_room;
 pub use weight::weight;
 
@@ -227,7 +227,7 @@ impl DescribedParts {
 
 /// Describes a container and those inside of it. An array whose description fails is left out; its
 /// fault is among the faults, or the reason among what is unreadable.
-pub fn describe(container: &Arc<Container>, read: ReadTexts) -> Result<Description<'_>> {
+pub fn describe(container: &Arc<Container>, read: TextsToRead) -> Result<Description<'_>> {
     let texts = TextsLookedInto::new(read);
     describe_arrays(container, &|located| texts.told_of(located))
 }
@@ -368,7 +368,7 @@ pub fn ratio(info: &Info) -> Option<f64> {
 
 /// The text of `arrays.json`.
 pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
-    let told = arrays_json_restated(container, &[], ReadTexts::All);
+    let told = arrays_json_restated(container, &[], TextsToRead::All);
     told.map(|told| told.text)
 }
 
@@ -377,8 +377,8 @@ pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
 pub fn arrays_json_restated(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
-    read: ReadTexts,
-) -> Result<Told<Vec<u8>>> {
+    read: TextsToRead,
+) -> Result<ToldText<Vec<u8>>> {
     let tell = |description: Description<'_>| description.text(LONGEST);
     with_restated(container, restated, read, tell)
 }
@@ -388,8 +388,8 @@ pub fn arrays_json_restated(
 pub fn groups_json(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
-    read: ReadTexts,
-) -> Result<Told<HashMap<String, Vec<u8>>>> {
+    read: TextsToRead,
+) -> Result<ToldText<HashMap<String, Vec<u8>>>> {
     with_restated(container, restated, read, groups::texts)
 }
 
@@ -401,9 +401,9 @@ pub fn empty_group_json(container: &Container) -> Vec<u8> {
 fn with_restated<T>(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
-    read: ReadTexts,
+    read: TextsToRead,
     tell: impl FnOnce(Description<'_>) -> T,
-) -> Result<Told<T>> {
+) -> Result<ToldText<T>> {
     let own = restated.first();
     let own_attributes = own.map(|own| &own.attributes).into_iter().flatten();
     // The description, and a text that grows: while it does, there are two.
@@ -436,7 +436,7 @@ fn with_restated<T>(
             attributes: &attributes,
             ..described
         };
-        Ok(Told {
+        Ok(ToldText {
             text: tell(description),
             is_whole: texts.is_whole(),
         })

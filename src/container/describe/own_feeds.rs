@@ -1,8 +1,8 @@
-//! Which values of a container's texts have line feeds of their own, as far as the texts may be read
-//! for it.
+//! Which values of a container's texts have line feeds of their own, as far as the texts may be
+//! read for it.
 //!
 //! That takes as long as reading all text of the container, so only who reads the description waits
-//! for it ([`ReadTexts::All`]). Used by [`super`].
+//! for it ([`TextsToRead::All`]). Used by [`super`].
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const FEW: u64 = 16 << 20;
 
 /// What of the texts may be read to tell which values have line feeds of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadTexts {
+pub enum TextsToRead {
     All,
     /// The first ones, up to [`FEW`] bytes in all: for those who look at many containers, or only
     /// ask how long a description is.
@@ -27,15 +27,15 @@ pub enum ReadTexts {
 
 /// What has been told of a container.
 #[derive(Debug, Clone)]
-pub struct Told<T> {
+pub struct ToldText<T> {
     pub text: T,
     /// Nothing is left out for want of reading texts.
     pub is_whole: bool,
 }
 
-impl<T> Told<T> {
-    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Told<U> {
-        Told {
+impl<T> ToldText<T> {
+    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> ToldText<U> {
+        ToldText {
             text: map(self.text),
             is_whole: self.is_whole,
         }
@@ -54,10 +54,10 @@ pub(super) struct TextsLookedInto {
 }
 
 impl TextsLookedInto {
-    pub(super) fn new(read: ReadTexts) -> Self {
+    pub(super) fn new(read: TextsToRead) -> Self {
         let left = match read {
-            ReadTexts::All => u64::MAX,
-            ReadTexts::Few => FEW,
+            TextsToRead::All => u64::MAX,
+            TextsToRead::Few => FEW,
         };
         TextsLookedInto {
             left: Cell::new(left),

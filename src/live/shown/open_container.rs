@@ -23,7 +23,7 @@ use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::Container;
-use crate::container::describe::{self, ReadTexts, Told};
+use crate::container::describe::{self, TextsToRead, ToldText};
 use crate::container::inside::{ContainerNumber, Located};
 use crate::container::logged::ByLoggedName;
 use crate::container::rewrite::{Change, Rewrite};
@@ -246,7 +246,7 @@ impl OpenContainer {
     pub(crate) fn stat(&self, index: EntryIndex, owner: &Owner) -> Result<EntryStat> {
         let file = |size, stored| EntryStat::new(FileKind::File, size, stored, owner);
         // The rest of it is there when it is opened.
-        let told = |told: Told<Arc<Vec<u8>>>| EntryStat {
+        let told = |told: ToldText<Arc<Vec<u8>>>| EntryStat {
             follows: !told.is_whole,
             ..file(told.text.len() as u64, 0)
         };
@@ -272,8 +272,8 @@ impl OpenContainer {
             EntryContent::Stored => file(self.stored, self.stored),
             // Made up, not stored: no blocks.
             EntryContent::Unreadable(_) => file(0, 0),
-            EntryContent::ArraysJson(part) => told(self.arrays_json(*part, ReadTexts::Few)?),
-            EntryContent::GroupJson(path) => told(self.group_json(path, ReadTexts::Few)?),
+            EntryContent::ArraysJson(part) => told(self.arrays_json(*part, TextsToRead::Few)?),
+            EntryContent::GroupJson(path) => told(self.group_json(path, TextsToRead::Few)?),
             EntryContent::ErrorTxt(part) => file(self.error_txt(*part).len() as u64, 0),
         })
     }
@@ -295,10 +295,10 @@ impl OpenContainer {
             EntryContent::Text(_, bytes) => OpenContent::Bytes(Arc::clone(bytes)),
             EntryContent::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
             EntryContent::ArraysJson(part) => {
-                OpenContent::Bytes(self.arrays_json(*part, ReadTexts::All)?.text)
+                OpenContent::Bytes(self.arrays_json(*part, TextsToRead::All)?.text)
             }
             EntryContent::GroupJson(path) => {
-                OpenContent::Bytes(self.group_json(path, ReadTexts::All)?.text)
+                OpenContent::Bytes(self.group_json(path, TextsToRead::All)?.text)
             }
             EntryContent::ErrorTxt(part) => OpenContent::Bytes(self.error_txt(*part)),
         };
@@ -462,7 +462,11 @@ impl OpenContainer {
         }
     }
 
-    fn arrays_json(&self, part: ContainerNumber, read: ReadTexts) -> Result<Told<Arc<Vec<u8>>>> {
+    fn arrays_json(
+        &self,
+        part: ContainerNumber,
+        read: TextsToRead,
+    ) -> Result<ToldText<Arc<Vec<u8>>>> {
         let part = self.part(part)?;
         part.arrays_json.get(read, || {
             describe::arrays_json_restated(&part.container, &[], read)

@@ -14,7 +14,9 @@ use super::open_container::{DerivedEntry, OpenContainer};
 use super::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::array::{Info, npy};
 use crate::cache::BlockCache;
-use crate::container::describe::{ReadTexts, arrays_json_restated, empty_group_json, groups_json};
+use crate::container::describe::{
+    TextsToRead, arrays_json_restated, empty_group_json, groups_json,
+};
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
@@ -144,10 +146,10 @@ impl Containers {
                 info.map(|info| npy::header(&info).len() as u64 + info.bytes)
             }
             Some(DerivedEntry::ArraysJson(part)) => {
-                size(&self.arrays_json(version, opened, part, ReadTexts::Few)?)
+                size(&self.arrays_json(version, opened, part, TextsToRead::Few)?)
             }
             Some(DerivedEntry::GroupJson) => {
-                size(&self.group_json(version, opened, entry, ReadTexts::Few)?)
+                size(&self.group_json(version, opened, entry, TextsToRead::Few)?)
             }
             Some(DerivedEntry::Text(part)) => {
                 let restated = self.restated(version, part)?;
@@ -162,7 +164,7 @@ impl Containers {
         version: &ContainerVersion,
         opened: &OpenContainer,
         part: ContainerNumber,
-        read: ReadTexts,
+        read: TextsToRead,
     ) -> Result<Vec<u8>> {
         let Some(container) = version.staged.now() else {
             return Ok(arrays_json_restated(opened.container(part)?, &[], read)?.text);
@@ -183,7 +185,7 @@ impl Containers {
         version: &ContainerVersion,
         opened: &OpenContainer,
         entry: EntryIndex,
-        read: ReadTexts,
+        read: TextsToRead,
     ) -> Result<Vec<u8>> {
         let path = opened.described_group(entry).unwrap_or_default();
         let outermost = ContainerNumber::OUTERMOST;
@@ -235,11 +237,11 @@ impl Containers {
                 self.open_array(version, opened, number, Some(npy::header(&info)))
             }
             DerivedEntry::ArraysJson(part) if version.staged.now().is_some() => {
-                let text = Arc::new(self.arrays_json(version, &opened, part, ReadTexts::All)?);
+                let text = Arc::new(self.arrays_json(version, &opened, part, TextsToRead::All)?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
             DerivedEntry::GroupJson if version.staged.now().is_some() => {
-                let text = Arc::new(self.group_json(version, &opened, entry, ReadTexts::All)?);
+                let text = Arc::new(self.group_json(version, &opened, entry, TextsToRead::All)?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
             DerivedEntry::Text(part) if version.staged.now().is_some() => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::OpenContainer;
-use crate::container::describe::{self, ReadTexts, Told};
+use crate::container::describe::{self, TextsToRead, ToldText};
 use crate::error::Result;
 use crate::live::shown::entry_table::{EntryContent, EntryIndex};
 
@@ -16,8 +16,8 @@ impl OpenContainer {
     pub(in crate::live::shown) fn group_json(
         &self,
         path: &str,
-        read: ReadTexts,
-    ) -> Result<Told<Arc<Vec<u8>>>> {
+        read: TextsToRead,
+    ) -> Result<ToldText<Arc<Vec<u8>>>> {
         let told = self.group_texts.get(read, || {
             let told = describe::groups_json(self.outermost()?, &[], read)?;
             Ok(told.map(|told| {

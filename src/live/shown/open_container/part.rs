@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::container::Container;
-use crate::container::describe::{ReadTexts, Told};
+use crate::container::describe::{TextsToRead, ToldText};
 use crate::error::{Fault, Result};
 
 /// The container, or one in a group of it.
@@ -18,7 +18,7 @@ pub(super) struct OpenPart {
 }
 
 /// A description that is kept once it has been told: what is whole replaces what is not.
-pub(super) struct KeptDescription<T>(Mutex<Option<Told<Arc<T>>>>);
+pub(super) struct KeptDescription<T>(Mutex<Option<ToldText<Arc<T>>>>);
 
 impl<T> Default for KeptDescription<T> {
     fn default() -> Self {
@@ -30,12 +30,12 @@ impl<T> KeptDescription<T> {
     /// Two may tell it at once; both tell the same.
     pub(super) fn get(
         &self,
-        read: ReadTexts,
-        tell: impl FnOnce() -> Result<Told<T>>,
-    ) -> Result<Told<Arc<T>>> {
+        read: TextsToRead,
+        tell: impl FnOnce() -> Result<ToldText<T>>,
+    ) -> Result<ToldText<Arc<T>>> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*lock()
-            && (known.is_whole || read == ReadTexts::Few)
+            && (known.is_whole || read == TextsToRead::Few)
         {
             return Ok(known.clone());
         }

@@ -4,6 +4,8 @@
 //! Raised by `source`, `codec` users in `container`, and `tree`; turned into an errno and a log
 //! level in one place, `kernel::errno`.
 
+mod told;
+
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -256,18 +258,7 @@ impl Error {
     /// As a line of the log, which names the container and what in it (or a file, and nothing),
     /// whatever the error says by itself.
     pub fn told_of(&self, container: &Path, within: &str) -> String {
-        let (text, container) = (self.to_string(), container.to_string_lossy());
-        let rest = text.strip_prefix(&*container);
-        let rest = rest.and_then(|rest| rest.strip_prefix(": "));
-        let (names_it, rest) = (text.contains(&*container), rest.unwrap_or(&text));
-        let is_said = rest.strip_prefix(within);
-        let is_said = is_said.is_some_and(|after| after.starts_with(": "));
-        match within {
-            "" if names_it => text,
-            "" => format!("{container}: {text}"),
-            _ if is_said => format!("{container}: {rest}"),
-            within => format!("{container}: {within}: {rest}"),
-        }
+        told::line(&self.to_string(), &container.to_string_lossy(), within)
     }
 
     /// The same of what a container cannot do without: there, what is not shown is a fault.

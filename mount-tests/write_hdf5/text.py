@@ -5,9 +5,11 @@
     text.py session MOUNT SEED MODEL    gives them other lines, as many as they can have, some of them in pieces
     text.py check SOURCE BEFORE MODEL   h5py, netCDF4 and anndata find these lines, and all else is as in BEFORE
     text.py shown FILE NAME             the values of a dataset, a line each
+    text.py digest FILE NAME            a digest of the values
     text.py one FILE KIND               a file with one dataset `text` (see `one`)
     text.py heap FILE own|other         one with a value that stands for two elements
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -176,15 +178,16 @@ def shown(path, name):
         sys.stdout.buffer.write(b"".join(value + b"\n" for value in read))
 
 
-def repr_of(path, name):
+def digest(path, name):
     with h5py.File(path) as file:
-        print(repr(file[str(name)][()]))
+        print(hashlib.sha256(repr(np.asarray(file[str(name)][()]).tolist()).encode()).hexdigest())
 
 
 def one(path, kind):
     """feeds: values with line feeds; fixed: three of a fixed extent; grows: three, up to five; lzf: a filter
     that libhdf5 lacks; table: two dimensions; shared: an array that stands under two names; number: 20,000 in
-    chunks; single: 300,000 in one chunk; frame: a dataframe; scalar and lone: one value with line feeds."""
+    chunks; single: 300,000 in one chunk; frame: a dataframe; scalar and lone: one value with line feeds; long: 18 MB of text,
+    some of its values with line feeds."""
     with h5py.File(path, "w") as file:
         if kind == "frame":
             frame = pandas.DataFrame({"word": pandas.array(["a", "b"], dtype=object), "kind": pandas.Categorical(["u", "v"])}, index=["x", "y"])
@@ -204,6 +207,7 @@ def one(path, kind):
             single=([str(n) for n in range(300_000)], dict(maxshape=(None,), chunks=(300_000,), compression="gzip")),
             scalar=("a\nb", {}),
             lone=(["a\nb\n"], dict(maxshape=(None,), chunks=(4,))),
+            long=(["a", "b" * 99 + "\n", ("c" * 999 + "\n") * 18_000, "d"], free),
         )
         data, more = of[kind]
         file.create_dataset("text", data=data, dtype=UTF8, **more)
@@ -227,5 +231,4 @@ def heap(path, of):
 
 if __name__ == "__main__":
     what, *arguments = sys.argv[1:]
-    what = dict(repr="repr_of").get(what, what)
     globals()[what](*(a if what == "one" and n else pathlib.Path(a) for n, a in enumerate(arguments)))

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{assert_staged, commit, errno, state, write_at};
 use crate::harness::copy_directory;
 use crate::harness::depth::rounds;
+use crate::harness::mounted::Mounted;
 use crate::harness::place::{Place, open_directory};
 use crate::harness::process::{Ran, arrayfs};
 use crate::harness::python::script;
@@ -191,13 +192,13 @@ fn the_same_lines_again_are_no_change() {
 /// `arrays.json` says what lines do not.
 #[test]
 fn copies_have_values_with_line_feeds() {
-    for kind in ["feeds", "scalar", "lone", "free"] {
+    for kind in ["feeds", "scalar", "lone", "free", "long"] {
         let place = with_text(kind);
         shell(place.path(), "cp -r x.h5 y.h5", &[]).success();
         place.wait_packed("y.h5");
         let values = |name: &str| {
             let stored = place.stored(name);
-            let arguments = [Path::new("repr"), &stored, Path::new("text")];
+            let arguments = [Path::new("digest"), &stored, Path::new("text")];
             script("write_hdf5/text.py", arguments).success().text()
         };
         assert_eq!(values("y.h5"), values("x.h5"), "{kind}");
@@ -219,6 +220,28 @@ fn copies_have_values_with_line_feeds() {
         assert_eq!(errno(synced), Some(libc::EINVAL), "{lines:?}");
         let told = xattr(&place.join("z.h5"), "user.arrayfs.state").unwrap();
         assert!(told.contains("lines for 3 texts"), "{told}");
+    }
+}
+
+/// Who lists a directory need not wait until all of its text has been read.
+#[test]
+fn a_description_has_all_of_it_from_its_opening_on() {
+    for options in [&["ro"][..], &["rw"]] {
+        let source = open_directory();
+        let path = source.path().join("x.h5");
+        let arguments = [Path::new("one"), &path, Path::new("long")];
+        script("write_hdf5/text.py", arguments).success();
+        let mounted = Mounted::new(source.path(), options);
+        let path = mounted.join("x.h5/arrays.json");
+        let listed = path.metadata().unwrap().len();
+        let file = std::fs::File::open(&path).unwrap();
+        let opened = file.metadata().unwrap().len();
+        assert!(opened > listed, "{opened} and {listed}");
+        let described = std::io::read_to_string(&file).unwrap();
+        assert_eq!(described.len() as u64, opened);
+        let told = "\"line_feeds\": [[1, 1], [2, 18000]]";
+        assert!(described.contains(told), "{described}");
+        assert_eq!(path.metadata().unwrap().len(), opened);
     }
 }
 

@@ -155,9 +155,9 @@ pub trait Array: Send + Sync {
     }
 
     /// The values of a text that have line feeds of their own, as far as that is told
-    /// ([`own_feeds`]).
-    fn own_feeds(&self) -> Result<Arc<[OwnFeeds]>> {
-        Ok(Arc::default())
+    /// ([`own_feeds`]); none if more than so many shown bytes had to be read to know.
+    fn own_feeds(&self, _most: u64) -> Result<Option<Arc<[OwnFeeds]>>> {
+        Ok(Some(Arc::default()))
     }
 
     /// How many bytes at the start of a range are known to be zeros before they are read. Fewer is

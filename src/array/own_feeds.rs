@@ -2,33 +2,69 @@
 //!
 //! A text is shown as a line for each value, so a value with line feeds is several lines, and who
 //! copies the lines has lost where it ends. `arrays.json` tells how many each such value has. Only
-//! an array that knows the lengths of its values can say that ([`Array::value_lengths`]). Texts
-//! are read for it, so long ones are not looked into. Used by `container::hdf5`.
+//! an array that knows the lengths of its values can say that ([`Array::value_lengths`]). A text is
+//! read from its first byte to its last for it, once, so who only looks at a container says how
+//! much of it may be read ([`Array::own_feeds`]). Used by `container::hdf5`.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::uncached::{DecodeMemory, lent_for, read_into};
 use super::{Array, Info};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Fault, Result};
 use crate::memory::block::Workspace;
-use crate::memory::budget::Budget;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::fallible;
+use crate::patience;
 
-/// Shown bytes of a text that is looked into at most.
-pub const MOST: u64 = 16 << 20;
+/// Shown bytes of a text that is looked into at most: of a longer one no copy can be made.
+const MOST: u64 = 256 << 20;
 
 /// Most values that are told of one text.
 const VALUES_MOST: usize = 100_000;
 
+/// Memory that each takes: in a list that may grow, and in the words of the `arrays.json` of its
+/// container and of its group.
+const EACH: u64 = 64;
+
 /// Bytes that are read at once.
 const STEP: u64 = 256 << 10;
+
+/// After so many bytes it is asked whether who waits is still there.
+const LOOKED_EACH: u64 = 64 << 20;
 
 /// A value, and how many line feeds it has.
 pub type OwnFeeds = (u64, u64);
 
-/// What of a text is told, in the order of its values; nothing of one that is too long, or has too
-/// many such values: its lines are more than its values then, and nobody says how many each has.
-pub fn find(array: &dyn Array, info: &Info, budget: &Arc<Budget>) -> Result<Vec<OwnFeeds>> {
+/// What of a text is told, in the order of its values, with what it takes of the budget.
+pub struct FoundFeeds {
+    feeds: Arc<[OwnFeeds]>,
+    _charge: Hold,
+}
+
+impl FoundFeeds {
+    /// Of a text as it is; nothing of one that is too long, or has too many such values: its lines
+    /// are more than its values then, and nobody says how many each has.
+    pub fn of(array: &dyn Array, info: &Info, budget: &Arc<Budget>) -> Result<FoundFeeds> {
+        let mut charge = budget.keep(0)?;
+        let feeds = find(array, info, budget, &mut charge)?;
+        Ok(FoundFeeds {
+            feeds: feeds.into(),
+            _charge: charge,
+        })
+    }
+
+    pub fn feeds(&self) -> Arc<[OwnFeeds]> {
+        Arc::clone(&self.feeds)
+    }
+}
+
+fn find(
+    array: &dyn Array,
+    info: &Info,
+    budget: &Arc<Budget>,
+    charge: &mut Hold,
+) -> Result<Vec<OwnFeeds>> {
     let product = info
         .shape
         .iter()
@@ -40,23 +76,22 @@ pub fn find(array: &dyn Array, info: &Info, budget: &Arc<Budget>) -> Result<Vec<
     if reader.count(info.bytes)? == values {
         return Ok(Vec::new());
     }
-    let (mut number, mut found) = (0, Vec::new());
+    let (mut number, mut found, mut many) = (0, Vec::new(), false);
     reader.rewind();
     array.value_lengths(&mut |len| {
         let feeds = reader.count(len)?;
         // Its end.
         reader.count(1)?;
-        if feeds > 0 && found.len() <= VALUES_MOST {
-            found.push((number, feeds));
+        many |= found.len() >= VALUES_MOST && feeds > 0;
+        if feeds > 0 && !many {
+            charge.keep_more(EACH)?;
+            let doing = "cannot tell which values have line feeds";
+            fallible::push(&mut found, (number, feeds), doing)?;
         }
         number += 1;
         Ok(())
     })?;
-    found.truncate(if found.len() > VALUES_MOST {
-        0
-    } else {
-        found.len()
-    });
+    found.truncate(if many { 0 } else { found.len() });
     Ok(found)
 }
 
@@ -109,11 +144,87 @@ impl<'a> FeedReader<'a> {
         if len == 0 {
             return Err(Fault::new("the values of a text are longer than the text").into());
         }
+        if self.done % LOOKED_EACH == LOOKED_EACH - STEP && patience::caller().has_gone() {
+            return Err(Error::Unwanted);
+        }
         let (room, scratch) = self.space.parts();
         let memory = DecodeMemory::Lent(scratch);
         read_into(self.array, self.done, &mut room[..len as usize], memory)?;
         self.done += len;
         self.part = 0..len as usize;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::dtype::Dtype;
+    use crate::array::{Order, Piece, direct_piece};
+
+    /// Values of these lengths, which lie as they are shown.
+    struct Values(Vec<u8>, Vec<u64>);
+
+    impl Array for Values {
+        fn name(&self) -> &str {
+            "x"
+        }
+
+        fn info(&self) -> Result<Info> {
+            Ok(Info {
+                dtype: Dtype::Text,
+                shape: vec![self.1.len() as u64],
+                order: Order::C,
+                bytes: self.0.len() as u64,
+                stored_bytes: 0,
+                blocks: 1,
+                codec: "none".into(),
+            })
+        }
+
+        fn value_lengths(&self, visit: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
+            self.1.iter().try_for_each(|len| visit(*len))?;
+            Ok(true)
+        }
+
+        fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
+            direct_piece(range, out);
+            Ok(())
+        }
+
+        fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+            out.copy_from_slice(&self.0[at as usize..][..out.len()]);
+            Ok(())
+        }
+    }
+
+    fn of(values: &[&str]) -> Values {
+        let text: String = values.iter().flat_map(|value| [value, "\n"]).collect();
+        let lengths = values.iter().map(|value| value.len() as u64);
+        Values(text.into(), lengths.collect())
+    }
+
+    fn found(values: &Values, budget: &Arc<Budget>) -> Result<FoundFeeds> {
+        FoundFeeds::of(values, &values.info()?, budget)
+    }
+
+    #[test]
+    fn values_with_line_feeds_are_found_and_charged() {
+        let budget = Budget::new(8 << 20);
+        let long = "line\n".repeat(100_000);
+        let some = found(&of(&["a", "b\nc", &long, ""]), &budget).unwrap();
+        assert_eq!(*some.feeds(), [(1, 1), (2, 100_000)]);
+        assert_eq!(budget.kept(), 2 * EACH);
+        drop(some);
+        assert_eq!(budget.kept(), 0);
+        assert!(found(&of(&["a", "b"]), &budget).unwrap().feeds().is_empty());
+        let many = of(&vec!["\n"; VALUES_MOST + 1]);
+        assert!(
+            found(&many, &Budget::new(64 << 20))
+                .unwrap()
+                .feeds()
+                .is_empty()
+        );
+        assert!(found(&many, &budget).is_err(), "no memory for that");
     }
 }

@@ -12,7 +12,7 @@ use super::described::DescriptionWriter;
 use super::in_mount::InMount;
 use super::no_such_array::missing;
 use super::{CommandResult, Failure, container, output, size, styled};
-use crate::container::describe::{ArrayDescription, Description, describe};
+use crate::container::describe::{ArrayDescription, Description, TextsToRead, describe};
 use crate::container::inside::join;
 use crate::container::{Container, Preferences};
 use crate::memory::budget::Budget;
@@ -31,7 +31,7 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
     let found = container::find(path, preferences)?;
     let opened = found.open(&Budget::by_default())?;
     let wanted = opened.resolve(&found.within);
-    let mut description = describe(&opened)?;
+    let mut description = describe(&opened, TextsToRead::All)?;
     let subject = subject_at(&found, &opened, &wanted, &description)?;
     let mut of_group = Map::new();
     if subject != DescribedPart::Container {

@@ -19,7 +19,7 @@ use super::styled::{FAULT, Styled, shortened};
 use super::table::{Column, ColumnSide, Table, TableLine};
 use super::{CommandResult, Failure, output, size, styled};
 use crate::container::Preferences;
-use crate::container::describe::{ArrayDescription, Description, describe};
+use crate::container::describe::{ArrayDescription, Description, TextsToRead, describe};
 use crate::error::Error;
 use crate::look::table::cut;
 use crate::memory::budget::Budget;
@@ -149,6 +149,7 @@ impl ArrayListing<'_> {
     fn each(
         &mut self,
         found: &[FoundContainer],
+        read: TextsToRead,
         mut list: impl FnMut(PathBuf, &Description<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let budget = Budget::by_default();
@@ -160,7 +161,7 @@ impl ArrayListing<'_> {
                     continue;
                 }
             };
-            match (container.meant(&opened), describe(&opened)) {
+            match (container.meant(&opened), describe(&opened, read)) {
                 (Ok(meant), Ok(mut description)) => {
                     description.keep(&|name| meant.has(name));
                     self.order.sort(&mut description);
@@ -179,7 +180,7 @@ impl ArrayListing<'_> {
         }
         let mut serializer = serde_json::Serializer::pretty(&mut *out);
         let mut list = serializer.serialize_seq(None)?;
-        self.each(&found, |path, container| {
+        self.each(&found, TextsToRead::All, |path, container| {
             let listed = json!({ "path": output::path_text(&path), "container": container });
             Ok(list.serialize_element(&listed)?)
         })?;
@@ -198,11 +199,15 @@ impl ArrayListing<'_> {
         };
         for container in found {
             let mut largest = 0;
-            looking.each(std::slice::from_ref(&container), |_, description| {
-                let sizes = description.arrays.iter().map(|array| array.bytes);
-                largest = sizes.max().unwrap_or(0);
-                Ok(())
-            })?;
+            looking.each(
+                std::slice::from_ref(&container),
+                TextsToRead::Few,
+                |_, description| {
+                    let sizes = description.arrays.iter().map(|array| array.bytes);
+                    largest = sizes.max().unwrap_or(0);
+                    Ok(())
+                },
+            )?;
             sized.push((largest, container));
         }
         sized.sort_by_key(|(largest, _)| Reverse(*largest));
@@ -212,7 +217,7 @@ impl ArrayListing<'_> {
     /// A line for each array: its path.
     fn short(&mut self, out: &mut impl Write, found: &[FoundContainer]) -> io::Result<()> {
         let (order, mut sized) = (self.order, Vec::new());
-        self.each(found, |path, container| {
+        self.each(found, TextsToRead::Few, |path, container| {
             let path = output::path_text(&path);
             for array in &container.arrays {
                 let line = format!("{path}/{}", array.name);
@@ -238,7 +243,7 @@ impl ArrayListing<'_> {
     fn long(&mut self, out: &mut impl Write, found: &[FoundContainer]) -> io::Result<()> {
         let (order, mut sized) = (self.order, Vec::new());
         let (mut table, mut totals) = (Table::new(COLUMNS), Totals::default());
-        self.each(found, |path, container| {
+        self.each(found, TextsToRead::Few, |path, container| {
             totals.add(container);
             let path = output::path_text(&path);
             let prefix = match order {

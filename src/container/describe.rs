@@ -3,6 +3,7 @@
 
 mod groups;
 mod lines;
+mod own_feeds;
 mod weight;
 
 use std::borrow::Cow;
@@ -22,6 +23,8 @@ use crate::array::{Info, Unfiltered};
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
+use own_feeds::{TextsLookedInto, ToldArray};
+pub use own_feeds::{TextsToRead, ToldText};
 pub(super) use weight::value_room;
 pub use weight::weight;
 
@@ -224,25 +227,9 @@ impl DescribedParts {
 
 /// Describes a container and those inside of it. An array whose description fails is left out; its
 /// fault is among the faults, or the reason among what is unreadable.
-pub fn describe(container: &Arc<Container>) -> Result<Description<'_>> {
-    describe_arrays(container, &told_of)
-}
-
-/// What is told of an array beside what is said of it: how it is shown, and which of its values
-/// have line feeds.
-type ToldArray = (Info, Arc<[OwnFeeds]>);
-
-/// As it is stored. What is damaged has no line feeds to tell of; what cannot be read now may have.
-fn told_of(located: &Located) -> Result<ToldArray> {
-    let info = located.array.info()?;
-    let feeds = match info.dtype {
-        Dtype::Text => match located.array.own_feeds() {
-            Err(Error::Fault(_) | Error::NotShown(_)) => Arc::default(),
-            feeds => feeds?,
-        },
-        _ => Arc::default(),
-    };
-    Ok((info, feeds))
+pub fn describe(container: &Arc<Container>, read: TextsToRead) -> Result<Description<'_>> {
+    let texts = TextsLookedInto::new(read);
+    describe_arrays(container, &|located| texts.told_of(located))
 }
 
 fn describe_arrays<'a>(
@@ -381,7 +368,8 @@ pub fn ratio(info: &Info) -> Option<f64> {
 
 /// The text of `arrays.json`.
 pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
-    arrays_json_restated(container, &[])
+    let told = arrays_json_restated(container, &[], TextsToRead::All);
+    told.map(|told| told.text)
 }
 
 /// The same of a container with changes that are not stored. `restated`: of it and of those inside,
@@ -389,8 +377,10 @@ pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
 pub fn arrays_json_restated(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
-) -> Result<Vec<u8>> {
-    with_restated(container, restated, |description| description.text(LONGEST))
+    read: TextsToRead,
+) -> Result<ToldText<Vec<u8>>> {
+    let tell = |description: Description<'_>| description.text(LONGEST);
+    with_restated(container, restated, read, tell)
 }
 
 /// The same of each group of a container that has something in it and is no container, by its
@@ -398,8 +388,9 @@ pub fn arrays_json_restated(
 pub fn groups_json(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
-) -> Result<HashMap<String, Vec<u8>>> {
-    with_restated(container, restated, groups::texts)
+    read: TextsToRead,
+) -> Result<ToldText<HashMap<String, Vec<u8>>>> {
+    with_restated(container, restated, read, groups::texts)
 }
 
 /// Of a group that has nothing in it.
@@ -410,8 +401,9 @@ pub fn empty_group_json(container: &Container) -> Vec<u8> {
 fn with_restated<T>(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
+    read: TextsToRead,
     tell: impl FnOnce(Description<'_>) -> T,
-) -> Result<T> {
+) -> Result<ToldText<T>> {
     let own = restated.first();
     let own_attributes = own.map(|own| &own.attributes).into_iter().flatten();
     // The description, and a text that grows: while it does, there are two.
@@ -419,12 +411,13 @@ fn with_restated<T>(
     set_aside(room, "cannot describe a container", || {
         let mut attributes = container.attributes.clone();
         attributes.extend(own_attributes.map(|(name, value)| (name.clone(), value.clone())));
+        let texts = TextsLookedInto::new(read);
         let told = |located: &Located| {
             let part = restated.get(located.container.0);
             match part.and_then(|part| part.arrays.get(located.array.name())) {
                 // Staged text is its lines.
                 Some(info) => Ok((info.clone(), Arc::default())),
-                None => told_of(located),
+                None => texts.told_of(located),
             }
         };
         let mut described = describe_arrays(container, &told)?;
@@ -443,7 +436,10 @@ fn with_restated<T>(
             attributes: &attributes,
             ..described
         };
-        Ok(tell(description))
+        Ok(ToldText {
+            text: tell(description),
+            is_whole: texts.is_whole(),
+        })
     })?
 }
 

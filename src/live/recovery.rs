@@ -117,7 +117,7 @@ impl Containers {
             Some(left) => {
                 let fits = |state: &LogState| match stale {
                     StaleLogs::Applied => self.fits(recognised, path, state),
-                    StaleLogs::Kept => Ok(false),
+                    StaleLogs::Kept => self.is_as_held(path, state),
                 };
                 recover_own((place, &spot), &left, memory, fits)?
             }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use super::StagedArray;
 use super::layer::Layer;
-use super::log::{Base, CommitRecord, LogBytes, LogWriter, LoggedArray, Record};
+use super::log::{Base, CommitRecord, HeldFile, LogBytes, LogWriter, LoggedArray, Record};
 use super::staging::{Stage, StageLayers, StageLog, Syncing};
 use crate::error::{Error, Result};
 
@@ -222,6 +222,14 @@ impl Stage {
         let mut log = self.open_log()?;
         log.commit_logged = true;
         log.put_commit_record(record)
+    }
+
+    /// Says what the file is for which a commit waits, if anything has been logged.
+    pub fn note_held(&self, held: HeldFile) -> Result<()> {
+        match self.has_log() {
+            true => self.open_log()?.put_record(&Record::Held(held)),
+            false => Ok(()),
+        }
     }
 
     /// Says that the commit that is under way has come to nothing, and that the files are what they

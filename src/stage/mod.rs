@@ -38,9 +38,9 @@ mod tests;
 pub use committing::{ShowLayers, to_nobody};
 pub use layer::Layer;
 pub use log::{
-    Base, BaseFile, FoundLog, LogOf, LogSpot, LogState, LoggedArray, PendingCommit, added_name,
-    container_of_log, drafts_name, is_added_name, is_hidden_name, log_names, move_name, new_name,
-    read_log,
+    Base, BaseFile, FoundLog, HeldFile, LogOf, LogSpot, LogState, LoggedArray, PendingCommit,
+    added_name, container_of_log, drafts_name, is_added_name, is_hidden_name, log_names, move_name,
+    new_name, read_log,
 };
 pub use logging::Unlogged;
 pub use overlay::Overlay;

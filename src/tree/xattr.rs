@@ -202,12 +202,15 @@ fn of_container(
     version: Option<String>,
 ) -> Result<Vec<(String, String)>> {
     let container = opened.container(part)?;
+    let faults = opened.error_txt(part);
     let state = match staged {
         Some(staged) => shortened(staged),
-        None if opened.error_txt(part).is_empty() => {
-            quiet().map_or_else(|| "clean".to_owned(), shortened)
+        None if faults.is_empty() => quiet().map_or_else(|| "clean".to_owned(), shortened),
+        None => {
+            let first = faults.split(|byte| *byte == b'\n').next();
+            let first = String::from_utf8_lossy(first.unwrap_or_default());
+            shortened(format!("damaged: see error.txt: {first}"))
         }
-        None => "damaged: see error.txt".to_owned(),
     };
     Ok(named(&[
         ("format", container.format.to_owned()),

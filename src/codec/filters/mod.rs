@@ -85,6 +85,17 @@ pub struct Pipeline {
     chunk_bytes: usize,
 }
 
+impl FilterDescription {
+    /// Whether libhdf5, or who brings the filter, gives chunks to it with these values.
+    pub fn is_applied(&self) -> bool {
+        checked::is_applied(self)
+    }
+
+    pub fn name(&self) -> &'static str {
+        CheckedFilter::new(self).name()
+    }
+}
+
 impl Pipeline {
     /// Checks the filters, which are in order of writing. Those that no chunk can go through may
     /// stand among them: see [`Pipeline::unusable`].

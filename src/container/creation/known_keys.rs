@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::description::GivenDescription;
+use super::description::{GivenArray, GivenDescription};
 use crate::error::{Error, Result};
 
 /// Of the file, beside those that have fields of their own.
@@ -111,6 +111,24 @@ fn near<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |known: &str| strsim::damerau_levenshtein(key, known);
     let nearest = known.iter().map(|known| (distance(known), *known)).min()?;
     (nearest.0 <= 2 && nearest.0 < key.len()).then_some(nearest.1)
+}
+
+impl GivenArray {
+    /// Refuses names of other dimensions than an array of so many has.
+    pub fn check_dims(&self, rank: usize) -> std::result::Result<(), String> {
+        for key in ["dims", "scales"] {
+            let Some(said) = self.more.get(key) else {
+                continue;
+            };
+            let named = said.as_array().map(Vec::len);
+            let named = named.ok_or_else(|| format!("{key} {said} is no list"))?;
+            if named != rank {
+                let why = format!("{key} names {named} dimensions of its {rank}");
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl GivenDescription {

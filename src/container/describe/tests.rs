@@ -133,9 +133,13 @@ fn an_entry_has_a_line_for_each_key() {
 #[test]
 fn details_that_would_make_it_too_long_are_left_out() {
     let container = Arc::new(detailed());
-    let whole = describe(&container).unwrap().text(1 << 20);
+    let whole = describe(&container, TextsToRead::All)
+        .unwrap()
+        .text(1 << 20);
     assert_eq!(whole, arrays_json(&container).unwrap());
-    let short = describe(&container).unwrap().text(whole.len() - 1);
+    let short = describe(&container, TextsToRead::All)
+        .unwrap()
+        .text(whole.len() - 1);
     let short: Value = serde_json::from_slice(&short).unwrap();
     assert!(short["omitted"].as_str().unwrap().contains("bytes"));
     let array = &short["arrays"][0];

@@ -133,7 +133,7 @@ pub(super) fn strings(
     nested: &Arc<NestedBlocks>,
     tables: ChunkTables,
 ) -> Result<std::result::Result<(Strings, Option<Error>), String>> {
-    let heap = Heap::new(Arc::clone(source), index)?;
+    let heap = Heap::new(Arc::clone(source), index, nested.budget())?;
     let element = strings::element(&heap)?;
     let fill = strings::filling(heap.element_size(), dataset.fill.as_deref());
     let element = (element, fill.as_deref());

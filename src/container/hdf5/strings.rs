@@ -17,7 +17,7 @@ use super::element::Element;
 use super::index::Datatype;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
-use crate::array::own_feeds::{self, OwnFeeds};
+use crate::array::own_feeds::{FoundFeeds, OwnFeeds};
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
@@ -59,7 +59,7 @@ pub(super) struct Strings {
     elements: NestedArray,
     count: u64,
     layout: OnceLock<TextBlocks>,
-    feeds: OnceLock<Arc<[OwnFeeds]>>,
+    feeds: OnceLock<FoundFeeds>,
 }
 
 /// What the pass over the elements found, at the start of each block and at the end.
@@ -336,12 +336,16 @@ impl Array for Strings {
         Ok(true)
     }
 
-    fn own_feeds(&self) -> Result<Arc<[OwnFeeds]>> {
+    fn own_feeds(&self, most: u64) -> Result<Option<Arc<[OwnFeeds]>>> {
         if let Some(known) = self.feeds.get() {
-            return Ok(Arc::clone(known));
+            return Ok(Some(known.feeds()));
         }
-        let found = own_feeds::find(self, &self.info()?, self.elements.budget())?;
-        Ok(Arc::clone(self.feeds.get_or_init(|| found.into())))
+        let info = self.info()?;
+        if info.bytes > most {
+            return Ok(None);
+        }
+        let found = FoundFeeds::of(self, &info, self.elements.budget())?;
+        Ok(Some(self.feeds.get_or_init(|| found).feeds()))
     }
 
     fn weight(&self) -> u64 {

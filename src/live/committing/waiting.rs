@@ -22,6 +22,7 @@ use crate::live::Containers;
 use crate::live::version::ContainerVersion;
 use crate::patience;
 use crate::source::{FileIdentity, FileKind, Source, open_same};
+use crate::stage::{HeldFile, LogState};
 
 /// Longest file of which the content is remembered.
 const MOST: u64 = 1 << 30;
@@ -65,13 +66,45 @@ impl HeldContent {
     }
 }
 
+impl HeldContent {
+    fn logged(self) -> HeldFile {
+        HeldFile {
+            size: self.file.size,
+            hash: self.hash,
+            marks: self.marks,
+        }
+    }
+}
+
 impl Containers {
+    /// Whether a file of another time is what a commit waited for when its daemon was killed.
+    pub(in crate::live) fn is_as_held(&self, path: &Path, state: &LogState) -> Result<bool> {
+        let Some(held) = state.held().filter(|held| held.size <= MOST) else {
+            return Ok(false);
+        };
+        let source = self.store.open(path)?;
+        if source.len() != held.size {
+            return Ok(false);
+        }
+        let Ok(_locked) = program_lock::take(&*source, false)? else {
+            return Ok(false);
+        };
+        let found = HeldContent::of(&*source, held.marks)?;
+        Ok(found.is_some_and(|found| found.logged() == held))
+    }
+
     /// A commit could not be made for this: it is tried again.
     pub(crate) fn wait_for_program(&self, version: &Arc<ContainerVersion>, in_use: FileInUse) {
         let known = match version.staged.held_content() {
             Some(known) => Some(known),
             None => self.held_content(version),
         };
+        // For the next mount, should this one be killed.
+        if let (Some(known), Some(now)) = (known, version.staged.now())
+            && let Err(e) = now.stage.note_held(known.logged())
+        {
+            log::debug!("{e}");
+        }
         let again = version.staged.note_waits(in_use, known);
         self.due.set(Later::PutOff, version, Instant::now() + again);
     }

@@ -88,7 +88,7 @@ impl Containers {
         let Some(container) = version.staged.now() else {
             return Ok(stat);
         };
-        stat.follows = opened.derived(entry).is_some();
+        stat.follows |= opened.derived(entry).is_some();
         if let Some(written) = container.stage.last_write() {
             let owner = &mut stat.owner;
             (owner.mtime, owner.ctime) = (owner.mtime.max(written), owner.ctime.max(written));

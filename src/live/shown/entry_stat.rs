@@ -17,8 +17,8 @@ pub struct EntryStat {
     pub owner: Owner,
     /// An array that has been opened for writing: to be written in large pieces.
     pub is_written: bool,
-    /// It follows from arrays one of which has been opened for writing: its size is to be asked for
-    /// each time.
+    /// It follows from arrays one of which has been opened for writing, or is told in full only to
+    /// who opens it: its size is to be asked for each time.
     pub follows: bool,
 }
 

@@ -9,7 +9,7 @@ mod successor;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::array_names::ArrayNames;
 use super::cookie::Cookie;
@@ -22,17 +22,19 @@ use crate::array::dtype::Dtype;
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
+use crate::container::Container;
+use crate::container::describe::{self, TextsToRead, ToldText};
 use crate::container::inside::{ContainerNumber, Located};
 use crate::container::logged::ByLoggedName;
 use crate::container::rewrite::{Change, Rewrite};
-use crate::container::{Container, describe};
 use crate::error::{Error, Result};
 use crate::live::owner::Owner;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::set_aside;
 use crate::source::{FileKind, Identity, Store};
-use part::OpenPart;
+use group_texts::GroupTexts;
+use part::{KeptDescription, OpenPart};
 
 pub struct OpenContainer {
     /// Under which its blocks are cached.
@@ -44,7 +46,7 @@ pub struct OpenContainer {
     parts: Vec<OpenPart>,
     arrays: Vec<Located>,
     pub(super) entries: Arc<EntryTable>,
-    group_texts: OnceLock<HashMap<String, Arc<Vec<u8>>>>,
+    group_texts: KeptDescription<GroupTexts>,
     /// Bytes of the file that it is, if it is one.
     stored: u64,
     weight: usize,
@@ -109,7 +111,7 @@ impl OpenContainer {
                 members: version.recognised.format.members(),
                 tombstones: Arc::clone(&version.tombstones),
                 entries: Arc::new(EntryTable::new(&all, names, stored.is_some())),
-                group_texts: OnceLock::new(),
+                group_texts: KeptDescription::default(),
                 stored: stored.unwrap_or(0),
                 arrays,
                 weight,
@@ -243,6 +245,11 @@ impl OpenContainer {
     /// An array that cannot be described is shown without size; opening it says why.
     pub(crate) fn stat(&self, index: EntryIndex, owner: &Owner) -> Result<EntryStat> {
         let file = |size, stored| EntryStat::new(FileKind::File, size, stored, owner);
+        // The rest of it is there when it is opened.
+        let told = |told: ToldText<Arc<Vec<u8>>>| EntryStat {
+            follows: !told.is_whole,
+            ..file(told.text.len() as u64, 0)
+        };
         Ok(match &self.entries.entry(index)?.content {
             EntryContent::Directory(..) => EntryStat::new(FileKind::Directory, 0, 0, owner),
             EntryContent::Array(array) => EntryStat {
@@ -265,8 +272,8 @@ impl OpenContainer {
             EntryContent::Stored => file(self.stored, self.stored),
             // Made up, not stored: no blocks.
             EntryContent::Unreadable(_) => file(0, 0),
-            EntryContent::ArraysJson(part) => file(self.arrays_json(*part)?.len() as u64, 0),
-            EntryContent::GroupJson(path) => file(self.group_json(path)?.len() as u64, 0),
+            EntryContent::ArraysJson(part) => told(self.arrays_json(*part, TextsToRead::Few)?),
+            EntryContent::GroupJson(path) => told(self.group_json(path, TextsToRead::Few)?),
             EntryContent::ErrorTxt(part) => file(self.error_txt(*part).len() as u64, 0),
         })
     }
@@ -287,8 +294,12 @@ impl OpenContainer {
             }
             EntryContent::Text(_, bytes) => OpenContent::Bytes(Arc::clone(bytes)),
             EntryContent::Unreadable(error) => return Err(error.clone().of_container(&self.path)),
-            EntryContent::ArraysJson(part) => OpenContent::Bytes(self.arrays_json(*part)?),
-            EntryContent::GroupJson(path) => OpenContent::Bytes(self.group_json(path)?),
+            EntryContent::ArraysJson(part) => {
+                OpenContent::Bytes(self.arrays_json(*part, TextsToRead::All)?.text)
+            }
+            EntryContent::GroupJson(path) => {
+                OpenContent::Bytes(self.group_json(path, TextsToRead::All)?.text)
+            }
             EntryContent::ErrorTxt(part) => OpenContent::Bytes(self.error_txt(*part)),
         };
         Ok(OpenEntry::new(content, Arc::clone(self)))
@@ -451,13 +462,15 @@ impl OpenContainer {
         }
     }
 
-    fn arrays_json(&self, part: ContainerNumber) -> Result<Arc<Vec<u8>>> {
+    fn arrays_json(
+        &self,
+        part: ContainerNumber,
+        read: TextsToRead,
+    ) -> Result<ToldText<Arc<Vec<u8>>>> {
         let part = self.part(part)?;
-        if let Some(text) = part.arrays_json.get() {
-            return Ok(Arc::clone(text));
-        }
-        let text = Arc::from(describe::arrays_json(&part.container)?);
-        Ok(Arc::clone(part.arrays_json.get_or_init(|| text)))
+        part.arrays_json.get(read, || {
+            describe::arrays_json_restated(&part.container, &[], read)
+        })
     }
 
     /// One line per fault; empty when the container is sound as far as opening can tell, or there

@@ -14,7 +14,9 @@ use super::open_container::{DerivedEntry, OpenContainer};
 use super::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::array::{Info, npy};
 use crate::cache::BlockCache;
-use crate::container::describe::{arrays_json_restated, empty_group_json, groups_json};
+use crate::container::describe::{
+    TextsToRead, arrays_json_restated, empty_group_json, groups_json,
+};
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
@@ -143,8 +145,12 @@ impl Containers {
                 let info = self.restated_info(version, number)?;
                 info.map(|info| npy::header(&info).len() as u64 + info.bytes)
             }
-            Some(DerivedEntry::ArraysJson(part)) => size(&self.arrays_json(version, opened, part)?),
-            Some(DerivedEntry::GroupJson) => size(&self.group_json(version, opened, entry)?),
+            Some(DerivedEntry::ArraysJson(part)) => {
+                size(&self.arrays_json(version, opened, part, TextsToRead::Few)?)
+            }
+            Some(DerivedEntry::GroupJson) => {
+                size(&self.group_json(version, opened, entry, TextsToRead::Few)?)
+            }
             Some(DerivedEntry::Text(part)) => {
                 let restated = self.restated(version, part)?;
                 let text = restated.texts.get(&*opened.name(entry)?.to_string_lossy());
@@ -158,16 +164,17 @@ impl Containers {
         version: &ContainerVersion,
         opened: &OpenContainer,
         part: ContainerNumber,
+        read: TextsToRead,
     ) -> Result<Vec<u8>> {
         let Some(container) = version.staged.now() else {
-            return arrays_json_restated(opened.container(part)?, &[]);
+            return Ok(arrays_json_restated(opened.container(part)?, &[], read)?.text);
         };
         version.staged.stored.while_it_stays(|| {
             let base = container.base();
             let restated = base.parts_of(part)?.into_iter();
             let restated = restated.map(|part| container.restated(part, &self.cache));
             let restated = restated.collect::<Result<Vec<_>>>()?;
-            arrays_json_restated(base.container(part)?, &restated)
+            Ok(arrays_json_restated(base.container(part)?, &restated, read)?.text)
         })
     }
 
@@ -178,18 +185,25 @@ impl Containers {
         version: &ContainerVersion,
         opened: &OpenContainer,
         entry: EntryIndex,
+        read: TextsToRead,
     ) -> Result<Vec<u8>> {
         let path = opened.described_group(entry).unwrap_or_default();
         let outermost = ContainerNumber::OUTERMOST;
         let mut told = match version.staged.now() {
-            None => return opened.group_json(path).map(|text| text.to_vec()),
-            Some(container) => version.staged.stored.while_it_stays(|| {
-                let base = container.base();
-                let restated = base.parts_of(outermost)?.into_iter();
-                let restated = restated.map(|part| container.restated(part, &self.cache));
-                let restated = restated.collect::<Result<Vec<_>>>()?;
-                groups_json(base.container(outermost)?, &restated)
-            })?,
+            None => return Ok(opened.group_json(path, read)?.text.to_vec()),
+            Some(container) => {
+                version
+                    .staged
+                    .stored
+                    .while_it_stays(|| {
+                        let base = container.base();
+                        let restated = base.parts_of(outermost)?.into_iter();
+                        let restated = restated.map(|part| container.restated(part, &self.cache));
+                        let restated = restated.collect::<Result<Vec<_>>>()?;
+                        groups_json(base.container(outermost)?, &restated, read)
+                    })?
+                    .text
+            }
         };
         match told.remove(path) {
             Some(text) => Ok(text),
@@ -223,11 +237,11 @@ impl Containers {
                 self.open_array(version, opened, number, Some(npy::header(&info)))
             }
             DerivedEntry::ArraysJson(part) if version.staged.now().is_some() => {
-                let text = Arc::new(self.arrays_json(version, &opened, part)?);
+                let text = Arc::new(self.arrays_json(version, &opened, part, TextsToRead::All)?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
             DerivedEntry::GroupJson if version.staged.now().is_some() => {
-                let text = Arc::new(self.group_json(version, &opened, entry)?);
+                let text = Arc::new(self.group_json(version, &opened, entry, TextsToRead::All)?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
             DerivedEntry::Text(part) if version.staged.now().is_some() => {

@@ -174,6 +174,7 @@ impl LogState {
             }
             Record::Array { path, len } => self.add_array(untyped((path, len))),
             Record::TypedArray(array) => self.add_array(array),
+            Record::Held(held) => self.hold(held),
             Record::Provisional { layer, array } => {
                 self.check_array(array)?;
                 self.check_layer(layer)?;
@@ -186,9 +187,8 @@ impl LogState {
                 steps.try_for_each(|(layer, step)| self.keep(layer, step))
             }
             Record::TakenBack { array } => {
-                self.check_array(array)?;
-                self.provisional.end(array);
-                Ok(())
+                let known = self.check_array(array);
+                known.map(|()| drop(self.provisional.end(array)))
             }
             commit @ (Record::Sealed { .. }
             | Record::SealedFiles { .. }

@@ -24,7 +24,9 @@ pub use name::{
 pub use patch::{Patch, last_said};
 pub use read::{FoundLog, read_log};
 pub(super) use record::Record;
-pub use record::{CommitRecord, GrowingFile, LoggedArray, NewFileRecord, RangeSample, SealedFile};
+pub use record::{
+    CommitRecord, GrowingFile, HeldFile, LoggedArray, NewFileRecord, RangeSample, SealedFile,
+};
 pub(super) use writer::{LogWriter, try_to_create, with_buffer};
 
 use std::ffi::{OsStr, OsString};

@@ -34,8 +34,8 @@ pub(super) const BEFORE_BYTES: usize = 24;
 
 /// Of the format of logs, and the oldest that is read: one without [`Record::Zeros`] and
 /// [`Record::SealedFiles`]. Version 3 has none of those that follow them, version 4 no
-/// [`Record::TypedArray`], version 5 no [`Record::Growing`].
-pub(super) const VERSION: u32 = 6;
+/// [`Record::TypedArray`], version 5 no [`Record::Growing`], version 6 no [`Record::Held`].
+pub(super) const VERSION: u32 = 7;
 pub(super) const OLDEST: u32 = 2;
 
 /// The longest payload; no writer makes longer ones.
@@ -155,6 +155,18 @@ pub(in crate::stage) enum Record {
         end: u64,
         grown: u32,
     },
+    /// A commit waits for another program that has the container's file open, which is this.
+    Held(HeldFile),
+}
+
+/// What a file is while another program has it open, which may give it another time without any
+/// other change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldFile {
+    pub size: u64,
+    /// Of all but the marks, which say that it is open.
+    pub hash: u64,
+    pub marks: (u64, u64),
 }
 
 /// A file of a container that gets bytes behind its end, of which the log has none, and how it is

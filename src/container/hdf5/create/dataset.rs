@@ -49,6 +49,10 @@ pub(super) fn of(
         Some(array) if array.more.get("space").is_some_and(|space| space == "null") => None,
         Some(array) => Some(dims_of(array, resolved, lost).map_err(invalid)?),
     };
+    let rank = dims.as_ref().map_or(0, Vec::len);
+    described
+        .map_or(Ok(()), |array| array.check_dims(rank))
+        .map_err(invalid)?;
     let most = match &dims {
         Some(dims) => most_of(described, dims, lost).map_err(invalid)?,
         None => Vec::new(),

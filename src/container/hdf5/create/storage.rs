@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::filters::{self, DEFLATE, FLETCHER32, SHUFFLE};
+use crate::codec::filters::FilterDescription;
 use crate::container::creation::GivenArray;
 use crate::container::hdf5::dataset::chunked::filter_pipeline;
 use crate::container::hdf5::index::{FilterEntry, UNLIMITED};
@@ -86,6 +87,9 @@ pub(super) fn of(
     };
     let chunk = chunk.unwrap_or_else(|| usual_chunk(shape));
     let mut filters = told.unwrap_or_else(filters::usual);
+    if let (false, Some(why)) = (is_copied, never_applied(&filters, shape)) {
+        return Err(why);
+    }
     if let Some(why) = unfit(&filters, &chunk, shape) {
         instead(why, USUAL)?;
         filters = filters::usual();
@@ -134,6 +138,27 @@ fn told_chunk(stated: &Value, shape: &NewShape<'_>) -> Result<Vec<u64>, String> 
     }
 }
 
+/// Why every chunk would skip one of these filters: nobody who writes that means it. What is copied
+/// is stored as it was.
+fn never_applied(filters: &[MadeFilter], shape: &NewShape<'_>) -> Option<String> {
+    let mut is_shuffled = false;
+    filters.iter().find_map(|filter| {
+        // The library gives a width to the first one alone.
+        if filter.id == SHUFFLE && std::mem::replace(&mut is_shuffled, true) {
+            return Some("shuffle stands there twice: every chunk would skip the second".into());
+        }
+        let described = FilterDescription {
+            id: filter.id,
+            values: whole_values(filter, shape),
+        };
+        (!described.is_applied()).then(|| {
+            let name = described.name();
+            let (id, values) = (filter.id, &filter.values);
+            format!("{name} (filter {id}) does not take the values {values:?}")
+        })
+    })
+}
+
 /// Why chunks cannot go through these filters.
 fn unfit(filters: &[MadeFilter], chunk: &[u64], shape: &NewShape<'_>) -> Option<String> {
     if shape.is_text {
@@ -171,7 +196,7 @@ fn whole_values(filter: &MadeFilter, shape: &NewShape<'_>) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::filters::{FilterDescription, NAMES, has_decoder};
+    use crate::codec::filters::{NAMES, has_decoder};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -228,6 +253,7 @@ mod tests {
             (json!({"filters": ["gzipp"]}), "gzipp"),
             (json!({"filters": [{"name": "gzip", "level": 9}]}), "level"),
             (json!({"filters": 1}), "no list"),
+            (json!({"filters": ["szip"]}), "szip"),
             (
                 json!({"filters": ["gzip"], "layout": "contiguous"}),
                 "contiguous",
@@ -247,6 +273,39 @@ mod tests {
             of(&shape(&[100], &[100]), Some(&copied), &mut lost).unwrap();
             assert_eq!(lost.len(), 1, "{lost:?}");
         }
+    }
+
+    #[test]
+    fn filters_that_every_chunk_would_skip_are_refused_by_hand() {
+        let gzip = |values: Value| json!({"filters": [{"name": "gzip", "values": values}]});
+        for (more, why) in [
+            (
+                gzip(json!([10])),
+                "gzip (filter 1) does not take the values [10]",
+            ),
+            (gzip(json!([])), "gzip (filter 1) does not"),
+            (gzip(json!([6, 1])), "gzip (filter 1) does not"),
+            (
+                json!({"filters": [{"id": 1, "values": [11]}]}),
+                "gzip (filter 1) does not",
+            ),
+            (
+                json!({"filters": [{"id": 32008}]}),
+                "(filter 32008) does not",
+            ),
+            (json!({"filters": ["shuffle", "gzip", "shuffle"]}), "twice"),
+        ] {
+            for is_text in [false, true] {
+                let shape = NewShape {
+                    is_text,
+                    ..shape(&[100], &[100])
+                };
+                let refused = of(&shape, Some(&described_as(more.clone())), &mut Vec::new());
+                assert!(refused.is_err_and(|said| said.contains(why)), "{more}");
+            }
+        }
+        let nine = described_as(gzip(json!([9])));
+        assert!(of(&shape(&[100], &[100]), Some(&nine), &mut Vec::new()).is_ok());
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Array for CompactStrings {
         })
     }
 
-    fn own_feeds(&self) -> Result<Arc<[OwnFeeds]>> {
+    fn own_feeds(&self, _most: u64) -> Result<Option<Arc<[OwnFeeds]>>> {
         let (mut at, mut found) = (0usize, Vec::new());
         for (number, len) in (0u64..).zip(&*self.lengths) {
             let end = at.saturating_add(*len as usize);
@@ -85,7 +85,7 @@ impl Array for CompactStrings {
             }
             at = end.saturating_add(1);
         }
-        Ok(found.into())
+        Ok(Some(found.into()))
     }
 
     fn weight(&self) -> u64 {

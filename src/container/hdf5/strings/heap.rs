@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use crate::container::hdf5::index::FileIndex;
 use crate::error::{Error, Fault, Result};
+use crate::memory::budget::Budget;
 use crate::source::Source;
-use image::ImagedPart;
+use image::ImagedParts;
 
 const SIGNATURE: [u8; 4] = *b"GCOL";
 
@@ -40,7 +41,7 @@ pub(in crate::container::hdf5) struct Heap {
     offset_size: usize,
     length_size: usize,
     /// Collections that lie elsewhere than where elements say.
-    moved: Vec<ImagedPart>,
+    moved: ImagedParts,
 }
 
 /// An element: where a value is.
@@ -71,6 +72,7 @@ impl Heap {
     pub(in crate::container::hdf5) fn new(
         source: Arc<dyn Source>,
         index: &FileIndex,
+        budget: &Arc<Budget>,
     ) -> Result<Heap> {
         let size = |size: u8, what: &str| -> Result<usize> {
             match size {
@@ -86,10 +88,10 @@ impl Heap {
             base: index.base,
             offset_size: size(index.offset_size, "addresses")?,
             length_size: size(index.length_size, "lengths")?,
-            moved: Vec::new(),
+            moved: ImagedParts::default(),
         };
         if let Some(image) = index.cache_image {
-            heap.moved = heap.collections_in(image)?;
+            heap.moved = heap.collections_in(image, budget)?;
         }
         Ok(heap)
     }

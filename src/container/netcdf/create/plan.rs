@@ -173,6 +173,7 @@ impl NewClassic {
         let refuse = |why: String| Error::Invalid(format!("{}: {why}", said.name));
         let (kind, shape) =
             kind_of(said).ok_or_else(|| refuse(format!("classic NetCDF has no {}", said.dtype)))?;
+        said.check_dims(shape.len()).map_err(refuse)?;
         let numbers = dimensions.of_array(said, &shape)?;
         let of_records = numbers
             .first()

@@ -180,6 +180,9 @@ fn what_no_classic_file_holds_is_refused_or_told() {
         json!({"dtype": "complex64"}),
         json!({"shape": [0]}),
         json!({"dims": ["x"]}),
+        json!({"dims": []}),
+        json!({"dims": [null, null]}),
+        json!({"dims": "t"}),
         json!({"shape": [1, 2], "dims": [null, "t"]}),
         json!({"type": "NC_STRING"}),
     ] {

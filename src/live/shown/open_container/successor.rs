@@ -2,9 +2,9 @@
 //! with the container before, and so is every array but those that have changed.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::{OpenContainer, OpenPart};
+use super::{KeptDescription, OpenContainer, OpenPart};
 use crate::array::Array;
 use crate::cache::VersionId;
 use crate::container::Container;
@@ -48,7 +48,7 @@ impl OpenContainer {
                 parts: std::iter::once(outermost).chain(others).collect(),
                 arrays,
                 entries: Arc::clone(&self.entries),
-                group_texts: OnceLock::new(),
+                group_texts: KeptDescription::default(),
                 stored,
                 weight: self.weight,
                 _charge: charge,

@@ -1,13 +1,16 @@
-//! Files that a commit was making longer, as a log says. Used by [`super`].
+//! Files that a commit was making longer, or waited for, as a log says. Used by [`super`].
 
 use super::LogState;
 use super::check::check_name;
 use crate::error::{Fault, Result};
 use crate::memory::fallible;
-use crate::stage::log::record::GrowingFile;
+use crate::stage::log::record::{GrowingFile, HeldFile};
 
 #[derive(Default)]
-pub(super) struct GrowingFiles(Vec<GrowingFile>);
+pub(super) struct GrowingFiles {
+    files: Vec<GrowingFile>,
+    held: Option<HeldFile>,
+}
 
 impl LogState {
     /// A file gets bytes behind its end; if a commit was sealed it has been called off, and the
@@ -20,12 +23,12 @@ impl LogState {
             self.end_commit();
             self.growing = growing;
         }
-        fallible::push(&mut self.growing.0, file, super::DOING)
+        fallible::push(&mut self.growing.files, file, super::DOING)
     }
 
     /// A file has got all of them.
     pub(super) fn has_grown(&mut self, name: &str, grown: (u64, u32)) -> Result<()> {
-        let mut files = self.growing.0.iter_mut();
+        let mut files = self.growing.files.iter_mut();
         match files.find(|file| file.name == name) {
             Some(file) => {
                 file.grown = Some(grown);
@@ -35,13 +38,24 @@ impl LogState {
         }
     }
 
+    /// Another program has the file open.
+    pub(super) fn hold(&mut self, held: HeldFile) -> Result<()> {
+        self.growing.held = Some(held);
+        Ok(())
+    }
+
+    /// What the file was for which the last commit began to wait, if it did.
+    pub fn held(&self) -> Option<HeldFile> {
+        self.growing.held
+    }
+
     /// Whether a commit that is not sealed was making files longer.
     pub fn grows(&self) -> bool {
-        !self.growing.0.is_empty()
+        !self.growing.files.is_empty()
     }
 
     /// Of this name, as in [`super::Base::files`].
     pub fn growing(&self, name: &str) -> Option<&GrowingFile> {
-        self.growing.0.iter().find(|file| file.name == name)
+        self.growing.files.iter().find(|file| file.name == name)
     }
 }

@@ -8,10 +8,13 @@
 //! published format has no section for it). All numbers are little-endian and untrusted. Used by
 //! [`super`].
 
+use std::sync::Arc;
+
 use super::{Heap, number};
 use crate::container::hdf5::index::CacheImage;
 use crate::error::{Fault, Result};
-use crate::memory::fallible;
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::no_memory;
 
 const SIGNATURE: [u8; 4] = *b"MDCI";
 
@@ -20,6 +23,9 @@ const COLLECTION: u8 = 4;
 
 /// Where an entry has the number of its parents.
 const PARENTS: usize = 8;
+
+/// Parts that there is room for at first.
+const PARTS_LEAST: usize = 64;
 
 /// Bytes of an entry before its address.
 const ENTRY: usize = 14;
@@ -33,17 +39,43 @@ pub(super) struct ImagedPart {
     pub(super) at: u64,
 }
 
+/// Those of an image, by their addresses.
+#[derive(Default)]
+pub(super) struct ImagedParts {
+    parts: Vec<ImagedPart>,
+    /// For as many as there is room.
+    charge: Option<Hold>,
+}
+
+impl ImagedParts {
+    fn push(&mut self, part: ImagedPart, budget: &Arc<Budget>) -> Result<()> {
+        if self.parts.len() == self.parts.capacity() {
+            let more = self.parts.len().max(PARTS_LEAST);
+            let all = self.parts.len().saturating_add(more);
+            let bytes = all.saturating_mul(size_of::<ImagedPart>());
+            self.charge = Some(budget.keep(bytes as u64)?);
+            let reserved = self.parts.try_reserve_exact(more);
+            reserved.map_err(|_| no_memory("cannot read a metadata cache image"))?;
+        }
+        self.parts.push(part);
+        Ok(())
+    }
+}
+
 impl Heap {
     /// Where a collection lies that belongs to an address.
     pub(super) fn place_of(&self, address: u64) -> u64 {
-        let found = self
-            .moved
-            .binary_search_by_key(&address, |part| part.address);
-        found.map_or(address, |found| self.moved[found].at)
+        let moved = &self.moved.parts;
+        let found = moved.binary_search_by_key(&address, |part| part.address);
+        found.map_or(address, |found| moved[found].at)
     }
 
     /// The collections of an image, by their addresses.
-    pub(super) fn collections_in(&self, image: CacheImage) -> Result<Vec<ImagedPart>> {
+    pub(super) fn collections_in(
+        &self,
+        image: CacheImage,
+        budget: &Arc<Budget>,
+    ) -> Result<ImagedParts> {
         let end = image.start.saturating_add(image.len);
         let broken = |what: &str| Fault::new(what).bytes(image.start..end);
         let mut head = [0; 6 + 8 + 4];
@@ -54,7 +86,7 @@ impl Heap {
             return Err(fault.found(head[..5].escape_ascii()).into());
         }
         let entries = number(&head[6 + self.length_size..]);
-        let (mut parts, mut at) = (Vec::new(), image.start + head.len() as u64);
+        let (mut parts, mut at) = (ImagedParts::default(), image.start + head.len() as u64);
         for _ in 0..entries {
             let mut entry = [0; ENTRY + 8 + 8];
             let entry = &mut entry[..ENTRY + self.offset_size + self.length_size];
@@ -68,10 +100,10 @@ impl Heap {
             if entry[0] == COLLECTION {
                 let address = self.base.saturating_add(number(address));
                 let part = ImagedPart { address, at: data };
-                fallible::push(&mut parts, part, "cannot read a metadata cache image")?;
+                parts.push(part, budget)?;
             }
         }
-        parts.sort_unstable_by_key(|part| part.address);
+        parts.parts.sort_unstable_by_key(|part| part.address);
         Ok(parts)
     }
 }
@@ -82,7 +114,6 @@ mod tests {
     use super::*;
     use crate::container::hdf5::sample::empty_index;
     use crate::source::BytesSource;
-    use std::sync::Arc;
 
     /// 8 other bytes, and an image of entries: type, address, bytes.
     fn imaged(entries: &[(u8, u64, &[u8])]) -> Vec<u8> {
@@ -103,10 +134,14 @@ mod tests {
     }
 
     fn heap(bytes: Vec<u8>, base: u64) -> Result<Heap> {
+        heap_within(bytes, base, &Budget::new(1 << 20))
+    }
+
+    fn heap_within(bytes: Vec<u8>, base: u64, budget: &Arc<Budget>) -> Result<Heap> {
         let mut index = empty_index();
         let len = bytes.len() as u64 - 8;
         (index.base, index.cache_image) = (base, Some(CacheImage { start: 8, len }));
-        Heap::new(Arc::new(BytesSource::new(bytes)), &index)
+        Heap::new(Arc::new(BytesSource::new(bytes)), &index, budget)
     }
 
     #[test]
@@ -148,5 +183,18 @@ mod tests {
                 let _ = heap(bytes, u64::MAX - 9);
             }
         }
+    }
+
+    #[test]
+    fn what_is_kept_of_an_image_is_charged() {
+        let one = collection(&[(1, b"one")]);
+        let entries: Vec<_> = (0..1000).map(|n| (COLLECTION, 100 * n, &one[..])).collect();
+        let bytes = imaged(&entries);
+        let budget = Budget::new(1 << 20);
+        let heap = heap_within(bytes.clone(), 0, &budget).unwrap();
+        assert_eq!(budget.kept(), 1024 * size_of::<ImagedPart>() as u64);
+        drop(heap);
+        assert_eq!(budget.kept(), 0);
+        assert!(heap_within(bytes, 0, &Budget::new(16 << 10)).is_err());
     }
 }

@@ -31,7 +31,7 @@ fn heap(bytes: &[u8]) -> Heap {
         base: 0,
         offset_size: 8,
         length_size: 8,
-        moved: vec![],
+        moved: ImagedParts::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod groups;
 mod lines;
+mod same;
 mod weight;
 
 use std::borrow::Cow;
@@ -22,6 +23,7 @@ use crate::array::{Info, Unfiltered};
 use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
+pub use same::say_the_same;
 pub(super) use weight::value_room;
 pub use weight::weight;
 

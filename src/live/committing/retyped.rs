@@ -39,10 +39,11 @@ impl Containers {
         }
         let base = container.base();
         let located = base.array(number)?;
-        let Some(rewrite) = container.rewrite().retyped(located.address(), to)? else {
+        let len = base.info(number)?.bytes;
+        let rewrite = container.rewrite();
+        let Some(rewrite) = rewrite.retyped(located.address(), to, len)? else {
             return Ok(());
         };
-        let len = base.info(number)?.bytes;
         let unchanged = ChangedArray {
             container: located.container,
             shown: container.merged(number, Vec::new(), &self.cache)?,

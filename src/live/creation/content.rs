@@ -337,7 +337,7 @@ impl DraftContent {
     /// The types that attributes give count before what is described. Those of arrays that a
     /// BPCells container is made of are not given: they are looked at when it is made.
     fn take_types(&mut self, creation: &dyn Creation) -> Result<()> {
-        if self.typed.is_empty() {
+        if self.typed.is_empty() || creation.fixes_types() {
             return Ok(());
         }
         let packed: BTreeSet<String> = match creation.has_links() {

@@ -83,6 +83,11 @@ pub trait Creation: Send + Sync {
         false
     }
 
+    /// Whether an array of this path is bytes, if nothing says its type.
+    fn is_bytes_untyped(&self, _path: &str) -> bool {
+        self.takes_later()
+    }
+
     /// The description with another type for the array of this path, which has so many bytes; none
     /// was given if there is none. EINVAL if that does not fit, or the format fixes the type of its
     /// arrays.

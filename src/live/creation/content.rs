@@ -379,10 +379,9 @@ impl DraftContent {
 
     /// Arrays that will be bytes for want of a type, in formats that have others.
     pub(super) fn untyped(&self, creation: &dyn Creation) -> Result<Vec<String>> {
-        match creation.takes_later() {
-            true => self.given.untyped(),
-            false => Ok(Vec::new()),
-        }
+        let mut untyped = self.given.untyped()?;
+        untyped.retain(|path| creation.is_bytes_untyped(path));
+        Ok(untyped)
     }
 
     /// When an array was last written.

@@ -128,11 +128,12 @@ impl Containers {
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
-        let done = self
-            .while_wanted(Effort::All.in_a_hurry(), || {
-                self.commit_layer(version, container, layer, Effort::All)
-            })
-            .map_err(|e| container.note_failure(e));
+        let commit = || self.commit_layer(version, container, layer, Effort::All);
+        let done = match content.is_staged() {
+            true => self.while_wanted(Effort::All.in_a_hurry(), commit),
+            false => self.now_or_never(commit),
+        }
+        .map_err(|e| container.note_failure(e));
         container.note_replacing(None);
         match done {
             Ok(CommitOutcome::Published) => {

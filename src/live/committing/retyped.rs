@@ -73,9 +73,8 @@ impl Containers {
             layer: frozen.number(),
             written: Some(Timestamp::now()),
         };
-        let done = self.while_wanted(Effort::All.in_a_hurry(), || {
-            self.commit_changes(version, container, &changes, Effort::All)
-        });
+        let done =
+            self.now_or_never(|| self.commit_changes(version, container, &changes, Effort::All));
         if !matches!(done, Ok(CommitOutcome::Published)) {
             staged.unfreeze(container, &self.cache)?;
         }

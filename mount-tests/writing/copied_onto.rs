@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::harness::golden;
 use crate::harness::place::Place;
+use crate::harness::process::arrayfs;
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::tools::{shell, tools};
 use crate::harness::writers::{Bloscpack, Matrix};
@@ -97,6 +98,9 @@ fn a_file_that_says_another_type_takes_the_place_of_no_array_that_has_its_own() 
             assert_content(&at, &before.0);
         }
     }
+    let told = arrayfs([Path::new("status"), place.path()]).success();
+    let line = format!("values in {}: the type", place.stored("x.dbdf").display());
+    assert!(told.text().contains(&line), "{}", told.text());
 }
 
 /// With bytes that the old type could not have.

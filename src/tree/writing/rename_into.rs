@@ -16,7 +16,7 @@ use super::super::{InodeId, Tree};
 use super::refused;
 use crate::container::creation::LONGEST_DESCRIPTION;
 use crate::container::describe::say_the_same;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::DerivedEntry;
 use crate::live::shown::open_entry::{OpenEntry, PageCache};
@@ -53,7 +53,8 @@ impl Tree {
                 (&below.version, entry),
                 &path,
                 source,
-            )?;
+            )
+            .map_err(|e| self.told_of_array(e, below, name))?;
         }
         // The kernel takes the entry's name for the file's from now on.
         self.invalidate(found.0, Some(Dirent::new(parent, name)));
@@ -63,6 +64,18 @@ impl Tree {
         self.forget_name(&moved.link, &moved.stat);
         self.tidy_added(from.0);
         Ok(())
+    }
+
+    /// The log names the file, and the sentence says of what it cannot become the content.
+    fn told_of_array(&self, e: Error, below: &ContainerDirectory, name: &OsStr) -> Error {
+        match (e, self.container_path(below.inode)) {
+            (Error::Invalid(why), Ok(container)) => Error::Invalid(format!(
+                "it cannot take the place of {} in {}: {why}",
+                below.below.join(name).display(),
+                self.store.display(&container).display()
+            )),
+            (e, _) => e,
+        }
     }
 
     fn become_array(

@@ -3,6 +3,7 @@
 
 mod arrays;
 mod containers;
+mod copied_onto;
 mod direct;
 mod durability;
 mod foreign;

@@ -5,6 +5,7 @@ use std::fs::{File, create_dir, read, write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::fs::XattrFlags;
 use serde_json::{Value, json};
 
 use super::{commit, state, with_file};
@@ -134,6 +135,44 @@ fn bytes_for_want_of_a_type_are_told() {
     let said = arrayfs([Path::new("umount"), mounted.path()]).success();
     assert!(said.stderr.contains(told), "{}", said.stderr);
     mounted.assert_ends();
+}
+
+#[test]
+fn so_they_are_in_every_format_that_has_other_types() {
+    let place = Place::mounted(&[]);
+    for (container, bare, typed) in [
+        ("x.blp", "data", None),
+        ("x.dbdf", "values", None),
+        ("y.dbdf", "columns/bare", Some("columns/typed")),
+        ("y.blp", "", Some("data")),
+    ] {
+        let at = place.join(container);
+        create_dir(&at).unwrap();
+        if container == "y.dbdf" {
+            create_dir(at.join("columns")).unwrap();
+        }
+        for name in [Some(bare).filter(|name| !name.is_empty()), typed] {
+            let Some(path) = name.map(|name| at.join(name)) else {
+                continue;
+            };
+            write(&path, [1, 2, 3, 4]).unwrap();
+            if name == typed {
+                let (name, value) = ("user.arrayfs.dtype", b"uint8");
+                rustix::fs::setxattr(&path, name, value, XattrFlags::empty()).unwrap();
+            }
+        }
+        File::open(&at).unwrap().sync_all().unwrap();
+        place.wait_packed(container);
+        let told = match bare {
+            "" => "clean".to_owned(),
+            _ => format!("clean: nothing said their type, so they are bytes (uint8): {bare}"),
+        };
+        assert_eq!(
+            xattr(&at, "user.arrayfs.state").unwrap(),
+            told,
+            "{container}"
+        );
+    }
 }
 
 /// By their names, when it is closed.

@@ -1,6 +1,7 @@
 //! A file that a commit in place changes, or makes where there was none. Used by
 //! [`super::in_place`].
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub(super) struct ChangedFile {
     owner: Caller,
     /// The time that it gets; none if the committer may not set its time.
     mtime: Option<Timestamp>,
+    lacking: OnceCell<Vec<Range<u64>>>,
 }
 
 impl ChangedFile {
@@ -62,6 +64,7 @@ impl ChangedFile {
             owner: commit.owner(&stat),
             stat,
             mtime: sets_time.then_some(commit.written),
+            lacking: OnceCell::new(),
         })
     }
 
@@ -83,6 +86,7 @@ impl ChangedFile {
             owner: commit.owner(&first),
             stat: first,
             mtime: Some(commit.written),
+            lacking: OnceCell::new(),
         })
     }
 
@@ -162,7 +166,12 @@ impl ChangedFile {
 
     /// Where the file has no room yet for what it gets: in holes, and behind its end, where zeros
     /// need none. The last byte is among it, for the length itself may be more than there can be.
-    fn lacking(&self) -> Vec<Range<u64>> {
+    /// As it was before any room was taken.
+    fn lacking(&self) -> &[Range<u64>] {
+        self.lacking.get_or_init(|| self.find_lacking())
+    }
+
+    fn find_lacking(&self) -> Vec<Range<u64>> {
         let (old, mut holes) = (self.old.len(), Holes::default());
         let mut lacking: Vec<Range<u64>> = Vec::new();
         let last = (self.len > old).then(|| self.len - 1..self.len);

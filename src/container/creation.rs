@@ -78,6 +78,16 @@ pub trait Creation: Send + Sync {
     /// Whether a container can be as it is described, whatever its arrays hold; EINVAL if not.
     fn accepts(&self, description: &GivenDescription) -> Result<()>;
 
+    /// Whether the type of each array is the format's own: what a copy says of it is dropped.
+    fn fixes_types(&self) -> bool {
+        false
+    }
+
+    /// Whether an array of this path is bytes, if nothing says its type.
+    fn is_bytes_untyped(&self, _path: &str) -> bool {
+        self.takes_later()
+    }
+
     /// The description with another type for the array of this path, which has so many bytes; none
     /// was given if there is none. EINVAL if that does not fit, or the format fixes the type of its
     /// arrays.

@@ -4,6 +4,7 @@
 mod groups;
 mod lines;
 mod own_feeds;
+mod same;
 mod weight;
 
 use std::borrow::Cow;
@@ -25,6 +26,7 @@ use crate::memory::set_aside;
 
 use own_feeds::{TextsLookedInto, ToldArray};
 pub use own_feeds::{TextsToRead, ToldText};
+pub use same::say_the_same;
 pub(super) use weight::value_room;
 pub use weight::weight;
 

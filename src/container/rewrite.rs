@@ -232,12 +232,14 @@ pub trait Rewrite: Send + Sync {
         false
     }
 
-    /// How the container gets another type for an array, whose bytes stay as they are; none if it
-    /// has that type. EINVAL if it does not fit, or the format has no place to say it.
+    /// How the container gets another type for an array of so many bytes, which its own are or
+    /// other ones; none if it has that type. EINVAL if it does not fit, or the format has no place
+    /// to say it.
     fn retyped(
         &self,
         _array: ArrayAddress<'_>,
         _to: &GivenType,
+        _bytes: u64,
     ) -> Result<Option<Arc<dyn Rewrite>>> {
         Err(Error::Invalid(NOT_TYPED.into()))
     }

@@ -2,6 +2,7 @@
 //! are. Access control lists are the business of [`super::access_lists`].
 
 use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
 
 use super::node::Node;
 use super::{InodeId, Tree};
@@ -9,9 +10,11 @@ use crate::array::Info;
 use crate::container::describe::ratio;
 use crate::container::inside::ContainerNumber;
 use crate::error::{Error, Result};
+use crate::live::LiveContainer;
 use crate::live::creation::given::PREFIX;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
+use crate::live::version::ContainerVersion;
 use crate::source::acl::is_list;
 
 /// Setting it commits everything that is staged at or below what it is set on, and returns when
@@ -69,18 +72,22 @@ impl Tree {
         {
             return Ok(bytes.to_string().into_bytes());
         }
-        match self.own_xattrs(inode)? {
-            Some(own) => {
-                let found = own.into_iter().find(|(n, _)| OsStr::new(n) == name);
-                let found = found.map(|(_, value)| value);
-                let found = match found {
+        let node = self.inodes.get(inode)?;
+        let asked = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let found = match (&*node, asked) {
+            (Node::Container(container), Some(asked)) => {
+                self.xattr_of_outermost(inode, container, asked)?
+            }
+            (Node::Entry(version, entry), Some(asked)) => {
+                match self.xattr_of_entry(version, *entry, asked)? {
                     None if name == STATE => self.array_state(inode)?,
                     found => found,
-                };
-                found.map(String::into_bytes).ok_or(Error::NoAttribute)
+                }
             }
-            None => self.source_xattr(inode, &*self.inodes.get(inode)?, name),
-        }
+            (Node::Container(_) | Node::Entry(..), None) => None,
+            (node, _) => return self.source_xattr(inode, node, name),
+        };
+        found.map(String::into_bytes).ok_or(Error::NoAttribute)
     }
 
     /// Of what is shown as it is.
@@ -101,24 +108,33 @@ impl Tree {
     }
 
     pub fn xattr_names(&self, inode: InodeId) -> Result<Vec<OsString>> {
-        match self.own_xattrs(inode)? {
-            Some(own) => {
-                let own = own.into_iter().map(|(name, _)| name.into());
-                Ok(own.chain(self.list_names(inode)).collect())
+        let node = self.inodes.get(inode)?;
+        let own: &[&str] = match &*node {
+            Node::Container(_) => &OF_CONTAINER,
+            Node::Entry(version, entry) => {
+                let opened = self.live.open_version(version)?;
+                match (opened.part_at(*entry), opened.shown_array(*entry).is_some()) {
+                    (Some(_), _) => &OF_CONTAINER,
+                    (None, true) => &OF_ARRAY,
+                    (None, false) => &[],
+                }
             }
-            None => {
-                let node = self.inodes.get(inode)?;
-                self.refuse_absorbed(inode, &node)?;
-                let names = match self.locate(inode, &node) {
-                    Ok((path, _)) => self.store.xattr_names(&path, node.file()),
-                    Err(missing) => {
-                        let missing = self.without_names(inode, missing);
-                        self.of_open(inode, missing, |source| source.xattr_names())
-                    }
-                }?;
-                Ok(names.into_iter().filter(|name| self.offers(name)).collect())
+            _ => return self.source_xattr_names(inode, &node),
+        };
+        let own = own.iter().map(|name| format!("{PREFIX}{name}").into());
+        Ok(own.chain(self.list_names(inode)).collect())
+    }
+
+    fn source_xattr_names(&self, inode: InodeId, node: &Node) -> Result<Vec<OsString>> {
+        self.refuse_absorbed(inode, node)?;
+        let names = match self.locate(inode, node) {
+            Ok((path, _)) => self.store.xattr_names(&path, node.file()),
+            Err(missing) => {
+                let missing = self.without_names(inode, missing);
+                self.of_open(inode, missing, |source| source.xattr_names())
             }
-        }
+        }?;
+        Ok(names.into_iter().filter(|name| self.offers(name)).collect())
     }
 
     /// Of the file that a container is.
@@ -141,45 +157,81 @@ impl Tree {
         }
     }
 
-    /// Attributes of an entry that belongs to a container; none for what is shown as it is.
-    fn own_xattrs(&self, inode: InodeId) -> Result<Option<Vec<(String, String)>>> {
-        match &*self.inodes.get(inode)? {
-            Node::Container(container) => {
-                let version = self.live.current(inode.into(), container)?;
-                let opened = self.live.open_version(&version)?;
-                self.live.look_who_holds(&version);
-                let staged = version
-                    .staged
-                    .state()
-                    .or_else(|| self.live.new_state(inode.into()));
-                let quiet = || self.quiet_state(inode, (container, &opened));
-                let part = ContainerNumber::OUTERMOST;
-                let version = self.live.restated(&version, part)?.version.clone();
-                of_container(&opened, part, (staged, &quiet), version).map(Some)
-            }
-            Node::Entry(version, entry) => {
-                let opened = self.live.open_version(version)?;
-                if let Some(part) = opened.part_at(*entry) {
-                    let version = self.live.restated(version, part)?.version.clone();
-                    return of_container(&opened, part, (None, &|| None), version).map(Some);
-                }
-                let restated = match opened.shown_array(*entry) {
-                    Some(number) => self.live.restated_info(version, number)?,
-                    None => None,
-                };
-                of_entry(&opened, *entry, restated).map(Some)
-            }
-            Node::Directory(_) | Node::File(_) | Node::Special(..) | Node::Unseen(_) => Ok(None),
+    /// An attribute of a container's own directory.
+    fn xattr_of_outermost(
+        &self,
+        inode: InodeId,
+        container: &Arc<LiveContainer>,
+        asked: &str,
+    ) -> Result<Option<String>> {
+        let version = self.live.current(inode.into(), container)?;
+        let opened = self.live.open_version(&version)?;
+        let part = ContainerNumber::OUTERMOST;
+        if asked != "state" {
+            return self.xattr_of_part(&version, &opened, part, asked);
         }
+        self.live.look_who_holds(&version);
+        let staged = version.staged.state();
+        let staged = staged.or_else(|| self.live.new_state(inode.into()));
+        let quiet = || self.quiet_state(inode, (container, &opened));
+        state_of(&opened, part, (staged, &quiet)).map(Some)
+    }
+
+    /// The same of one in a group of a file, but for what is staged of it, or of the file itself.
+    fn xattr_of_part(
+        &self,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        part: ContainerNumber,
+        asked: &str,
+    ) -> Result<Option<String>> {
+        let container = opened.container(part)?;
+        Ok(match asked {
+            "format" => Some(container.format.to_owned()),
+            "version" => {
+                let restated = self.live.restated(version, part)?.version.clone();
+                Some(restated.unwrap_or_else(|| container.version.clone()))
+            }
+            "state" => Some(state_of(opened, part, (None, &|| None))?),
+            _ => None,
+        })
+    }
+
+    fn xattr_of_entry(
+        &self,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        asked: &str,
+    ) -> Result<Option<String>> {
+        let opened = self.live.open_version(version)?;
+        if let Some(part) = opened.part_at(entry) {
+            return self.xattr_of_part(version, &opened, part, asked);
+        }
+        if !OF_ARRAY.contains(&asked) {
+            return Ok(None);
+        }
+        let Some((format, stored)) = opened.described(entry)? else {
+            return Ok(None);
+        };
+        let restated = || match opened.shown_array(entry) {
+            Some(number) => self.live.restated_info(version, number),
+            None => Ok(None),
+        };
+        of_array(format, &stored, restated, asked)
     }
 }
 
-fn named(pairs: &[(&str, String)]) -> Vec<(String, String)> {
-    pairs
-        .iter()
-        .map(|(name, value)| (format!("{PREFIX}{name}"), value.clone()))
-        .collect()
-}
+/// Attributes that are listed of a container's directory, and of an array.
+const OF_CONTAINER: [&str; 3] = ["format", "version", "state"];
+const OF_ARRAY: [&str; 7] = [
+    "dtype",
+    "shape",
+    "order",
+    "codec",
+    "stored_bytes",
+    "ratio",
+    "format",
+];
 
 /// The kernel takes no attributes beyond 64 KiB, and a state may name all that could not be kept.
 fn shortened(mut state: String) -> String {
@@ -193,17 +245,15 @@ fn shortened(mut state: String) -> String {
     state
 }
 
-/// `staged`: what is staged, if anything is; `quiet`: what there is to say if not; `version`: the
-/// one that it is with what is staged, if it is another one.
-fn of_container(
+/// `staged`: what is staged, if anything is; `quiet`: what there is to say if not.
+fn state_of(
     opened: &OpenContainer,
     part: ContainerNumber,
     (staged, quiet): (Option<String>, &dyn Fn() -> Option<String>),
-    version: Option<String>,
-) -> Result<Vec<(String, String)>> {
-    let container = opened.container(part)?;
+) -> Result<String> {
+    opened.container(part)?;
     let faults = opened.error_txt(part);
-    let state = match staged {
+    Ok(match staged {
         Some(staged) => shortened(staged),
         None if faults.is_empty() => quiet().map_or_else(|| "clean".to_owned(), shortened),
         None => {
@@ -211,45 +261,31 @@ fn of_container(
             let first = String::from_utf8_lossy(first.unwrap_or_default());
             shortened(format!("damaged: see error.txt: {first}"))
         }
-    };
-    Ok(named(&[
-        ("format", container.format.to_owned()),
-        (
-            "version",
-            version.unwrap_or_else(|| container.version.clone()),
-        ),
-        ("state", state),
-    ]))
+    })
 }
 
-/// `restated`: what an array is with what is staged, if that is something else.
-fn of_entry(
-    opened: &OpenContainer,
-    entry: EntryIndex,
-    restated: Option<Info>,
-) -> Result<Vec<(String, String)>> {
-    match opened.described(entry)? {
-        Some((format, stored)) => {
-            let info = restated.as_ref().unwrap_or(&stored);
-            Ok(of_array(format, info, &stored))
+/// Its type and shape as they are shown, which is `restated` if that is something else; all else is
+/// of what is stored.
+fn of_array(
+    format: &str,
+    stored: &Info,
+    restated: impl Fn() -> Result<Option<Info>>,
+    asked: &str,
+) -> Result<Option<String>> {
+    let shown = || -> Result<Info> { Ok(restated()?.unwrap_or_else(|| stored.clone())) };
+    Ok(Some(match asked {
+        "dtype" => shown()?.dtype.name().into_owned(),
+        "shape" => {
+            let shape: Vec<String> = shown()?.shape.iter().map(u64::to_string).collect();
+            format!("[{}]", shape.join(", "))
         }
-        None => Ok(Vec::new()),
-    }
-}
-
-/// Its type and shape as they are shown; all else is of what is stored.
-fn of_array(format: &str, info: &Info, stored: &Info) -> Vec<(String, String)> {
-    let shape: Vec<String> = info.shape.iter().map(u64::to_string).collect();
-    let ratio = ratio(stored).map_or_else(|| "1.00".to_owned(), |ratio| format!("{ratio:.2}"));
-    named(&[
-        ("dtype", info.dtype.name().into_owned()),
-        ("shape", format!("[{}]", shape.join(", "))),
-        ("order", info.order.name().to_owned()),
-        ("codec", stored.codec.to_string()),
-        ("stored_bytes", stored.stored_bytes.to_string()),
-        ("ratio", ratio),
-        ("format", format.to_owned()),
-    ])
+        "order" => shown()?.order.name().to_owned(),
+        "codec" => stored.codec.to_string(),
+        "stored_bytes" => stored.stored_bytes.to_string(),
+        "ratio" => ratio(stored).map_or_else(|| "1.00".to_owned(), |ratio| format!("{ratio:.2}")),
+        "format" => format.to_owned(),
+        _ => return Ok(None),
+    }))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::known_keys;
-use crate::array::Order;
 use crate::array::dtype::{Dtype, descr_of_name, name_of};
+use crate::array::{Info, Order};
 use crate::container::binsparse;
 use crate::container::describe::value_room;
 use crate::container::inside::join;
@@ -33,6 +33,13 @@ pub struct GivenType {
 impl GivenType {
     pub fn is_empty(&self) -> bool {
         *self == GivenType::default()
+    }
+
+    /// Whether this is what an array is. How many lines a text has shows when it is read.
+    pub fn agrees_with(&self, info: &Info) -> bool {
+        let (dtype, shape) = (self.dtype.as_deref(), self.shape.as_ref());
+        dtype.is_none_or(|dtype| dtype == info.dtype.name())
+            && (info.dtype == Dtype::Text || shape.is_none_or(|shape| *shape == info.shape))
     }
 }
 

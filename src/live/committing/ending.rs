@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Effort;
-use crate::live::Containers;
+use crate::error::{Error, Result};
+use crate::live::{Containers, refused_saying};
 use crate::patience;
 
 /// How long a command has commits hurried; the daemon hears of the unmount within that time.
@@ -70,5 +71,17 @@ impl Containers {
             !is_late && !caller.has_gone()
         };
         patience::while_wanted(is_wanted, work)
+    }
+
+    /// The same for what has no place in the stage, and so cannot be left to the next mount: done,
+    /// if that does not take long, else EBUSY. Who waits for it has not been interrupted.
+    pub(super) fn now_or_never<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        match self.while_wanted(Effort::Usual.in_a_hurry(), work) {
+            Err(Error::Unwanted) if !patience::caller().has_gone() => {
+                let what = "change an array: the mount is about to end".to_owned();
+                Err(refused_saying(what, libc::EBUSY))
+            }
+            done => done,
+        }
     }
 }

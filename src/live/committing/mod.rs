@@ -170,7 +170,10 @@ impl Containers {
         if let Some(content) = content {
             content.put_among(container, &mut changed)?;
         }
-        let rewrite = container.rewrite();
+        let rewrite = match content {
+            Some(content) => content.rewrite(container)?,
+            None => container.rewrite(),
+        };
         match rewrite.consistency(&changed, self.cache.budget())? {
             Consistency::Now => {}
             Consistency::NotYet(why) => return Ok(CommitOutcome::Stays(why)),

@@ -11,6 +11,7 @@ use crate::array::Array;
 use crate::array::direct::DirectArray;
 use crate::array::lengthened::Lengthened;
 use crate::commit::CommitOutcome;
+use crate::container::creation::GivenType;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, ChangedArray, Rewrite};
 use crate::error::{Error, Result};
@@ -28,19 +29,20 @@ const STEP: usize = 256 << 10;
 
 impl Containers {
     /// Gives the array to which a name leads the content of a file: all of it or none, and a reader
-    /// sees the old content or the new one, by whichever name.
+    /// sees the old content or the new one, by whichever name. `said`: the type that the file's
+    /// attributes give, which is the array's, or which it gets with the content.
     pub(crate) fn replace_array(
         &self,
         version: &Arc<ContainerVersion>,
         name: EntryIndex,
-        file: Arc<dyn Source>,
+        (file, said): (Arc<dyn Source>, &GivenType),
     ) -> Result<()> {
         let (opened, number) = (
             self.open_version(version)?,
             self.written_array(version, name)?,
         );
         let writer = self.array_writer(version, &opened, number)?;
-        let content = self.content_of(&writer, file)?;
+        let content = self.content_of(&writer, file, said)?;
         // Changes that were written until now are not lost if this fails, nor do they keep this
         // from succeeding.
         if let Err(e) = self.commit(version, Effort::All) {
@@ -62,13 +64,22 @@ impl Containers {
         }
     }
 
-    fn content_of(&self, writer: &ArrayWriter, file: Arc<dyn Source>) -> Result<ArrayContent> {
+    fn content_of(
+        &self,
+        writer: &ArrayWriter,
+        file: Arc<dyn Source>,
+        said: &GivenType,
+    ) -> Result<ArrayContent> {
         let identity = file.stat()?.identity;
-        writer.permits(Change::SetLen(identity.size))?;
+        let said = retyped(writer, said, identity.size)?.map(|_| said.clone());
+        if said.is_none() {
+            writer.permits(Change::SetLen(identity.size))?;
+        }
         let is_one_file = writer.version.recognised.format.members().is_empty();
         Ok(ArrayContent {
             number: writer.number,
             before: None,
+            said,
             file,
             len: identity.size,
             // The arrays of several files have one time.
@@ -97,6 +108,7 @@ impl Containers {
         let content = ArrayContent {
             number,
             before: Some(before),
+            said: None,
             file,
             len,
             written: Timestamp::now(),
@@ -116,11 +128,12 @@ impl Containers {
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
-        let done = self
-            .while_wanted(Effort::All.in_a_hurry(), || {
-                self.commit_layer(version, container, layer, Effort::All)
-            })
-            .map_err(|e| container.note_failure(e));
+        let commit = || self.commit_layer(version, container, layer, Effort::All);
+        let done = match content.is_staged() {
+            true => self.while_wanted(Effort::All.in_a_hurry(), commit),
+            false => self.now_or_never(commit),
+        }
+        .map_err(|e| container.note_failure(e));
         container.note_replacing(None);
         match done {
             Ok(CommitOutcome::Published) => {
@@ -128,7 +141,7 @@ impl Containers {
                 self.forget_staged(version);
                 Ok(())
             }
-            Ok(CommitOutcome::Stays(why)) if content.before.is_some() => {
+            Ok(CommitOutcome::Stays(why)) if !content.is_staged() => {
                 self.unfreeze(version, container)?;
                 Err(Error::Invalid(why))
             }
@@ -136,7 +149,7 @@ impl Containers {
                 staged.note_why(Some(why));
                 self.stage_content(writer, content)
             }
-            Ok(CommitOutcome::Waits(in_use)) if content.before.is_some() => {
+            Ok(CommitOutcome::Waits(in_use)) if !content.is_staged() => {
                 self.unfreeze(version, container)?;
                 Err(Error::Invalid(in_use.by))
             }
@@ -145,9 +158,7 @@ impl Containers {
                 self.stage_content(writer, content)
             }
             // The mount is about to end: the next one commits it.
-            Err(Error::Unwanted) if content.before.is_none() => {
-                self.unwanted_content(writer, content)
-            }
+            Err(Error::Unwanted) if content.is_staged() => self.unwanted_content(writer, content),
             Ok(CommitOutcome::TooMuch) => {
                 let unlimited = Error::Bug("a commit without limits is too much".into());
                 self.unfreeze(version, container).and(Err(unlimited))
@@ -198,6 +209,20 @@ impl Containers {
     }
 }
 
+/// How the container gets the type that a file's attributes give, with so many bytes of the file;
+/// none if the array has it then.
+fn retyped(writer: &ArrayWriter, said: &GivenType, bytes: u64) -> Result<Option<Arc<dyn Rewrite>>> {
+    if said.is_empty() {
+        return Ok(None);
+    }
+    writer.container.ask(writer.number, |rewrite, address| {
+        match said.agrees_with(&rewrite.info(address, bytes)?) {
+            true => Ok(None),
+            false => rewrite.retyped(address, said, bytes),
+        }
+    })?
+}
+
 fn copy(writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
     let (stage, file, len) = (writer.stage(), &content.file, content.len);
     stage.set_len(writer.array, 0)?;
@@ -220,6 +245,8 @@ pub(crate) struct ArrayContent {
     number: ArrayNumber,
     /// The array as it is, if the file is appended to it.
     before: Option<Arc<dyn Array>>,
+    /// The type that the array gets with it, if it is another one.
+    said: Option<GivenType>,
     file: Arc<dyn Source>,
     /// Bytes of all of it.
     len: u64,
@@ -228,6 +255,22 @@ pub(crate) struct ArrayContent {
 }
 
 impl ArrayContent {
+    /// Whether it can wait in the stage, which has no place for a type.
+    fn is_staged(&self) -> bool {
+        self.before.is_none() && self.said.is_none()
+    }
+
+    /// What tells the recipe, with the type that the array gets.
+    pub(crate) fn rewrite(&self, container: &StagedContainer) -> Result<Arc<dyn Rewrite>> {
+        let Some(said) = &self.said else {
+            return Ok(container.rewrite());
+        };
+        let retyped = container.ask(self.number, |rewrite, address| {
+            rewrite.retyped(address, said, self.len)
+        })??;
+        Ok(retyped.unwrap_or_else(|| container.rewrite()))
+    }
+
     /// Takes the place of the array's staged changes.
     pub(crate) fn put_among(
         &self,

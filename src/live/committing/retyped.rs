@@ -39,10 +39,11 @@ impl Containers {
         }
         let base = container.base();
         let located = base.array(number)?;
-        let Some(rewrite) = container.rewrite().retyped(located.address(), to)? else {
+        let len = base.info(number)?.bytes;
+        let rewrite = container.rewrite();
+        let Some(rewrite) = rewrite.retyped(located.address(), to, len)? else {
             return Ok(());
         };
-        let len = base.info(number)?.bytes;
         let unchanged = ChangedArray {
             container: located.container,
             shown: container.merged(number, Vec::new(), &self.cache)?,
@@ -72,9 +73,8 @@ impl Containers {
             layer: frozen.number(),
             written: Some(Timestamp::now()),
         };
-        let done = self.while_wanted(Effort::All.in_a_hurry(), || {
-            self.commit_changes(version, container, &changes, Effort::All)
-        });
+        let done =
+            self.now_or_never(|| self.commit_changes(version, container, &changes, Effort::All));
         if !matches!(done, Ok(CommitOutcome::Published)) {
             staged.unfreeze(container, &self.cache)?;
         }

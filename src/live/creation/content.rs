@@ -337,7 +337,7 @@ impl DraftContent {
     /// The types that attributes give count before what is described. Those of arrays that a
     /// BPCells container is made of are not given: they are looked at when it is made.
     fn take_types(&mut self, creation: &dyn Creation) -> Result<()> {
-        if self.typed.is_empty() {
+        if self.typed.is_empty() || creation.fixes_types() {
             return Ok(());
         }
         let packed: BTreeSet<String> = match creation.has_links() {
@@ -379,10 +379,9 @@ impl DraftContent {
 
     /// Arrays that will be bytes for want of a type, in formats that have others.
     pub(super) fn untyped(&self, creation: &dyn Creation) -> Result<Vec<String>> {
-        match creation.takes_later() {
-            true => self.given.untyped(),
-            false => Ok(Vec::new()),
-        }
+        let mut untyped = self.given.untyped()?;
+        untyped.retain(|path| creation.is_bytes_untyped(path));
+        Ok(untyped)
     }
 
     /// When an array was last written.

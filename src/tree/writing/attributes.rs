@@ -311,9 +311,13 @@ impl Tree {
 
     pub fn remove_xattr(&self, inode: InodeId, name: &OsStr) -> Result<()> {
         let change = |disk: &dyn Disk, target: Target<'_>| disk.remove_xattr(target, name);
-        let removed = match given_type(name, b"[]") {
-            Some(_) => self.forget_type(inode, change),
-            None => self.change_xattr(inode, name, change),
+        let is_own = follows_from_data(name) || given_type(name, b"[]").is_some();
+        let node = self.inodes.get(inode)?;
+        let removed = match &*node {
+            _ if !is_own => self.change_xattr(inode, name, change),
+            // Copies take away what their source lacks.
+            Node::Container(_) | Node::Entry(..) => self.live.writable().map(drop),
+            _ => self.change_said(inode, &node, change),
         };
         removed.map_err(|e| match e.is_no_data() {
             true => Error::NoAttribute,

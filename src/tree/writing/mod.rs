@@ -15,6 +15,7 @@ mod names;
 mod promote;
 mod removal;
 mod rename;
+mod rename_into;
 mod rename_new;
 mod replace;
 mod requests;

@@ -19,7 +19,6 @@ use crate::live::InUse;
 use crate::live::LiveContainer;
 use crate::live::committing::moves_its_log;
 use crate::live::creation::pack::PackOutcome;
-use crate::live::shown::entry_table::EntryIndex;
 use crate::source::{FileKind, Stat};
 
 /// A name that is renamed, and what it led to before.
@@ -297,38 +296,6 @@ impl Tree {
         }
     }
 
-    /// A file of the source takes the place of an array.
-    fn rename_into(
-        &self,
-        from: (InodeId, &OsStr),
-        (parent, below): (InodeId, &ContainerDirectory),
-        (name, entry): (&OsStr, EntryIndex),
-    ) -> Result<()> {
-        let moved = self.side(from)?;
-        let (inode, node) = self.as_looked_up(&moved.link, &moved.stat)?;
-        let version = &below.version;
-        let path = moved.directory.join(from.1);
-        if moved.stat.kind != FileKind::File {
-            return Err(refused("rename", &path, libc::EXDEV));
-        }
-        let source = self.store.open(&path)?;
-        if source.identity().id != moved.stat.identity.id {
-            return Err(self.changed(&path));
-        }
-        self.live.replace_array(version, entry, source)?;
-        let is_last_name = moved.stat.nlink < 2;
-        let entry = self.live.open_version(version)?.file_of(entry);
-        self.absorbed_by(inode, &node, (version, entry), is_last_name);
-        // The kernel takes the array's name for the file's from now on.
-        self.invalidate(inode, Some(Dirent::new(parent, name)));
-        self.live
-            .writable()?
-            .unlink(moved.directory.place(from.1))?;
-        self.forget_name(&moved.link, &moved.stat);
-        self.tidy_added(from.0);
-        Ok(())
-    }
-
     /// What is moved, and what it is moved over, if those are containers.
     fn moved_containers(
         &self,
@@ -433,7 +400,7 @@ impl Tree {
         }
     }
 
-    fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
+    pub(super) fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
         let directory = self.directory(parent)?;
         Ok(Side {
             stat: self.store.stat(&directory.join(name))?,

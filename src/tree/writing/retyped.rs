@@ -1,9 +1,9 @@
 //! The type of an array, set by its attributes `user.arrayfs.dtype` and `.shape`.
 //!
 //! Of a file in a new container, or of one that comes later, they are attributes of that file, and
-//! say what its bytes are when it becomes an array. Of an array of a container they are a commit
-//! that changes what the container says, and no byte of the array. Used by [`super::attributes`]
-//! and [`super::pack`].
+//! say what its bytes are when it becomes an array. So they are of another file in a container's
+//! directory, for one may be renamed over an array. Of an array of a container they are a commit
+//! that changes what the container says, and no byte of the array. Used by [`super::attributes`].
 
 use std::path::Path;
 
@@ -25,44 +25,46 @@ impl Tree {
         let node = self.inodes.get(inode)?;
         match &*node {
             Node::Entry(version, entry) => self.live.retype(version, *entry, to),
-            Node::File(_) => {
+            Node::File(_) => match self.creation_of_draft(inode)? {
                 // Checks that the format has the type; whether the data fit shows when all of them
                 // are there.
-                let (creation, path) = self.creation_of_draft(inode)?;
-                let dtype = to.dtype.clone();
-                creation.typed(None, &path, &GivenType { dtype, shape: None }, 0)?;
-                self.change_draft(inode, &node, change)
-            }
+                Some((creation, path)) if !creation.fixes_types() => {
+                    let dtype = to.dtype.clone();
+                    creation.typed(None, &path, &GivenType { dtype, shape: None }, 0)?;
+                    self.change_said(inode, &node, change)
+                }
+                Some(_) => Ok(()),
+                // It says what an array is to be that the file replaces.
+                None if self.lies_in_container(inode) => self.change_said(inode, &node, change),
+                // Copies of arrays have it, and nothing that is shown as it is.
+                None => Ok(()),
+            },
             _ => Err(not_an_array()),
         }
     }
 
-    /// Takes back what was said of a file in a new container.
-    pub(super) fn forget_type(
-        &self,
-        inode: InodeId,
-        change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let node = self.inodes.get(inode)?;
-        self.creation_of_draft(inode)?;
-        self.change_draft(inode, &node, change)
-    }
-
-    fn change_draft(
+    /// Changes what is said of a file that is no array yet, or will never be one.
+    pub(super) fn change_said(
         &self,
         inode: InodeId,
         node: &Node,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
         let disk = self.live.writable()?;
-        let _stays = self.share_new(inode).ok_or_else(not_an_array)?;
+        let _stays = self.share_new(inode);
         let changed = self.with_target(inode, node, |target, _| change(disk, target));
         self.note_use(inode);
         changed
     }
 
-    /// How the container is made in which a file is going to be an array, and its path in that.
-    fn creation_of_draft(&self, inode: InodeId) -> Result<(&'static dyn Creation, String)> {
+    fn lies_in_container(&self, inode: InodeId) -> bool {
+        let above = self.inodes.parent(inode);
+        above.is_some_and(|above| self.is_below_container(above))
+    }
+
+    /// How the container is made in which a file is going to be an array, and its path in that; none
+    /// if it will be none.
+    fn creation_of_draft(&self, inode: InodeId) -> Result<Option<(&'static dyn Creation, String)>> {
         let unnamed = || self.without_names(inode, not_an_array());
         let parent = self.inodes.parent(inode).ok_or_else(unnamed)?;
         let path = self.inodes.path(inode)?;
@@ -71,20 +73,22 @@ impl Tree {
             // Or the container has been packed, and takes what comes later.
             None => {
                 let node = self.inodes.get(parent)?;
-                let container = node.container().ok_or_else(not_an_array)?;
+                let Some(container) = node.container() else {
+                    return Ok(None);
+                };
                 let takes = self.live.watch_added(parent.into(), container);
                 let directory = takes.then(|| path.parent().map(Path::to_owned)).flatten();
                 (node, directory)
             }
         };
-        let directory = directory.ok_or_else(not_an_array)?;
+        let Some(directory) = directory else {
+            return Ok(None);
+        };
         let inside = path.strip_prefix(directory).ok().and_then(Path::to_str);
         let format = node.container().map(|of| of.known().recognised.format);
         let creation = format.and_then(|format| format.creation());
         let found = creation.zip(inside.map(str::to_owned));
-        found
-            .filter(|(creation, path)| creation.has_array(path))
-            .ok_or_else(not_an_array)
+        Ok(found.filter(|(creation, path)| creation.has_array(path)))
     }
 }
 

@@ -68,9 +68,10 @@ impl BloscpackFile {
         Layout::of(&self.header, self.after_metadata)
     }
 
-    /// The shape that it gets with another length; none if it has no shape but its length.
+    /// The shape that it gets with another length; none if it has no shape but its length, or gets
+    /// one of its own.
     fn shape(&self, len: u64) -> Result<Option<Vec<u64>>> {
-        match self.is_numpy {
+        match self.is_numpy && self.retyped.is_none() {
             true => shape::shape_for(&self.data.info()?, len).map(Some),
             false => Ok(None),
         }
@@ -179,12 +180,17 @@ impl Rewrite for BloscpackFile {
         })
     }
 
-    fn retyped(&self, array: ArrayAddress<'_>, to: &GivenType) -> Result<Option<Arc<dyn Rewrite>>> {
+    fn retyped(
+        &self,
+        array: ArrayAddress<'_>,
+        to: &GivenType,
+        bytes: u64,
+    ) -> Result<Option<Arc<dyn Rewrite>>> {
         let array = array.name;
         if array != self.data.name() {
             return Err(Error::Computed(format!("{array} follows from the data")));
         }
-        let file = BloscpackFile::retyped(self, to)?;
+        let file = BloscpackFile::retyped(self, to, bytes)?;
         Ok(file.map(|file| Arc::new(file) as _))
     }
 

@@ -54,6 +54,10 @@ impl Creation for Bloscpack {
         path == ARRAY
     }
 
+    fn is_bytes_untyped(&self, path: &str) -> bool {
+        self.has_array(path)
+    }
+
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
         FileSettings::described(description)?;
         check_attributes(description)?;

@@ -18,15 +18,16 @@ use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
 impl BloscpackFile {
-    /// The same file with metadata that say another type; none if they say this one already.
-    pub(super) fn retyped(&self, to: &GivenType) -> Result<Option<BloscpackFile>> {
+    /// The same file with metadata that say another type, of so many bytes; none if they say this
+    /// one already.
+    pub(super) fn retyped(&self, to: &GivenType, bytes: u64) -> Result<Option<BloscpackFile>> {
         let info = self.data.info()?;
         let now = Numpy {
             dtype: info.dtype,
             shape: info.shape,
             order: info.order,
         };
-        let new = retyped(&now, to, info.bytes)?;
+        let new = retyped(&now, to, bytes)?;
         if new == now {
             return Ok(None);
         }

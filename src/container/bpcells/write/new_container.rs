@@ -46,6 +46,10 @@ const NUMBERS: [&str; 9] = [
 ];
 
 impl Creation for BpCells {
+    fn fixes_types(&self) -> bool {
+        true
+    }
+
     fn members(&self) -> &'static [&'static str] {
         MEMBERS
     }

@@ -42,6 +42,10 @@ impl Creation for Daphne {
         path == FRAME
     }
 
+    fn is_bytes_untyped(&self, path: &str) -> bool {
+        path == VALUES || column(path).is_some()
+    }
+
     fn packing(&self) -> PackingRule {
         PackingRule::AsDescribed
     }

@@ -99,3 +99,42 @@ fn after_a_crash_it_has_one_type_or_the_other() {
         assert!(turns > 0);
     }
 }
+
+/// Nobody has interrupted who sets a type, or renames a file with one over an array.
+#[test]
+fn a_mount_that_is_about_to_end_sets_a_type_that_takes_not_long() {
+    let renames = |tree: &Tree| {
+        let (name, how) = (OsStr::new("user.arrayfs.dtype"), XattrSetting::Any);
+        let array = tree.inode("one.blp").unwrap();
+        let (made, open) = tree.create(array, OsStr::new("new"), 0o644, true, NOBODY)?;
+        tree.release(open.handle);
+        tree.set_xattr(made.inode, name, (NEW.as_bytes(), how), &|_| true)?;
+        let (from, to) = ((array, OsStr::new("new")), (array, OsStr::new("data")));
+        tree.rename(from, to, Renaming::Over)
+    };
+    for change in [Tree::retypes, renames] {
+        for call in 1.. {
+            let directory = ground();
+            let failure = Failure::new(libc::EIO);
+            let tree = Arc::new(committing(directory.path(), Preference::Replace, |disk| {
+                let failure = Arc::clone(&failure);
+                Arc::new(FailingDisk { disk, failure })
+            }));
+            let ends = Arc::clone(&tree);
+            failure.arm_with(call, move || {
+                ends.live.hurry_for(crate::live::TO_THE_END);
+                let begun = std::time::Instant::now();
+                while begun.elapsed() <= crate::patience::BETWEEN_LOOKS {
+                    std::thread::yield_now();
+                }
+            });
+            let done = change(&tree);
+            let is_whole = failure.is_armed();
+            assert!(done.is_ok(), "call {call}: {done:?}");
+            assert_eq!(tree.dtype(), NEW);
+            if is_whole {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Files of the source that are renamed over what a container shows, as editors and rsync do it.
+//!
+//! Over an array: the file becomes its content. Its attributes may say the type, which a copy of an
+//! array brings; that is the array's, or, where the format has a place for it, becomes that. Over
+//! what follows from arrays: the file goes if it says again what is shown, as a copy of the whole
+//! container does. Used by [`super::rename`].
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::container_directory::ContainerDirectory;
+use super::super::inode::Dirent;
+use super::super::node::Node;
+use super::super::{InodeId, Tree};
+use super::refused;
+use crate::container::creation::LONGEST_DESCRIPTION;
+use crate::container::describe::say_the_same;
+use crate::error::{Error, Result};
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::open_container::DerivedEntry;
+use crate::live::shown::open_entry::{OpenEntry, PageCache};
+use crate::live::version::ContainerVersion;
+use crate::memory::fallible;
+use crate::source::{FileKind, Source, Stat};
+
+/// Bytes that are compared at once.
+const STEP: u64 = 256 << 10;
+
+const COMPARING: &str = "cannot compare a file with what is shown";
+
+impl Tree {
+    /// A file of the source takes the place of an array, or says again what follows from arrays.
+    pub(super) fn rename_into(
+        &self,
+        from: (InodeId, &OsStr),
+        (parent, below): (InodeId, &ContainerDirectory),
+        (name, entry): (&OsStr, EntryIndex),
+    ) -> Result<()> {
+        let moved = self.side(from)?;
+        let path = moved.directory.join(from.1);
+        if moved.stat.kind != FileKind::File {
+            return Err(refused("rename", &path, libc::EXDEV));
+        }
+        let source = self.store.open(&path)?;
+        if source.identity().id != moved.stat.identity.id {
+            return Err(self.changed(&path));
+        }
+        let found = self.as_looked_up(&moved.link, &moved.stat)?;
+        if !self.says_again((&below.version, entry), &*source)? {
+            self.become_array(
+                (&found, &moved.stat),
+                (&below.version, entry),
+                &path,
+                source,
+            )
+            .map_err(|e| self.told_of_array(e, below, name))?;
+        }
+        // The kernel takes the entry's name for the file's from now on.
+        self.invalidate(found.0, Some(Dirent::new(parent, name)));
+        self.live
+            .writable()?
+            .unlink(moved.directory.place(from.1))?;
+        self.forget_name(&moved.link, &moved.stat);
+        self.tidy_added(from.0);
+        Ok(())
+    }
+
+    /// The log names the file, and the sentence says of what it cannot become the content.
+    fn told_of_array(&self, e: Error, below: &ContainerDirectory, name: &OsStr) -> Error {
+        match (e, self.container_path(below.inode)) {
+            (Error::Invalid(why), Ok(container)) => Error::Invalid(format!(
+                "it cannot take the place of {} in {}: {why}",
+                below.below.join(name).display(),
+                self.store.display(&container).display()
+            )),
+            (e, _) => e,
+        }
+    }
+
+    fn become_array(
+        &self,
+        ((inode, node), moved): (&(InodeId, Arc<Node>), &Stat),
+        (version, entry): (&Arc<ContainerVersion>, EntryIndex),
+        path: &Path,
+        source: Arc<dyn Source>,
+    ) -> Result<()> {
+        let said = self.live.said_of_draft(path, moved.identity.id)?;
+        self.live.replace_array(version, entry, (source, &said))?;
+        let is_last_name = moved.nlink < 2;
+        let entry = self.live.open_version(version)?.file_of(entry);
+        self.absorbed_by(*inode, node, (version, entry), is_last_name);
+        Ok(())
+    }
+
+    /// Whether an entry is not written, and a file says of it what it shows.
+    fn says_again(
+        &self,
+        (version, entry): (&Arc<ContainerVersion>, EntryIndex),
+        file: &dyn Source,
+    ) -> Result<bool> {
+        let opened = self.live.open_version(version)?;
+        if opened.is_written(entry) {
+            return Ok(false);
+        }
+        let open = || self.live.open_entry(version, entry);
+        match opened.derived(entry) {
+            Some(DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson) => {
+                self.describes(&open()?, file)
+            }
+            Some(DerivedEntry::Text(_) | DerivedEntry::Array(_)) => self.is_copy(&open()?, file),
+            Some(DerivedEntry::View(_) | DerivedEntry::Stored) | None => Ok(false),
+        }
+    }
+
+    fn describes(&self, shown: &OpenEntry, file: &dyn Source) -> Result<bool> {
+        let (len, shown_len) = (file.len(), shown.len());
+        if len > LONGEST_DESCRIPTION || shown_len > LONGEST_DESCRIPTION {
+            return Ok(false);
+        }
+        let _charged = self.cache.budget().keep(len)?;
+        let mut text = fallible::zeros(len, COMPARING)?;
+        file.fetch_one(0, &mut text)?;
+        let shown_len = usize::try_from(shown_len).unwrap_or(usize::MAX);
+        let compare = |shown: Result<&[u8]>| say_the_same(shown?, &text);
+        shown.read(&self.workers, 0, shown_len, PageCache::Bypassed, compare)
+    }
+
+    fn is_copy(&self, shown: &OpenEntry, file: &dyn Source) -> Result<bool> {
+        let len = file.len();
+        if len != shown.len() {
+            return Ok(false);
+        }
+        let mut part = fallible::zeros(STEP.min(len), COMPARING)?;
+        for at in (0..len).step_by(STEP as usize) {
+            let n = STEP.min(len - at) as usize;
+            let part = &mut part[..n];
+            file.fetch_one(at, part)?;
+            let compare = |shown: Result<&[u8]>| shown.map(|shown| shown == part);
+            if !shown.read(&self.workers, at, n, PageCache::Bypassed, compare)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

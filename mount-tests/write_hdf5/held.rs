@@ -332,9 +332,11 @@ with h5py.File(sys.argv[1], 'r+') as f:
 
 /// It would have to be copied, which takes too long.
 #[test]
-fn what_is_staged_of_a_huge_file_is_shown_until_its_reader_has_closed_it() {
+fn what_is_staged_of_a_huge_file_is_shown_until_who_has_it_open_has_closed_it() {
     let place = Place::mounted(&[]);
     let path = place.stored("x.h5");
+    let log = place.stored(".x.h5.arrayfs-stage");
+    let logged = || log.metadata().unwrap().mtime_nsec();
     let make = "import h5py, sys
 with h5py.File(sys.argv[1], 'w') as f:
     f['fixed'] = [1, 2, 3]
@@ -357,6 +359,19 @@ with h5py.File(sys.argv[1], 'w') as f:
     told(&holders[1..]);
     assert_content(&fixed, &shown);
     closed(other);
+    wait_until("it is committed", || state(&place) == "clean");
+    assert_array(&place, "fixed", "[3]", &shown);
+    // One that could write changes the time of the file when it closes it.
+    let writer = opened_by_h5py(&path, "r+");
+    let shown: Vec<u8> = [9i64, 8, 3].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let file = File::options().write(true).open(&fixed).unwrap();
+    file.write_all_at(&shown[8..16], 8).unwrap();
+    file.sync_all().unwrap();
+    let synced = logged();
+    drop(file);
+    told(&[writer.id()]);
+    wait_until("its content is known", || logged() != synced);
+    closed(writer);
     wait_until("it is committed", || state(&place) == "clean");
     assert_array(&place, "fixed", "[3]", &shown);
 }

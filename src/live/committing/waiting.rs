@@ -24,8 +24,10 @@ use crate::patience;
 use crate::source::{FileIdentity, FileKind, Source, open_same};
 use crate::stage::{HeldFile, LogState};
 
-/// Longest file of which the content is remembered.
-const MOST: u64 = 1 << 30;
+/// Longest file of which the content is remembered, and of which it is at once: of a longer one it
+/// is when it is tried again, so that no close waits for that.
+const MOST: u64 = 64 << 30;
+const MOST_AT_ONCE: u64 = 1 << 30;
 
 const STEP: usize = 256 << 10;
 
@@ -96,39 +98,40 @@ impl Containers {
     /// A commit could not be made for this: it is tried again.
     pub(crate) fn wait_for_program(&self, version: &Arc<ContainerVersion>, in_use: FileInUse) {
         let known = match version.staged.held_content() {
-            Some(known) => Some(known),
-            None => self.held_content(version),
+            Some(known) => self.log_held(version, known),
+            None => self.held_content(version, MOST_AT_ONCE),
         };
-        // For the next mount, should this one be killed.
-        if let (Some(known), Some(now)) = (known, version.staged.now())
-            && let Err(e) = now.stage.note_held(known.logged())
-        {
-            log::debug!("{e}");
-        }
         let again = version.staged.note_waits(in_use, known);
         self.due.set(Later::PutOff, version, Instant::now() + again);
     }
 
-    /// Of the file as it was opened for this version.
-    fn held_content(&self, version: &ContainerVersion) -> Option<HeldContent> {
+    /// Of the file as it was opened for this version, if it is at most so long.
+    fn held_content(&self, version: &ContainerVersion, most: u64) -> Option<HeldContent> {
         let path = self.places.path(version.container).ok()?;
-        let seen = version.identity().file().filter(|file| file.size <= MOST)?;
+        let seen = version.identity().file().filter(|file| file.size <= most)?;
         let source = open_same(&*self.store, &path, &seen).ok()?;
         let marks = version.staged.now()?.rewrite().marks();
-        HeldContent::of(&*source, (marks.start, marks.end))
-            .ok()
-            .flatten()
+        let held = HeldContent::of(&*source, (marks.start, marks.end));
+        self.log_held(version, held.ok().flatten()?)
+    }
+
+    /// For the next mount, should this one be killed.
+    fn log_held(&self, version: &ContainerVersion, held: HeldContent) -> Option<HeldContent> {
+        if let Some(now) = version.staged.now()
+            && let Err(e) = now.stage.note_held(held.logged())
+        {
+            log::debug!("{e}");
+        }
+        Some(held)
     }
 
     /// When to look again, if another program still has the file open for which a commit waits.
     pub(super) fn still_waits(&self, version: &ContainerVersion) -> Option<Duration> {
         let waits = version.staged.waits()?;
         if self.held_by(version, waits.alone).is_some() {
-            return Some(
-                version
-                    .staged
-                    .note_waits(waits, version.staged.held_content()),
-            );
+            let known = version.staged.held_content();
+            let known = known.or_else(|| self.held_content(version, MOST));
+            return Some(version.staged.note_waits(waits, known));
         }
         // The file gets its time back, if that has changed alone.
         if let Ok(container) = self.places.container(version.container)

@@ -7,7 +7,8 @@
 //! its pages of a derived file from one open to the next as long as the edition stays. Used by
 //! `entry` and `xattr`.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 
 use super::entry_table::{ArrayNumber, EntryIndex};
 use super::open_container::{DerivedEntry, OpenContainer};
@@ -23,7 +24,17 @@ use crate::error::Result;
 use crate::live::Containers;
 use crate::live::staged::{StagedContainer, lock};
 use crate::live::version::ContainerVersion;
+use crate::memory::budget::Hold;
 use crate::memory::fallible;
+
+/// What groups say of themselves in an edition of a container, of the file as it was opened then.
+pub(crate) struct StagedGroupTexts {
+    of: (u64, Weak<OpenContainer>),
+    is_whole: bool,
+    texts: Arc<HashMap<String, Vec<u8>>>,
+    /// Their memory.
+    _hold: Hold,
+}
 
 impl StagedContainer {
     /// The texts and attributes of a container of the file now, as far as they differ from the
@@ -48,6 +59,43 @@ impl StagedContainer {
         };
         parts.insert(part, Arc::clone(&now));
         Ok(now)
+    }
+
+    /// What all groups say of themselves, told at once for each edition: each is asked for when a
+    /// tree is walked.
+    fn group_texts(
+        &self,
+        read: TextsToRead,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Arc<HashMap<String, Vec<u8>>>> {
+        let (edition, base) = (self.stage.changes(), self.base());
+        let of = (edition, Arc::downgrade(&base));
+        if let Some(known) = lock(&self.group_texts).as_ref()
+            && known.of.0 == edition
+            && known.of.1.ptr_eq(&of.1)
+            && (known.is_whole || read == TextsToRead::Few)
+        {
+            return Ok(Arc::clone(&known.texts));
+        }
+        let outermost = ContainerNumber::OUTERMOST;
+        let restated = base.parts_of(outermost)?.into_iter();
+        let restated = restated.map(|part| self.restated(part, cache));
+        let restated = restated.collect::<Result<Vec<_>>>()?;
+        let told = groups_json(base.container(outermost)?, &restated, read)?;
+        let takes = told
+            .text
+            .iter()
+            .map(|(path, text)| path.len() + text.len() + 64);
+        let hold = cache.budget().keep(takes.sum::<usize>() as u64);
+        let texts = Arc::new(told.text);
+        // What there is no room for is told anew.
+        *lock(&self.group_texts) = hold.ok().map(|hold| StagedGroupTexts {
+            of,
+            is_whole: told.is_whole,
+            texts: Arc::clone(&texts),
+            _hold: hold,
+        });
+        Ok(texts)
     }
 
     /// The bytes of an array that follows from others, if these have changed.
@@ -178,8 +226,7 @@ impl Containers {
         })
     }
 
-    /// What a group says of itself with what is staged. While something is, that is told anew for
-    /// each, of all of the container.
+    /// What a group says of itself with what is staged.
     fn group_json(
         &self,
         version: &ContainerVersion,
@@ -188,25 +235,15 @@ impl Containers {
         read: TextsToRead,
     ) -> Result<Vec<u8>> {
         let path = opened.described_group(entry).unwrap_or_default();
-        let outermost = ContainerNumber::OUTERMOST;
-        let mut told = match version.staged.now() {
+        let told = match version.staged.now() {
             None => return Ok(opened.group_json(path, read)?.text.to_vec()),
             Some(container) => {
-                version
-                    .staged
-                    .stored
-                    .while_it_stays(|| {
-                        let base = container.base();
-                        let restated = base.parts_of(outermost)?.into_iter();
-                        let restated = restated.map(|part| container.restated(part, &self.cache));
-                        let restated = restated.collect::<Result<Vec<_>>>()?;
-                        groups_json(base.container(outermost)?, &restated, read)
-                    })?
-                    .text
+                let stored = &version.staged.stored;
+                stored.while_it_stays(|| container.group_texts(read, &self.cache))?
             }
         };
-        match told.remove(path) {
-            Some(text) => Ok(text),
+        match told.get(path) {
+            Some(text) => fallible::copy(text, "cannot describe a group"),
             None => Ok(empty_group_json(opened.outermost()?)),
         }
     }

@@ -13,6 +13,7 @@ mod group_copies;
 mod groups;
 mod grown;
 mod held;
+mod held_by_h5py;
 mod in_groups;
 mod interrupted;
 mod killed;

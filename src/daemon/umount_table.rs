@@ -1,5 +1,5 @@
-//! The table of umount(8): with a path from the root it asks the file system for its type, which
-//! is `fuse` for all of FUSE, and finds no helper of ours. What stands in `/run/mount/utab` it looks
+//! The table of umount(8): with a path from the root it asks the file system for its type, which is
+//! `fuse` for all of FUSE, and finds no helper of ours. What stands in `/run/mount/utab` it looks
 //! up in the kernel's mount table instead, which has `fuse.arrayfs`.
 //!
 //! Assumes that a line that a killed daemon has left does no harm: one counts only together with a

@@ -62,8 +62,8 @@ impl Tree {
         above.is_some_and(|above| self.is_below_container(above))
     }
 
-    /// How the container is made in which a file is going to be an array, and its path in that; none
-    /// if it will be none.
+    /// How the container is made in which a file is going to be an array, and its path in that;
+    /// none if it will be none.
     fn creation_of_draft(&self, inode: InodeId) -> Result<Option<(&'static dyn Creation, String)>> {
         let unnamed = || self.without_names(inode, not_an_array());
         let parent = self.inodes.parent(inode).ok_or_else(unnamed)?;

@@ -88,6 +88,32 @@ fn a_disk_without_space_says_so_at_write_and_harms_nothing() {
     on_small_disks(SIZE, write_until_full);
 }
 
+/// What a program has given up, or overwrites, takes no second place.
+#[test]
+fn a_scratch_mount_takes_a_file_again_and_again_that_fills_two_thirds_of_the_disk() {
+    if !is_root("a small file system") {
+        return;
+    }
+    let disk = SmallDisk::new("size=300m,mode=777", Some(&["scratch"]));
+    let path = disk.join("large");
+    let mut random = Seeded::new(5);
+    let mut write = |mut file: File| {
+        let noise = random.noise(1 << 20);
+        for piece in std::iter::repeat_n(&noise, 190).flat_map(|noise| noise.chunks(8 << 10)) {
+            file.write_all(piece).unwrap();
+        }
+        noise
+    };
+    for _ in 0..4 {
+        write(File::create(&path).unwrap());
+    }
+    std::fs::remove_file(&path).unwrap();
+    write(File::create(&path).unwrap()).clear();
+    File::open(&path).unwrap().sync_all().unwrap();
+    let noise = write(OpenOptions::new().write(true).open(&path).unwrap());
+    assert_content(&path, &noise.repeat(190));
+}
+
 /// What cannot be allocated is not; overwriting needs no space.
 fn allocate_until_full(disk: &SmallDisk) {
     let mut file = File::create(disk.join("large")).unwrap();

@@ -117,7 +117,7 @@ impl ScratchFile {
         !self.is_open() && !has_names()
     }
 
-    fn is_written_anew(&self) -> bool {
+    pub(super) fn is_written_anew(&self) -> bool {
         self.read().is_written_anew()
     }
 
@@ -137,7 +137,7 @@ impl ScratchFile {
         }
     }
 
-    fn flush_locked(&self, io: &mut StoredState, extent: FlushExtent) -> Result<()> {
+    pub(super) fn flush_locked(&self, io: &mut StoredState, extent: FlushExtent) -> Result<()> {
         if !self.has_writer() {
             return Ok(());
         }

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::file::{ScratchFile, StoredState};
+use super::flush::FlushExtent;
 use super::handles::KEEP_SIZE;
 use super::tail::DAEMON;
 use crate::disk::{Allocation, Caller};
@@ -24,11 +25,16 @@ const STEP: u64 = 1 << 20;
 /// What a chunk, its place and the log may take beside the bytes.
 const BESIDE: u64 = 64 << 10;
 
+/// From so many bytes on it is worth while to store them when there is no room for more.
+const WORTH_STORING: u64 = 16 << 20;
+
 /// To be called before so many bytes are written.
 pub(super) fn reserve(file: &ScratchFile, bytes: u64, caller: Caller) -> Result<()> {
     if file.room.has_plenty(PLENTY) {
         return Ok(());
     }
+    let io = &mut file.io();
+    // What is held is stored meanwhile by others, who have that lock.
     let (all, table) = {
         let content = file.read();
         let all = content.held_bytes().saturating_add(bytes);
@@ -36,8 +42,17 @@ pub(super) fn reserve(file: &ScratchFile, bytes: u64, caller: Caller) -> Result<
         let table = content.stored.table_room(content.more_chunks(all));
         (all.saturating_add(moved).saturating_add(BESIDE), table)
     };
-    let io = &mut file.io();
-    up_to(file, io, all, caller)?;
+    match up_to(file, io, all, caller) {
+        // What is stored takes less, and has no second place; what a program writes anew it has
+        // given up.
+        Err(e) if e.is_no_room() && (all >= WORTH_STORING || file.is_written_anew()) => {
+            file.flush_locked(io, FlushExtent::of_writer(file))?;
+            let held = file.read().held_bytes();
+            let all = held.saturating_add(bytes).saturating_add(BESIDE);
+            up_to(file, io, all, caller)?;
+        }
+        reserved => reserved?,
+    }
     // What of the table is a hole takes room, too, when it is written.
     if let Some(table) = table.filter(|table| table.end > io.table_reserved) {
         let start = table.start.max(io.table_reserved);

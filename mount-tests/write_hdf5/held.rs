@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
@@ -16,6 +16,15 @@ use crate::harness::process::{arrayfs, has_ended, run, send};
 use crate::harness::python::{interpreter, script};
 use crate::harness::reads::{assert_content, xattr};
 use crate::harness::{golden, wait_until};
+
+/// Another program that has said, with a line, that it has a file open, until its input ends.
+pub(super) fn holding(program: &mut Command) -> Child {
+    let piped = program.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = piped.spawn().unwrap();
+    let said = program.stdout.as_mut().unwrap();
+    said.read_exact(&mut [0]).unwrap();
+    program
+}
 
 pub(super) fn killed(place: Place) -> tempfile::TempDir {
     let (mounted, source) = place.into_parts();
@@ -170,21 +179,12 @@ fn what_waits_for_another_program_is_committed_when_that_has_closed_the_file() {
     let path = place.stored("x.h5");
     for how in [FlockOperation::LockExclusive, FlockOperation::LockShared] {
         let alone = how == FlockOperation::LockExclusive;
-        let holder = Command::new("flock")
-            .args([if alone { "-x" } else { "-s" }])
-            .arg(&path)
-            .args(["sh", "-c", "echo; read line"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut holder = holder.unwrap();
-        let mut begun = [0; 1];
-        holder
-            .stdout
-            .as_mut()
-            .unwrap()
-            .read_exact(&mut begun)
-            .unwrap();
+        let mut holder = holding(
+            Command::new("flock")
+                .args([if alone { "-x" } else { "-s" }])
+                .arg(&path)
+                .args(["sh", "-c", "echo; read line"]),
+        );
         let value = if alone { 7 } else { 9 };
         write_at(&place.join("x.h5/fixed"), &numbers(&[value]), 0).unwrap();
         if alone {
@@ -328,25 +328,19 @@ fn a_file_that_others_changed_keeps_their_change() {
     let write = "import os, sys
 file = os.open(sys.argv[1], os.O_WRONLY)
 os.pwrite(file, bytes([7, 0, 0, 0]), 0)
-print('written', flush=True)
+print(flush=True)
 sys.stdin.read(1)
 try:
     os.fsync(file)
 except OSError as e:
     print(e.errno)";
-    let mut writer = Command::new(interpreter())
-        .args(["-c", write])
-        .arg(place.join("x.h5/fixed"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut said = writer.stdout.take().unwrap();
-    said.read_exact(&mut [0; 8]).unwrap();
+    let written = place.join("x.h5/fixed");
+    let mut writer = holding(Command::new(interpreter()).args(["-c", write]).arg(written));
     script("write_hdf5/scenario.py", [Path::new("make"), &path]).success();
     let changed = std::fs::read(&path).unwrap();
     drop(writer.stdin.take());
     let mut errno = String::new();
+    let said = writer.stdout.as_mut().unwrap();
     said.read_to_string(&mut errno).unwrap();
     assert_eq!(errno.trim(), libc::ESTALE.to_string());
     writer.wait().unwrap();

@@ -2,12 +2,11 @@
 //! longer than is copied, marked.
 
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
-use super::held::killed;
+use super::held::{holding, killed};
 use super::{assert_array, numbers, state, write_at};
 use crate::harness::place::Place;
 use crate::harness::process::run;
@@ -21,22 +20,8 @@ fn opened_by_h5py(path: &Path, mode: &str) -> Child {
 with h5py.File(sys.argv[1], sys.argv[2]) as f:
     print(flush=True)
     sys.stdin.read(1)";
-    let program = Command::new(interpreter())
-        .args(["-c", hold])
-        .arg(path)
-        .arg(mode)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn();
-    let mut program = program.unwrap();
-    let mut begun = [0; 1];
-    program
-        .stdout
-        .as_mut()
-        .unwrap()
-        .read_exact(&mut begun)
-        .unwrap();
-    program
+    let mut program = Command::new(interpreter());
+    holding(program.args(["-c", hold]).arg(path).arg(mode))
 }
 
 fn closed(mut program: Child) {

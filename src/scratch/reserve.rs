@@ -35,20 +35,21 @@ pub(super) fn reserve(file: &ScratchFile, bytes: u64, caller: Caller) -> Result<
     }
     let io = &mut file.io();
     // What is held is stored meanwhile by others, who have that lock.
-    let (all, table) = {
+    let wanted = || {
         let content = file.read();
         let all = content.held_bytes().saturating_add(bytes);
         let moved = content.stored.moved_to_grow(content.more_chunks(bytes));
         let table = content.stored.table_room(content.more_chunks(all));
         (all.saturating_add(moved).saturating_add(BESIDE), table)
     };
+    let (all, mut table) = wanted();
     match up_to(file, io, all, caller) {
         // What is stored takes less, and has no second place; what a program writes anew it has
         // given up.
         Err(e) if e.is_no_room() && (all >= WORTH_STORING || file.is_written_anew()) => {
             file.flush_locked(io, FlushExtent::of_writer(file))?;
-            let held = file.read().held_bytes();
-            let all = held.saturating_add(bytes).saturating_add(BESIDE);
+            let all;
+            (all, table) = wanted();
             up_to(file, io, all, caller)?;
         }
         reserved => reserved?,

@@ -9,6 +9,7 @@
 //! Readers wait only while chunks move that they may want. Used by [`super::room`],
 //! [`super::handles`] and [`super::recovery`].
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -275,7 +276,7 @@ impl ScratchFile {
         self.note_rest(io, end, rest);
         // Room may have been reserved where nothing was stored yet.
         if let Some(hole) = plan.hole {
-            self.punch(io, hole);
+            self.clear(io, hole)?;
         }
         self.publish(&mut self.change(), snapshot, plan.stored);
         Ok(())
@@ -288,7 +289,9 @@ impl ScratchFile {
         let overlaps =
             |piece: &MergePiece| piece.to() < chunks.end && piece.to() + piece.len() > chunks.start;
         let is_shorter = plan.stored.end() < chunks.end;
-        !chunks.is_empty() && (is_shorter || plan.pieces.iter().any(overlaps))
+        let is_cleared = |hole: &Range<u64>| hole.start < chunks.end && hole.end > chunks.start;
+        let clears = plan.hole.as_ref().is_some_and(is_cleared);
+        !chunks.is_empty() && (is_shorter || clears || plan.pieces.iter().any(overlaps))
     }
 
     /// What was flushed is stored from now on.

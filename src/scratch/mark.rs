@@ -11,14 +11,11 @@
 
 use super::base::read_all;
 use super::tail::PendingMerge;
-use crate::container::bloscpack::layout::{self, MARK, MARK_KIND, OF_LOG, OF_REDO};
+use crate::container::bloscpack::layout::{self, AT_REST, MARK, MARK_KIND, OF_LOG, OF_REDO};
 use crate::error::Result;
 use crate::source::{Source, Timestamp};
 
 pub(super) const MARK_LEN: u64 = layout::MARK_LEN as u64;
-
-/// A file at rest, nothing behind its chunks.
-const AT_REST: u8 = 3;
 
 /// Bytes that the checksum is of, and where the stamp of storing lies.
 const CHECKED: usize = 36;

@@ -307,7 +307,7 @@ impl Layouting {
                 pieces.push(MergePiece::New { to: 0, bytes });
             }
         }
-        let hole = self.new.table + self.new.chunks() * ENTRY..self.new.first();
+        let hole = self.new.spare();
         let is_large = has_hole(self.new.entries) && self.new.has_new_table(old);
         Ok(MergePlan {
             stored: self.new,
@@ -340,6 +340,11 @@ impl StoredChunks {
         let end = self.table + chunks.min(self.entries) * ENTRY;
         let end = end.next_multiple_of(BLOCK).min(self.first());
         (has_hole(self.entries) && end > used).then_some(used..end)
+    }
+
+    /// Where entries lie that say nothing.
+    pub(super) fn spare(&self) -> Range<u64> {
+        self.table + self.chunks().min(self.entries) * ENTRY..self.table + self.entries * ENTRY
     }
 
     fn has_new_table(&self, old: &StoredChunks) -> bool {

@@ -16,17 +16,19 @@
 //! Used by [`super::ScratchMount`] before a mount is served.
 
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::base::{ENTRY, StoredChunks};
+use super::base::{ENTRY, StoredChunks, read_all};
 use super::disk::ScratchDisk;
 use super::each_file::each_file;
 use super::file::ScratchFile;
 use super::flush::FlushExtent;
 use super::mark::{Epoch, MARK_LEN, RestMark, SeenChange, TailMark};
 use super::merge::ENTRIES_EACH;
+use super::redo::clear;
 use super::renaming;
 use super::tail::{self, RecordKind, put_all};
 use crate::container::bloscpack::layout::{self, HEADER, MARK};
@@ -107,10 +109,14 @@ fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -
     };
     let cut = match StoredChunks::read(&*source, len, disk.store.room.options.chunk_size) {
         Ok(chunks) if has_log(&*source, &chunks)? => {
+            clear_spare(disk, (path, stat), &*source, &chunks)?;
             merge_left(disk, path, stat)?;
             return Ok(len);
         }
-        Ok(chunks) => left.cut(chunks)?,
+        Ok(chunks) => {
+            clear_spare(disk, (path, stat), &*source, &chunks)?;
+            left.cut(chunks)?
+        }
         Err(Error::Fault(fault)) => left.cut_broken(&fault)?,
         Err(Error::NotShown(_)) => None,
         Err(e) => return Err(e),
@@ -119,6 +125,51 @@ fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -
         Some(cut) => cut.make(disk, path, stat),
         None => Ok(len),
     }
+}
+
+/// A table was being written, or chunks have moved away from where it has room: whatever stands
+/// there among the spare entries of a file of ours goes.
+fn clear_spare(
+    disk: &ScratchDisk,
+    (path, stat): (&Path, &Stat),
+    source: &dyn Source,
+    chunks: &StoredChunks,
+) -> Result<()> {
+    let spare = chunks.spare();
+    let is_ours = TailMark::read(source, source.len())?.is_some();
+    if !is_ours || is_clear(source, spare.clone())? {
+        return Ok(());
+    }
+    let stored = disk.inner.open(path, stat.identity.id)?;
+    clear(&*stored, spare)?;
+    keep_mtime(disk, &*stored, stat)?;
+    disk.inner.sync(Target::Open(stored.source()), true)
+}
+
+/// Whether entries of a table are unknown, or a hole.
+fn is_clear(source: &dyn Source, spare: Range<u64>) -> Result<bool> {
+    let mut part = fallible::zeros(
+        (64 << 10).min(spare.end - spare.start),
+        "cannot look at a table",
+    )?;
+    let mut at = spare.start;
+    while at < spare.end {
+        match source.seek(at, false) {
+            Ok(data) if data >= spare.end => return Ok(true),
+            Ok(data) => at = at.max(data - (data - spare.start) % ENTRY),
+            // There is no such call, or nothing behind.
+            Err(_) => {}
+        }
+        let n = (spare.end - at).min(part.len() as u64) as usize;
+        read_all(source, at, &mut part[..n])?;
+        let is_none =
+            |entry: &[u8]| entry.iter().all(|b| *b == 0) || entry.iter().all(|b| *b == 0xff);
+        if !part[..n].chunks(ENTRY as usize).all(is_none) {
+            return Ok(false);
+        }
+        at += n as u64;
+    }
+    Ok(true)
 }
 
 /// Has what a log says in the chunks, if that is cheap.
@@ -232,7 +283,9 @@ impl LeftFile<'_> {
                 let found = self.source.read(end, &mut torn)?;
                 Ok(torn[..found] == MARK[..found])
             }
-            _ => Ok(false),
+            // Chunks that the header does not speak of yet, and their mark did not reach the disk.
+            Some(_) => Ok(is_ours && TailMark::read(self.source, len)?.is_none()),
+            None => Ok(false),
         }
     }
 
@@ -279,9 +332,7 @@ impl LeftCut {
         put_all(stored, left.table, &kept)?;
         put_all(stored, 0, &left.header())?;
         disk.inner.sync(Target::Open(stored.source()), true)?;
-        let spare = (left.entries.min(chunks.chunks() + 1)).saturating_sub(sound);
-        let unused: Vec<u8> = [0xff].repeat((spare * ENTRY) as usize);
-        put_all(stored, left.table + sound * ENTRY, &unused)?;
+        clear(stored, left.spare())?;
         Ok(left)
     }
 }

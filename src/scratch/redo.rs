@@ -14,7 +14,7 @@ use super::merge::MergePlan;
 use super::pieces::MergePiece;
 use super::snapshot::FlushSnapshot;
 use super::tail::{DAEMON, PendingMerge, RECORD_MOST, RecordKind, TailRecord, put_all};
-use crate::disk::Allocation;
+use crate::disk::{Allocation, DiskFile};
 use crate::error::Result;
 use crate::memory::fallible;
 
@@ -46,6 +46,9 @@ impl ScratchFile {
         for piece in plan.pieces.iter().filter(|piece| piece.to() < before) {
             apply_until(self, piece, before)?;
         }
+        if let Some(hole) = plan.hole {
+            self.clear(io, hole)?;
+        }
         self.sync_stored(true)?;
         self.cut(io, end)?;
         io.is_broken = false;
@@ -53,24 +56,13 @@ impl ScratchFile {
         (io.len, io.log) = (end, None);
         io.is_on_disk = true;
         self.streams.store(false, Ordering::Relaxed);
-        if let Some(hole) = plan.hole {
-            self.punch(io, hole);
-        }
         self.rest(io, &content.stored, Epoch::NONE)
     }
 
-    /// Gives back what lies there, if the file system can: also what was reserved of a table.
-    pub(super) fn punch(&self, io: &mut StoredState, hole: Range<u64>) {
-        io.table_reserved = io.table_reserved.min(hole.start);
-        let what = Allocation {
-            mode: PUNCH_HOLE | KEEP_SIZE,
-            offset: hole.start,
-            len: hole.end - hole.start,
-        };
-        let punched = self.writer().and_then(|file| file.allocate(what, DAEMON));
-        if let Err(e) = punched {
-            log::debug!("{}: {e}", self.path.display());
-        }
+    /// Takes away what lies where a table has spare entries, and what was reserved of it.
+    pub(super) fn clear(&self, io: &mut StoredState, spare: Range<u64>) -> Result<()> {
+        io.table_reserved = io.table_reserved.min(spare.start);
+        clear(self.writer()?, spare)
     }
 
     /// Takes away a log when the chunks have all that programs see: they cut what it had.
@@ -108,6 +100,27 @@ impl ScratchFile {
         redo.bytes.extend_from_slice(&mark.bytes());
         redo.write_out()
     }
+}
+
+/// Entries of a table say nothing from now on: they are a hole, where the file system can.
+pub(super) fn clear(file: &dyn DiskFile, spare: Range<u64>) -> Result<()> {
+    let what = Allocation {
+        mode: PUNCH_HOLE | KEEP_SIZE,
+        offset: spare.start,
+        len: spare.end - spare.start,
+    };
+    let Err(e) = file.allocate(what, DAEMON) else {
+        return Ok(());
+    };
+    log::debug!("{e}");
+    let unknown = [0xff; 64 << 10];
+    let mut at = spare.start;
+    while at < spare.end {
+        let n = (spare.end - at).min(unknown.len() as u64);
+        put_all(file, at, &unknown[..n as usize])?;
+        at += n;
+    }
+    Ok(())
 }
 
 /// Of the records of a redo: another than that of a log, which may begin at the same place.

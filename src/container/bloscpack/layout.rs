@@ -64,12 +64,25 @@ pub fn read(source: &dyn Source, len: u64) -> Result<FileStart> {
 pub const MARK: &[u8; 8] = b"AFSmark2";
 pub const RECORD: &[u8; 4] = b"AFSr";
 
-/// Bytes of a mark; that which says its kind, and the kinds of files that have a log, or are amid a
-/// change.
+/// Bytes of a mark; that which says its kind, and the kinds of files that have a log, are amid a
+/// change, or at rest: nothing lies behind their chunks.
 pub const MARK_LEN: usize = 40;
 pub const MARK_KIND: usize = 32;
 pub const OF_LOG: u8 = 1;
 pub const OF_REDO: u8 = 2;
+pub const AT_REST: u8 = 3;
+
+/// Whether a scratch mount may have been writing to a file when it was killed: then anything may
+/// stand in spare entries of the table until the store is mounted again.
+pub fn is_left(source: &dyn Source) -> Result<bool> {
+    let mut mark = [0; MARK_LEN];
+    let Some(at) = source.len().checked_sub(MARK_LEN as u64) else {
+        return Ok(false);
+    };
+    source.fetch_one(at, &mut mark)?;
+    let is_synced = mark[MARK_KIND] == AT_REST && mark[8..16] == [0; 8];
+    Ok(mark[..8] == MARK[..] && !is_synced)
+}
 
 /// Whether a file of a scratch store has something that is not in its chunks yet. A crash may have
 /// cost the mark alone: then records lie behind the last chunk.

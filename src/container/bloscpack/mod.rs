@@ -104,7 +104,9 @@ impl Format for Bloscpack {
             None => None,
         };
         let is_in_log = with_log.is_some();
-        match open(self.name(), with_log.unwrap_or(source), request.budget) {
+        let is_left = is_in_log || layout::is_left(&*source)?;
+        let source = (with_log.unwrap_or(source), is_left);
+        match open(self.name(), source, request.budget) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
             Ok(container) if is_in_log => Ok(left_to_scratch(container)),
             other => other,
@@ -122,8 +124,12 @@ fn left_to_scratch(mut container: Container) -> Container {
     container
 }
 
-/// A fault here is one that leaves nothing to show.
-fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> Result<Container> {
+/// A fault here is one that leaves nothing to show. `is_left`: by a scratch mount.
+fn open(
+    format: &'static str,
+    (source, is_left): (Arc<dyn Source>, bool),
+    budget: &Arc<Budget>,
+) -> Result<Container> {
     let (header, behind) = read_headers(&*source)?;
     let metadata = match header.has_metadata {
         true => metadata::read(&*source, behind.as_ref())?,
@@ -138,7 +144,7 @@ fn open(format: &'static str, source: Arc<dyn Source>, budget: &Arc<Budget>) -> 
     container.faults.extend(metadata.faults);
 
     let (chunks, fault) = ChunkFinder::new(Arc::clone(&source), sections, sizes, budget)?;
-    let data = PackedBytes::new(source, chunks, header.checksum)?;
+    let data = PackedBytes::new((source, is_left), chunks, header.checksum)?;
     container.attributes = attributes(&header, &data);
     let numpy = metadata
         .said

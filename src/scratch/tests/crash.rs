@@ -9,7 +9,10 @@ use std::collections::HashMap;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::*;
+use crate::commit::through_log::open_through;
+use crate::container::{Candidate, LogsInFiles, Preferences, recognise};
 use crate::disk::recording::Writer;
+use crate::memory::budget::Budget;
 
 /// What a program may find after a crash.
 struct Allowed {
@@ -123,6 +126,36 @@ fn leave_mark(at: &Path, changes: usize) {
     }
 }
 
+/// What `arrayfs verify` says of a stored file, also of one with a log.
+fn faults(at: &Path) -> Vec<String> {
+    let store: Arc<dyn Store> = Arc::new(LocalStore::open(at, at).unwrap());
+    let path = Path::new("x.blp");
+    let preferences = Preferences {
+        logs_in_files: LogsInFiles(Some(read_through_log)),
+        ..Preferences::default()
+    };
+    if store.stat(path).unwrap().identity.size == 0 {
+        return Vec::new();
+    }
+    let candidate = Candidate::new(&*store, path, FileKind::File, preferences);
+    let recognised = recognise(&candidate).unwrap().expect("a container");
+    let budget = Budget::new(64 << 20);
+    let (container, _) = open_through(&recognised, &store, path, &budget).unwrap();
+    let container = Arc::new(container);
+    let mut faults: Vec<String> = container.faults.iter().map(ToString::to_string).collect();
+    for located in container.all_arrays() {
+        let verified = located
+            .array
+            .verify(&mut |fault| faults.push(fault.to_string()));
+        verified.unwrap();
+    }
+    for (_, check) in container.all_checks() {
+        let checked = check.check(&budget, &mut |fault| faults.push(fault.to_string()));
+        checked.unwrap();
+    }
+    faults
+}
+
 fn check(changes: &[Change], allowed: &Allowed, steps: &[Step], how: &str) {
     let directory = tempfile::tempdir().unwrap();
     replay(changes, directory.path()).unwrap();
@@ -134,10 +167,18 @@ fn check(changes: &[Change], allowed: &Allowed, steps: &[Step], how: &str) {
         return;
     }
     let read_only = content_read_only(directory.path());
+    let is_whole = read_only[1].is_ok();
+    if is_whole {
+        assert_eq!(
+            faults(directory.path()),
+            Vec::<String>::new(),
+            "killed: {steps:?}"
+        );
+    }
     let on = mount(directory.path());
     let found = match on.content("x") {
         Ok(found) => found,
-        Err(e) => panic!("{e}: {steps:?}"),
+        Err(e) => panic!("{how}: {e}: {steps:?}"),
     };
     allowed.assert_has(&found, "recovered", steps);
     // What is cut and written anew may have been nothing before.
@@ -151,6 +192,7 @@ fn check(changes: &[Change], allowed: &Allowed, steps: &[Step], how: &str) {
     }
     assert!(on.mount.settle().failed.is_empty());
     drop(on);
+    assert_eq!(faults(directory.path()), Vec::<String>::new(), "{steps:?}");
     let again = mount(directory.path());
     assert_eq!(
         again.content("x").unwrap(),
@@ -216,6 +258,29 @@ proptest! {
     #[test]
     fn lost_power_loses_nothing_that_was_synced(steps in steps()) {
         crash(&steps, true, &mut TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    }
+}
+
+/// A file whose chunks move far, for its table gets room for very many.
+#[test]
+fn what_lay_where_a_large_table_has_room_is_no_entry_of_it() {
+    let few = CHUNK as usize * 60;
+    let steps = [
+        Step::Append(2, few),
+        Step::Sync,
+        Step::Append(4, CHUNK as usize * 8),
+        Step::Sync,
+        Step::Append(6, 100),
+    ];
+    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    for first in [0, 1] {
+        // Also of one that is stored and was never synced.
+        let mut steps = steps.to_vec();
+        if first == 1 {
+            steps[1] = Step::Flush;
+        }
+        crash(&steps, false, &mut rng);
+        crash(&steps, true, &mut rng);
     }
 }
 

@@ -39,11 +39,13 @@ pub(super) struct PackedBytes {
     numpy: Option<Numpy>,
     /// The first chunk's header, for what holds of all; if it is sound.
     first: Option<ChunkHeader>,
+    /// A scratch mount has left it: spare entries say nothing.
+    pub(super) is_left: bool,
 }
 
 impl PackedBytes {
     pub(super) fn new(
-        source: Arc<dyn Source>,
+        (source, is_left): (Arc<dyn Source>, bool),
         chunks: ChunkFinder,
         checksum: Checksum,
     ) -> Result<Self> {
@@ -55,6 +57,7 @@ impl PackedBytes {
             decoder,
             numpy: None,
             first,
+            is_left,
         })
     }
 

@@ -144,7 +144,7 @@ impl Source for MadeUp {
 
 fn array(source: &Arc<MadeUp>) -> Arc<dyn Array> {
     let source: Arc<dyn Source> = source.clone();
-    let mut container = open("bloscpack", source, &Budget::new(1 << 30)).unwrap();
+    let mut container = open("bloscpack", (source, false), &Budget::new(1 << 30)).unwrap();
     assert!(container.faults.is_empty(), "{:?}", container.faults);
     container.arrays.remove(0)
 }

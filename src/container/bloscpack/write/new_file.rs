@@ -292,7 +292,11 @@ impl BloscpackFile {
         let (chunks, _) =
             ChunkFinder::new(Arc::clone(&source) as _, sections, Some(sizes), budget)?;
         Ok(BloscpackFile {
-            data: Arc::new(PackedBytes::new(source, chunks, empty.header.checksum)?),
+            data: Arc::new(PackedBytes::new(
+                (source, false),
+                chunks,
+                empty.header.checksum,
+            )?),
             header: empty.header.clone(),
             after_metadata: empty.after_metadata,
             // What the metadata say fits what will be there, not what there is.

@@ -154,7 +154,7 @@ mod tests {
 
     fn packed(settings: &PackSettings, plain: &[u8]) -> Container {
         let source = Arc::new(BytesSource::new(told(settings, plain)));
-        open("bloscpack", source, &Budget::by_default()).unwrap()
+        open("bloscpack", (source, false), &Budget::by_default()).unwrap()
     }
 
     /// A chunk as the encoder alone makes it.

@@ -39,7 +39,7 @@ fn created(plain: &[u8], codec: &str, chunk_size: usize) -> Vec<u8> {
 
 fn opened(bytes: Vec<u8>) -> Container {
     let source = Arc::new(BytesSource::new(bytes));
-    open("bloscpack", source, &Budget::by_default()).unwrap()
+    open("bloscpack", (source, false), &Budget::by_default()).unwrap()
 }
 
 fn changed(plain: &[u8], ranges: Vec<Range<u64>>) -> ChangedArray {

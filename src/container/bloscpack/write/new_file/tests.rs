@@ -23,7 +23,7 @@ fn told(plain: &[u8], description: Option<Value>) -> Result<Vec<u8>> {
 
 fn opened(bytes: Vec<u8>) -> Container {
     let source = Arc::new(BytesSource::new(bytes));
-    let container = open("bloscpack", source, &Budget::by_default()).unwrap();
+    let container = open("bloscpack", (source, false), &Budget::by_default()).unwrap();
     assert!(container.faults.is_empty(), "{:?}", container.faults);
     assert!(container.rewrite.is_some(), "it can be written");
     container

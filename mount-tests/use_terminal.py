@@ -24,7 +24,9 @@ columns, rows, output, steps, *program = sys.argv[1:]
 
 
 def set_size(columns, rows):
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", int(rows), int(columns), 0, 0))
+    global now
+    now = (int(columns), int(rows))
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", now[1], now[0], 0, 0))
 
 
 class Ended(Exception):
@@ -45,11 +47,18 @@ def read():
 
 
 def until(text):
-    deadline = time.monotonic() + PATIENCE
+    """Only what differs is drawn, so a text may come in pieces: with another size all of it is drawn anew."""
+    deadline, size = time.monotonic() + PATIENCE, now
+    anew = time.monotonic() + 1
     while text not in shown(given[seen:]):
         if time.monotonic() > deadline:
             sys.exit(f"'{text}' was not shown: {shown(given[seen:])!r}")
+        if time.monotonic() > anew:
+            anew += 1
+            set_size(size[0], size[1] + (now == size))
         read()
+    if now != size:
+        set_size(*size)
 
 
 def shown(data):

@@ -46,19 +46,21 @@ def read():
         given.extend(more)
 
 
+CLEARED = b"\x1b[2J"
+
+
 def until(text):
-    """Only what differs is drawn, so a text may come in pieces: with another size all of it is drawn anew."""
-    deadline, size = time.monotonic() + PATIENCE, now
+    """Only what differs is drawn, so a text may come in pieces: with another size all of it is drawn anew. A key that
+    is typed before that may be lost."""
+    deadline, resized = time.monotonic() + PATIENCE, None
     anew = time.monotonic() + 1
-    while text not in shown(given[seen:]):
+    while text not in shown(given[seen:]) or resized is not None and CLEARED not in given[resized:]:
         if time.monotonic() > deadline:
             sys.exit(f"'{text}' was not shown: {shown(given[seen:])!r}")
-        if time.monotonic() > anew:
-            anew += 1
-            set_size(size[0], size[1] + (now == size))
+        if time.monotonic() > anew and text not in shown(given[seen:]):
+            anew, resized = anew + 1, len(given)
+            set_size(now[0], now[1] + (-1 if now[1] % 2 else 1))
         read()
-    if now != size:
-        set_size(*size)
 
 
 def shown(data):

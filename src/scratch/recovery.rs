@@ -275,6 +275,13 @@ impl LeftFile<'_> {
         if chunks.chunks() < said || chunks.end_early(self.source)? {
             return Ok(true);
         }
+        // Its header begins with a version; without it nobody can say where the chunk ends.
+        let last = chunks.chunks().checked_sub(1);
+        if let Some((at, _)) = last.and_then(|last| chunks.slot(last))
+            && never_written(self.source, at, 1)?
+        {
+            return Ok(true);
+        }
         let is_ours = chunks.entries.is_multiple_of(ENTRIES_EACH);
         match len.checked_sub(end) {
             Some(0) => Ok(is_ours && end.is_multiple_of(SECTOR)),

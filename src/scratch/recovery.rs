@@ -146,6 +146,19 @@ fn clear_spare(
     disk.inner.sync(Target::Open(stored.source()), true)
 }
 
+/// Whether the table says where the chunks are.
+fn table_is_right(source: &dyn Source, chunks: &StoredChunks) -> Result<bool> {
+    let starts = chunks.places.starts(0..chunks.chunks());
+    for (at, start) in (chunks.table..).step_by(ENTRY as usize).zip(starts) {
+        let mut entry = [0; ENTRY as usize];
+        read_all(source, at, &mut entry)?;
+        if u64::from_le_bytes(entry) != start {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Whether entries of a table are unknown, or a hole.
 fn is_clear(source: &dyn Source, spare: Range<u64>) -> Result<bool> {
     let mut part = fallible::zeros(
@@ -254,7 +267,9 @@ impl LeftFile<'_> {
         }
         let sound = sound_chunks(self.source, &chunks)?;
         if sound >= said {
-            return Ok(None);
+            // Its chunks did, and of the table not all.
+            let is_told = table_is_right(self.source, &chunks)?;
+            return Ok((!is_told).then_some(LeftCut { chunks, sound }));
         }
         let shown = self.shown.display();
         if !self.did_not_reach(&chunks, sound)? {
@@ -332,7 +347,9 @@ impl LeftCut {
         let (chunks, sound) = (&self.chunks, self.sound);
         let mut left = chunks.clone_without_places();
         left.places = chunks.places.first(sound)?;
-        left.last = left.form.chunk_size;
+        if sound < chunks.chunks() {
+            left.last = left.form.chunk_size;
+        }
         // The table may be that of other chunks than the headers lead to.
         let kept = left.places.starts(0..sound);
         let kept: Vec<u8> = kept.flat_map(u64::to_le_bytes).collect();

@@ -303,6 +303,24 @@ fn nobody_but_the_program_uses_the_command_line() {
 }
 
 #[test]
+fn what_decodes_knows_no_local_files() {
+    let decodes = ["codec", "cache", "array", "container", "look"];
+    let may_not = |path: &Path| {
+        decodes
+            .iter()
+            .any(|of| path.starts_with(Path::new("src").join(of)))
+    };
+    assert_names_none(&["FileIdentity", "PosixStore"], may_not);
+}
+
+#[test]
+fn one_module_asks_where_a_path_leads_that_was_given() {
+    assert_names_none(&["canonicalize"], |path| {
+        !path.ends_with("cli/given_path.rs")
+    });
+}
+
+#[test]
 fn only_the_kernel_module_knows_fuser() {
     let mut knows = 0;
     for file in sources("src") {

@@ -11,13 +11,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::given_path::real;
 use super::in_mount::InMount;
 use super::unpack::{find, open};
 use super::{CommandResult, Failure, output, plain_input};
 use crate::array::{Array, uncached};
 use crate::container::Preferences;
 use crate::daemon::source_lock::{self, Refusal, SourceLock};
-use crate::disk::local::LocalDisk;
 use crate::error::{Error, plain};
 use crate::live::unmounted;
 use crate::memory::budget::Budget;
@@ -63,8 +63,7 @@ fn to_file(path: &Path, more: Arc<dyn Source>, preferences: Preferences) -> Comm
         return Ok(());
     }
     drop((opened, located));
-    let disk = Arc::new(LocalDisk::new(Arc::clone(&found.local)));
-    let (store, path) = (Arc::clone(&found.local) as _, &found.path);
+    let (store, disk, path) = (Arc::clone(&found.store), found.disk()?, &found.path);
     let done = unmounted::append(store, disk, path, &found.recognised, (0, more));
     done.map_err(|e| match e {
         Error::Invalid(why) => Failure::new(format!("{}: {why}", shown.display())),
@@ -87,7 +86,7 @@ fn check_last_block(array: &dyn Array, budget: &Arc<Budget>) -> crate::error::Re
 /// No daemon begins to write to the directory meanwhile.
 fn lock(shown: &Path) -> Result<SourceLock, Failure> {
     let failed = |why: String| Failure::new(format!("{}: {why}", shown.display()));
-    let path = shown.canonicalize().map_err(|e| failed(plain(&e)))?;
+    let path = real(shown).map_err(|e| failed(plain(&e)))?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let locked = source_lock::acquire_shared(directory, &output::path_text(directory));
     locked.map_err(|refusal| match refusal {

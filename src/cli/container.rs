@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Failure;
+use super::given_path::{existing, real};
 use super::in_mount::InMount;
 use super::no_such_array::missing;
 use crate::commit::added::added_of;
@@ -16,15 +17,18 @@ use crate::commit::through_log::open_through;
 use crate::container::{
     Candidate, Container, FORMATS, Preferences, Recognised, lookalike, recognise,
 };
+use crate::disk::Disk;
+use crate::disk::local::open_local;
 use crate::error::{Error, Fault, plain};
 use crate::memory::budget::Budget;
-use crate::source::local::LocalStore;
-use crate::source::{FileKind, Store};
+use crate::source::{FileKind, Listed, Store};
 use crate::stage::{is_added_name, is_hidden_name};
 
 /// A place in a store.
 pub(super) struct Root {
-    pub(super) store: Arc<LocalStore>,
+    pub(super) store: Arc<dyn Store>,
+    /// What the store is changed through, if it can be.
+    pub(super) disk: Option<Arc<dyn Disk>>,
     pub(super) path: PathBuf,
 }
 
@@ -41,8 +45,7 @@ struct GivenPlace {
 #[derive(Clone)]
 pub(super) struct FoundContainer {
     pub(super) store: Arc<dyn Store>,
-    /// The same, to be changed.
-    pub(super) local: Arc<LocalStore>,
+    disk: Option<Arc<dyn Disk>>,
     pub(super) path: PathBuf,
     pub(super) recognised: Recognised,
     /// The array or group that is meant; empty: all of it.
@@ -80,7 +83,7 @@ pub(super) fn orphans_line(path: &Path) -> String {
 /// The store and the path in it of what is to be mounted: a directory, or one container file.
 pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Failure> {
     let failed = |e| Failure::new(format!("{}: {}", path.display(), plain(&e)));
-    let root = root_at(&path.canonicalize().map_err(failed)?, path)?;
+    let root = root_at(&real(path).map_err(failed)?, path)?;
     let kind = root.store.stat(&root.path)?.kind;
     if kind == FileKind::Directory || found_at(&root, preferences)?.is_some() {
         return Ok(root);
@@ -99,10 +102,12 @@ pub(super) fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
         }
         _ => (stored, given, PathBuf::new()),
     };
-    let store = LocalStore::open(directory, shown);
+    let opened = open_local(directory, shown);
     let failed = |e| Failure::new(format!("{}: {}", directory.display(), plain(&e)));
+    let (store, disk) = opened.map_err(failed)?;
     Ok(Root {
-        store: Arc::new(store.map_err(failed)?),
+        store,
+        disk: Some(disk),
         path: name,
     })
 }
@@ -168,32 +173,13 @@ fn spelled<'a>(path: &'a Path, above: usize, stored: &'a Path) -> &'a Path {
     }
 }
 
-/// The part of a path that is there, without links, and what follows it.
-pub(super) fn existing(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
-    let missing = match path.canonicalize() {
-        Ok(whole) => return Ok((whole, PathBuf::new())),
-        Err(e) if !matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR)) => return Err(e),
-        Err(e) => e,
-    };
-    for above in path.ancestors().skip(1) {
-        let above_or_here = match above.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => above,
-        };
-        if let (Ok(found), Ok(rest)) = (above_or_here.canonicalize(), path.strip_prefix(above)) {
-            return Ok((found, rest.to_owned()));
-        }
-    }
-    Err(missing)
-}
-
 fn found_at(root: &Root, preferences: Preferences) -> Result<Option<FoundContainer>, Error> {
     let kind = root.store.stat(&root.path)?.kind;
     let candidate = Candidate::new(&*root.store, &root.path, kind, preferences);
     let recognised = recognise(&candidate)?;
     Ok(recognised.map(|recognised| FoundContainer {
-        store: Arc::clone(&root.store) as _,
-        local: Arc::clone(&root.store),
+        store: Arc::clone(&root.store),
+        disk: root.disk.clone(),
         path: root.path.clone(),
         recognised,
         within: String::new(),
@@ -219,7 +205,7 @@ fn lookalike_at(root: &Root, preferences: Preferences) -> Result<Option<Fault>, 
 }
 
 fn not_a_container(path: &Path, preferences: Preferences) -> Failure {
-    let root = path.canonicalize().ok();
+    let root = real(path).ok();
     let root = root.and_then(|stored| root_at(&stored, path).ok());
     if let Some(Ok(Some(fault))) = root.map(|root| lookalike_at(&root, preferences)) {
         return Failure::new(fault);
@@ -271,9 +257,10 @@ pub(super) fn walk_beside(
 /// A directory as an entry of the one above; none if that cannot be looked into.
 fn above(path: &Path) -> Option<Root> {
     let (directory, name) = (path.parent()?, path.file_name()?);
-    let store = LocalStore::open(directory, directory).ok()?;
+    let (store, disk) = open_local(directory, directory).ok()?;
     Some(Root {
-        store: Arc::new(store),
+        store,
+        disk: Some(disk),
         path: PathBuf::from(name),
     })
 }
@@ -309,24 +296,30 @@ fn walk_place(
         return members.is_some();
     }
     let (mut names, mut added) = (Vec::new(), Vec::new());
-    let listed = root.store.list(&root.path, &mut |name, kind| {
-        // Files in a container's directory are not containers; directories that lie in it may be.
-        let may_be = match kind {
-            FileKind::File => members.is_none(),
-            FileKind::Directory => !is_hidden_name(name),
-            _ => false,
-        };
-        if may_be && !is_hidden_name(name) {
-            names.push(name.to_owned());
-        } else if kind == FileKind::Directory && is_added_name(name) {
-            added.push(name.to_owned());
-        }
-    });
+    let listed = root
+        .store
+        .list(&root.path, &mut |Listed { name, kind, .. }| {
+            // Files in a container's directory are not containers; directories that lie in it may be.
+            let may_be = match kind {
+                FileKind::File => members.is_none(),
+                FileKind::Directory => !is_hidden_name(name),
+                _ => false,
+            };
+            if may_be && !is_hidden_name(name) {
+                names.push(name.to_owned());
+            } else if kind == FileKind::Directory && is_added_name(name) {
+                added.push(name.to_owned());
+            }
+        });
     names.sort();
     for name in names {
         let path = root.path.join(&name);
-        let store = Arc::clone(&root.store);
-        if walk_place(&Root { store, path }, preferences, failed, visit) {
+        let below = Root {
+            store: Arc::clone(&root.store),
+            disk: root.disk.clone(),
+            path,
+        };
+        if walk_place(&below, preferences, failed, visit) {
             let own = added_of(&*root.store, &root.path.join(&name))
                 .ok()
                 .flatten();
@@ -344,7 +337,7 @@ fn tell_orphans(root: &Root, mut names: Vec<OsString>, visit: &mut dyn FnMut(Fou
     names.sort();
     for name in names {
         let (path, mut any) = (root.path.join(name), false);
-        let listed = root.store.list(&path, &mut |_, _| any = true);
+        let listed = root.store.list(&path, &mut |_| any = true);
         // What may not be looked into may have something in it.
         if any || listed.is_err() {
             visit(Found::Orphans(root.store.display(&path)));
@@ -353,6 +346,11 @@ fn tell_orphans(root: &Root, mut names: Vec<OsString>, visit: &mut dyn FnMut(Fou
 }
 
 impl FoundContainer {
+    /// What it is changed through.
+    pub(super) fn disk(&self) -> Result<Arc<dyn Disk>, Error> {
+        self.disk.clone().ok_or(Error::ReadOnly)
+    }
+
     pub(super) fn open(&self, budget: &Arc<Budget>) -> Result<Arc<Container>, Error> {
         let opened = open_through(&self.recognised, &self.store, &self.path, budget);
         opened.map(|(container, _)| Arc::new(container))

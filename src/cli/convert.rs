@@ -12,14 +12,14 @@ use indicatif::ProgressBar;
 
 use super::args::PackArgs;
 use super::counted::counted;
+use super::given_path::real;
 use super::in_mount::InMount;
 use super::{CommandResult, Failure, options, output, progress, size, stopping, writing};
 use crate::daemon::log::Destination;
 use crate::daemon::{self, privileges, processes};
-use crate::disk::local::LocalDisk;
+use crate::disk::local::open_local;
 use crate::error::plain;
 use crate::scratch::{ConvertDirection, ConvertWatch, Converted, EncodeOptions, convert};
-use crate::source::local::LocalStore;
 
 /// How files are encoded, of what was asked for.
 pub(super) fn encode_options(args: &PackArgs) -> Result<EncodeOptions, Failure> {
@@ -60,7 +60,7 @@ pub(super) fn run(
 ) -> CommandResult {
     let shown = directory.display();
     let failed = |e: std::io::Error| Failure::new(format!("{shown}: {}", plain(&e)));
-    let path = directory.canonicalize().map_err(failed)?;
+    let path = real(directory).map_err(failed)?;
     let (doing, done) = words(direction);
     if let Some(place) = InMount::at(&path)? {
         let mounted = &place.mounted;
@@ -86,8 +86,7 @@ pub(super) fn run(
         files: AtomicU64::new(0),
         stopped: stopping::when_stopped().map_err(failed)?,
     };
-    let store = Arc::new(LocalStore::open(&path, directory).map_err(failed)?);
-    let disk = Arc::new(LocalDisk::new(Arc::clone(&store)));
+    let (store, disk) = open_local(&path, directory).map_err(failed)?;
     let converted = convert(store, disk, direction, options, &watch);
     watch.bar.finish_and_clear();
     let converted = converted.map_err(|e| {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::container::existing;
+use super::given_path::{existing, real};
 use super::status::is_source;
 use super::{Failure, status};
 use crate::container::names::path_of;
@@ -162,7 +162,7 @@ impl InMount {
 
     /// The path in the mount of what lies at a path in the mount, or in its source.
     pub(super) fn in_mount(&self, path: &Path) -> Option<PathBuf> {
-        let path = path.canonicalize().ok()?;
+        let path = real(path).ok()?;
         if path.starts_with(&self.mounted.mountpoint) {
             return Some(path);
         }

@@ -14,6 +14,7 @@ mod described;
 mod examples;
 mod flagless_options;
 mod generate;
+mod given_path;
 mod in_mount;
 mod info;
 mod internal;

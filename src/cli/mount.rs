@@ -22,7 +22,6 @@ use crate::daemon::systemd::Supervisor;
 use crate::daemon::umount_table::UmountLine;
 use crate::daemon::{self, guardian, mount_table, processes, readahead, signals};
 use crate::disk::Disk;
-use crate::disk::local::LocalDisk;
 use crate::error::plain;
 use crate::kernel::session::{self, Mount, ServeAt};
 use crate::live::{ContainerSettings, StaleLogs};
@@ -134,16 +133,16 @@ fn start(
     let cache = BlockCache::new(options.cache.unwrap_or_else(default_limit));
     let workers = ReadAheadWorkers::new(cores.min(threads)).map_err(failed)?;
     let root = container::root_of(&places.source, options.preferences)?;
-    if options.allow_other {
-        root.store.serve_others();
+    let posix = root.store.posix();
+    if let (true, Ok(posix)) = (options.allow_other, &posix) {
+        posix.serve_others();
     }
     let settings = tree_settings(options);
     // Other users and modes than those of the source do not go with its lists.
     let as_stored = (options.uid, options.gid, options.umask) == (None, None, None);
-    let lists = as_stored && !options.noacl && root.store.has_lists();
-    let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&root.store)));
-    let mut disk = writable.then_some(disk);
-    let mut store: Arc<dyn Store> = root.store;
+    let lists = as_stored && !options.noacl && posix.is_ok_and(|posix| posix.has_lists());
+    let mut disk = root.disk.filter(|_| writable);
+    let mut store = root.store;
     let scratch = match options.scratch {
         true => Some(scratch_mount(&store, &disk, &cache, options)?),
         false => None,

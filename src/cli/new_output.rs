@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{getegid, geteuid};
 
 use super::Failure;
+use super::given_path::real;
 use super::stopping::when_stopped;
 use crate::container::rewrite::{MemberNumber, Recipe};
-use crate::disk::local::LocalDisk;
+use crate::disk::local::open_local;
 use crate::disk::{
     Caller, Disk, DiskFile, NewAttributes, NewTime, Place, Putting, Renaming, Target, XattrSetting,
 };
 use crate::error::{Error, plain};
-use crate::source::local::LocalStore;
 use crate::source::{FileId, Source, Stat, Store};
 
 /// The disk begins to write so much as soon as it is there, so that little is left to wait for.
@@ -58,23 +58,25 @@ impl OutputPlace {
             let id = |file: &std::fs::Metadata| (file.dev(), file.ino());
             found.is_some() && input.as_ref().map(id) == found.map(id)
         };
-        let real = match &found {
+        let stored = match &found {
             Some(found) if found.is_dir() => return refuse("is a directory; name a file"),
             Some(found) if !found.is_file() => return refuse("is no regular file"),
             Some(_) if inputs.iter().any(is_input) => return refuse("is the input"),
             Some(_) if !force => return refuse("is there already; --force replaces it"),
-            Some(_) => shown.canonicalize().map_err(failed)?,
+            Some(_) => real(&shown).map_err(failed)?,
             None if shown.is_symlink() => return refuse("is a link that leads nowhere"),
             None => shown.clone(),
         };
-        let Some(name) = real.file_name() else {
+        let Some(name) = stored.file_name() else {
             return refuse("is no name of a file");
         };
-        let above = real.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = stored
+            .parent()
+            .filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new("."));
         Ok(OutputPlace {
             name: name.to_owned(),
-            directory: above.canonicalize().map_err(failed)?,
+            directory: real(above).map_err(failed)?,
             replaces: found.is_some(),
             shown,
         })
@@ -86,11 +88,8 @@ impl OutputPlace {
         let failed =
             |e: io::Error| Failure::new(format!("{}: {}", self.shown.display(), plain(&e)));
         let above = self.shown.parent().unwrap_or(Path::new(""));
-        let store = Arc::new(LocalStore::open(&self.directory, above).map_err(failed)?);
-        let (id, disk) = (
-            store.stat(Path::new(""))?.identity.id,
-            LocalDisk::new(Arc::clone(&store)),
-        );
+        let (store, disk) = open_local(&self.directory, above).map_err(failed)?;
+        let id = store.stat(Path::new(""))?.id;
         let temporary = temporary_name(&self.name);
         let caller = Caller::of(geteuid().as_raw(), getegid().as_raw());
         let file = disk.create(place(id, &temporary), 0o600, caller);
@@ -144,8 +143,8 @@ fn temporary_name(name: &OsStr) -> OsString {
 /// A file that is being written.
 pub(super) struct NewOutput {
     place: OutputPlace,
-    store: Arc<LocalStore>,
-    disk: LocalDisk,
+    store: Arc<dyn Store>,
+    disk: Arc<dyn Disk>,
     /// Of the directory.
     id: FileId,
     temporary: OsString,
@@ -286,7 +285,7 @@ impl NewOutput {
         let attributes = NewAttributes {
             mode: Some(mode),
             atime: Some(NewTime::At(like_stat.atime)),
-            mtime: Some(NewTime::At(like_stat.identity.mtime)),
+            mtime: Some(NewTime::At(like_stat.mtime)),
             ..NewAttributes::default()
         };
         self.disk.set_attributes(target, &attributes)
@@ -345,8 +344,8 @@ impl Recipe for NewOutput {
 impl Drop for NewOutput {
     fn drop(&mut self) {
         let temporary = Path::new(&self.temporary);
-        let ours = self.file.source().identity().id;
-        let is_ours = |stat: Stat| stat.identity.id == ours;
+        let ours = self.file.source().id();
+        let is_ours = |stat: Stat| stat.id == ours;
         if !self.is_whole
             && self.store.stat(temporary).is_ok_and(is_ours)
             && let Err(e) = self.disk.unlink(place(self.id, &self.temporary))
@@ -400,7 +399,7 @@ mod tests {
         std::fs::write(ground.at("in"), "input").unwrap();
         let rights = std::fs::Permissions::from_mode(0o641);
         std::fs::set_permissions(ground.at("in"), rights).unwrap();
-        let store = LocalStore::open(ground.0.path(), ground.0.path()).unwrap();
+        let (store, _) = open_local(ground.0.path(), ground.0.path()).unwrap();
         let like = store.open(Path::new("in")).unwrap();
         for (force, text) in [(false, &b"one"[..]), (true, b"another")] {
             let mut output = ground.find("out", force).unwrap().begin().unwrap();
@@ -432,7 +431,7 @@ mod tests {
     fn a_file_that_appears_meanwhile_is_not_replaced() {
         let ground = Ground::new();
         std::fs::write(ground.at("in"), "input").unwrap();
-        let store = LocalStore::open(ground.0.path(), ground.0.path()).unwrap();
+        let (store, _) = open_local(ground.0.path(), ground.0.path()).unwrap();
         let like = store.open(Path::new("in")).unwrap();
         let output = ground.find("out", false).unwrap().begin().unwrap();
         std::fs::write(ground.at("out"), "another's").unwrap();
@@ -460,7 +459,7 @@ mod tests {
     fn rights_of_a_group_that_cannot_be_given_go() {
         let ground = Ground::new();
         std::fs::write(ground.at("in"), "input").unwrap();
-        let store = LocalStore::open(ground.0.path(), ground.0.path()).unwrap();
+        let (store, _) = open_local(ground.0.path(), ground.0.path()).unwrap();
         let mut stat = store.stat(Path::new("in")).unwrap();
         for (mode, with, without) in [
             (0o660, 0o660, 0o600),

@@ -9,16 +9,17 @@ use std::sync::Arc;
 
 use super::Failure;
 use super::container::root_at;
+use super::given_path::real;
 use crate::commit::found_logs::{discard_orphan, is_log_of, orphan_bytes};
 use crate::container::{Candidate, Preferences, Recognised, recognise};
-use crate::disk::local::LocalDisk;
+use crate::disk::Disk;
 use crate::error::Error;
-use crate::source::local::LocalStore;
-use crate::source::{FileKind, Store};
+use crate::source::{FileKind, Listed, Store};
 use crate::stage::container_of_log;
 
 pub(super) struct OrphanLog {
-    store: Arc<LocalStore>,
+    store: Arc<dyn Store>,
+    disk: Option<Arc<dyn Disk>>,
     directory: PathBuf,
     name: OsString,
 }
@@ -41,13 +42,9 @@ impl OrphanLog {
     }
 
     pub(super) fn discard(&self) -> Result<(), Error> {
-        let disk = Arc::new(LocalDisk::new(Arc::clone(&self.store)));
-        discard_orphan(
-            disk,
-            Arc::clone(&self.store) as _,
-            &self.directory,
-            &self.name,
-        )
+        let (store, disk) = (Arc::clone(&self.store), self.disk.clone());
+        let disk = disk.ok_or(Error::ReadOnly)?;
+        discard_orphan(disk, store, &self.directory, &self.name)
     }
 }
 
@@ -58,12 +55,13 @@ pub(super) fn find_orphans(
     failed: &mut dyn FnMut(Error),
 ) -> Result<Vec<OrphanLog>, Failure> {
     // A path in a mount, and one within a container, is that of no log.
-    let Ok(stored) = path.canonicalize() else {
+    let Ok(stored) = real(path) else {
         return Ok(Vec::new());
     };
     let root = root_at(&stored, path)?;
     let mut search = OrphanSearch {
         store: root.store,
+        disk: root.disk,
         preferences,
         found: Vec::new(),
     };
@@ -81,7 +79,8 @@ pub(super) fn find_orphans(
 }
 
 struct OrphanSearch {
-    store: Arc<LocalStore>,
+    store: Arc<dyn Store>,
+    disk: Option<Arc<dyn Disk>>,
     preferences: Preferences,
     found: Vec<OrphanLog>,
 }
@@ -91,13 +90,14 @@ impl OrphanSearch {
         let mut left = vec![root];
         while let Some(directory) = left.pop() {
             let mut logs = Vec::new();
-            self.store.list(&directory, &mut |name, kind| {
-                if kind == FileKind::Directory {
-                    left.push(directory.join(name));
-                } else if container_of_log(name).is_some() {
-                    logs.push(name.to_owned());
-                }
-            })?;
+            self.store
+                .list(&directory, &mut |Listed { name, kind, .. }| {
+                    if kind == FileKind::Directory {
+                        left.push(directory.join(name));
+                    } else if container_of_log(name).is_some() {
+                        logs.push(name.to_owned());
+                    }
+                })?;
             logs.sort();
             self.among(&directory, &logs)?;
         }
@@ -109,16 +109,18 @@ impl OrphanSearch {
             return Ok(());
         }
         let mut files = Vec::new();
-        self.store.list(directory, &mut |name, kind| {
-            if kind == FileKind::File && logs.iter().any(|log| is_log_of(log, name)) {
-                files.push(name.to_owned());
-            }
-        })?;
+        self.store
+            .list(directory, &mut |Listed { name, kind, .. }| {
+                if kind == FileKind::File && logs.iter().any(|log| is_log_of(log, name)) {
+                    files.push(name.to_owned());
+                }
+            })?;
         for log in logs {
             let mut owners = files.iter().filter(|file| is_log_of(log, file));
             if !owners.any(|file| self.is_of_container(directory, file)) {
                 self.found.push(OrphanLog {
                     store: Arc::clone(&self.store),
+                    disk: self.disk.clone(),
                     directory: directory.to_owned(),
                     name: log.clone(),
                 });

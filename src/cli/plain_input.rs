@@ -6,9 +6,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::given_path::real;
 use super::{Failure, container};
 use crate::error::plain;
-use crate::source::{Source, Store};
+use crate::source::Source;
 
 pub(super) fn open(path: &Path) -> Result<Arc<dyn Source>, Failure> {
     let failed = |e| Failure::new(format!("{}: {}", path.display(), plain(&e)));
@@ -22,7 +23,7 @@ pub(super) fn open(path: &Path) -> Result<Arc<dyn Source>, Failure> {
             path.display()
         )));
     }
-    let root = container::root_at(&path.canonicalize().map_err(failed)?, path)?;
+    let root = container::root_at(&real(path).map_err(failed)?, path)?;
     Ok(root.store.open(&root.path)?)
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::given_path::real;
 use super::in_mount::InMount;
 use super::options::MountOptions;
 use super::{Failure, output};
@@ -118,7 +119,7 @@ fn check_source(source: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn existing_source(source: &Path) -> Result<PathBuf, Failure> {
-    source.canonicalize().map_err(|e| match e.kind() {
+    real(source).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Failure::new(format!(
             "the source {} does not exist; give a directory, or a container file",
             source.display()
@@ -147,8 +148,7 @@ fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
             "the mountpoint {shown} is not a directory"
         )));
     }
-    let canonical = mountpoint
-        .canonicalize()
+    let canonical = real(mountpoint)
         .map_err(|e| Failure::new(format!("the mountpoint {shown} cannot be used: {e}")))?;
     match mount_table::find(&canonical) {
         Ok(Some(mounted)) => Err(Failure::new(format!(

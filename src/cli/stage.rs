@@ -8,7 +8,6 @@
 mod scratch;
 mod served;
 
-use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use serde_json::json;
 
 use super::args::StageCommand;
 use super::container::{FoundContainer, walk_beside};
+use super::given_path::real;
 use super::in_mount::InMount;
 use super::orphan_logs::{OrphanLog, find_orphans};
 use super::{CommandResult, Failure, output, size};
@@ -27,8 +27,6 @@ use crate::commit::recovery::{Leftover, RecoveryState, discard, spot_at};
 use crate::commit::tidy::remove_directory;
 use crate::container::Preferences;
 use crate::daemon::source_lock::{self, Refusal, SourceLock};
-use crate::disk::Disk;
-use crate::disk::local::LocalDisk;
 use crate::error::{Error, plain};
 use crate::live::unmounted::recover_and_commit;
 use crate::memory::budget::Budget;
@@ -170,12 +168,8 @@ fn bytes(found: &StagedContainerFile) -> u64 {
         LeftoverChanges::InFile(bytes) => *bytes,
         LeftoverChanges::Drafts(left) => {
             let (store, mut bytes) = (&found.container.store, 0);
-            let mut add = |name: &OsStr, _| {
-                let stat = store.stat(&left.path.join(name));
-                bytes += stat.map_or(0, |stat| stat.identity.size);
-            };
             // Drafts that cannot be read are reported when they are packed or discarded.
-            let _ = store.list(&left.path, &mut add);
+            let _ = store.list_stats(&left.path, &mut |_, stat| bytes += stat.size);
             bytes
         }
     }
@@ -278,7 +272,7 @@ fn each(
 fn lock(found: &StagedContainerFile) -> Result<SourceLock, Failure> {
     let shown = found.container.shown();
     let failed = |why: String| Failure::new(format!("{}: {why}", shown.display()));
-    let path = shown.canonicalize().map_err(|e| failed(plain(&e)))?;
+    let path = real(&shown).map_err(|e| failed(plain(&e)))?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     let directory_text = output::path_text(directory);
     let locked = match found.left {
@@ -318,9 +312,8 @@ fn commit_container(found: &StagedContainerFile) -> Result<(), Failure> {
         let why = format!("what lies in {left} is {}", recovery_state(&found.left));
         return Err(Failure::new(format!("{}: {why}", shown.display())));
     }
-    let store = Arc::clone(&found.container.local);
-    let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
     let container = &found.container;
+    let (store, disk) = (Arc::clone(&container.store), container.disk()?);
     let cache = BlockCache::new(default_limit());
     let outcome = recover_and_commit(store, disk, &container.path, &container.recognised, cache)?;
     if let Some(why) = outcome.stays {
@@ -353,8 +346,7 @@ fn throw_away(found: &StagedThing) -> Result<(), Failure> {
 
 fn discard_container(found: &StagedContainerFile) -> Result<(), Failure> {
     let _lock = lock(found)?;
-    let store = Arc::clone(&found.container.local);
-    let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
+    let (store, disk) = (Arc::clone(&found.container.store), found.container.disk()?);
     match &found.left {
         LeftoverChanges::Log(left) => {
             let spot = spot_at(

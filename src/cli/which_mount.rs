@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use super::given_path::real;
 use super::{Failure, status};
 use crate::container::names::path_of;
 use crate::daemon::mount_table::{self, Mounted};
@@ -76,7 +77,7 @@ fn resolved(path: &Path, mounts: &[Mounted]) -> io::Result<PathBuf> {
                 let is_mountpoint = mounts.iter().any(|m| at == m.mountpoint);
                 if !is_in_mount
                     && !is_mountpoint
-                    && let Ok(found) = at.canonicalize()
+                    && let Ok(found) = real(&at)
                 {
                     at = found;
                 }
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn links_lead_to_a_mount_and_none_is_followed_in_it() {
         let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().canonicalize().unwrap();
+        let root = real(directory.path()).unwrap();
         let mountpoint = root.join("mnt");
         std::fs::create_dir_all(mountpoint.join("x")).unwrap();
         std::os::unix::fs::symlink(&mountpoint, root.join("link")).unwrap();

@@ -18,7 +18,7 @@ use super::drafts::is_of;
 use super::new_container::CLOSED;
 use crate::disk::{Caller, Disk, NewEntry, Place, Renaming, Target};
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileKind, Store};
+use crate::source::{FileId, FileKind, Listed, Store};
 use crate::stage::{added_name, move_name};
 
 /// Where the added files of a container lie.
@@ -35,7 +35,7 @@ pub fn added_of(store: &dyn Store, container: &Path) -> Result<Option<(PathBuf, 
         other => other?,
     };
     let is_believed = is_of(&found, store.stat(container)?.uid);
-    Ok(is_believed.then_some((path, found.identity.id)))
+    Ok(is_believed.then_some((path, found.id)))
 }
 
 /// A container gets the name `to`, and the directory of its added files is to follow: what the
@@ -77,7 +77,7 @@ pub fn announce_move(disk: &dyn Disk, store: &dyn Store, from: &Spot, to: &Spot)
     };
     let container = store.stat(&path)?;
     let target = AddedMove {
-        container: container.identity.id.inode,
+        container: container.id.inode,
         directory: directory.inode,
         from: path,
     };
@@ -118,8 +118,8 @@ pub fn finish_move(disk: &dyn Disk, store: &dyn Store, to: &Spot) -> Result<()> 
     };
     let said = match &container {
         Some(container) if is_believed(container.uid) => {
-            let said = AddedMove::parse(&store.read_link(&link)?);
-            said.filter(|said| said.container == container.identity.id.inode)
+            let said = AddedMove::parse(&store.posix()?.read_link(&link)?);
+            said.filter(|said| said.container == container.id.inode)
         }
         _ => None,
     };
@@ -131,16 +131,16 @@ pub fn finish_move(disk: &dyn Disk, store: &dyn Store, to: &Spot) -> Result<()> 
 
 fn follow(disk: &dyn Disk, store: &dyn Store, said: &AddedMove, to: &Spot) -> Result<()> {
     let (old, new) = (added_path(&said.from), added_path(&to.path()));
-    let is_left = store.stat(&old).is_ok_and(|found| {
-        found.kind == FileKind::Directory && found.identity.id.inode == said.directory
-    });
+    let is_left = store
+        .stat(&old)
+        .is_ok_and(|found| found.kind == FileKind::Directory && found.id.inode == said.directory);
     if !is_left {
         return Ok(());
     }
     let above = said.from.parent().unwrap_or(Path::new(""));
     let from = Spot {
         directory: above.to_owned(),
-        id: store.stat(above)?.identity.id,
+        id: store.stat(above)?.id,
         name: said.from.file_name().ok_or(Error::Unsuitable)?.to_owned(),
     };
     // The container has its new name for good before the directory gets its own.
@@ -186,7 +186,7 @@ pub fn make_below(
         if found.kind != FileKind::Directory {
             return Err(Error::NotADirectory);
         }
-        id = found.identity.id;
+        id = found.id;
     }
     Ok((directory, id))
 }
@@ -211,7 +211,7 @@ fn remove_empty_at(disk: &dyn Disk, store: &dyn Store, place: Place<'_>) -> Resu
     };
     let mut groups = Vec::new();
     if found.kind == FileKind::Directory {
-        store.list(&path, &mut |name, kind| {
+        store.list(&path, &mut |Listed { name, kind, .. }| {
             if kind == FileKind::Directory {
                 groups.push(name.to_owned());
             }
@@ -220,7 +220,7 @@ fn remove_empty_at(disk: &dyn Disk, store: &dyn Store, place: Place<'_>) -> Resu
     for name in &groups {
         let within = Place {
             directory: &path,
-            id: found.identity.id,
+            id: found.id,
             name,
         };
         match remove_empty_at(disk, store, within) {

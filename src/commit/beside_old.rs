@@ -179,7 +179,7 @@ impl BesideOld<'_> {
     /// Removes our new file, unless it has got its name and another process's file could not be put
     /// back.
     fn remove_ours(&self, new: &NewFile, known: &Replaced) {
-        let ours = new.file.source().identity().id;
+        let ours = new.file.source().id();
         let removed = (self.commit.at_spot)(&mut |spot| self.remove_hidden(spot, known, ours));
         if let Err(e) = removed {
             log::debug!("{e}; the next commit removes it");
@@ -189,7 +189,7 @@ impl BesideOld<'_> {
     /// Removes the file under a hidden name, if it is this one.
     fn remove_hidden(&self, spot: &Spot, known: &Replaced, file: FileId) -> Result<()> {
         let found = self.commit.store.stat(&beside(spot, &known.new_name))?;
-        match found.identity.id == file {
+        match found.id == file {
             true => self.commit.disk.unlink(spot.place(&known.new_name)),
             false => Ok(()),
         }
@@ -224,7 +224,7 @@ impl NewFiles<BesideOld<'_>> {
                 name: known.seen.name.clone(),
                 new_name: known.new_name.clone(),
                 seen: known.seen.identity,
-                new: new.file.source().stat()?.identity,
+                new: new.file.source().stat()?.file(),
             })
         };
         self.each().map(swap).collect()
@@ -235,8 +235,9 @@ impl NewFiles<BesideOld<'_>> {
     pub(super) fn future(&self) -> Result<Vec<FutureFile>> {
         let commit = self.maker.commit;
         let future = |(new, known): (&NewFile, &Replaced)| {
-            let now = new.file.source().stat()?.identity;
-            let source = open_same(&**commit.store, &beside(commit.spot, &known.new_name), &now)?;
+            let now = new.file.source().stat()?;
+            let path = beside(commit.spot, &known.new_name);
+            let source = open_same(&**commit.store, &path, &now.identity())?;
             Ok(FutureFile {
                 name: known.seen.name.clone(),
                 len: now.size,
@@ -252,7 +253,7 @@ impl NewFiles<BesideOld<'_>> {
         let is_directory = self.maker.commit.is_directory;
         let record = |(new, known): (&NewFile, &Replaced)| {
             let source = new.file.source();
-            let now = source.stat()?.identity;
+            let now = source.stat()?;
             let name = known.seen.name.to_str().filter(|_| is_directory);
             Ok(NewFileRecord {
                 name: name.unwrap_or_default().to_owned(),
@@ -323,7 +324,7 @@ pub(super) fn set_mode(
 /// are not replaced.
 fn copied_names(commit: &Commit<'_>, name: &OsStr, now: &Stat) -> Result<Vec<OsString>> {
     let path = beside(commit.spot, name);
-    let names = commit.store.xattr_names(&path, Some(now.identity.id));
+    let names = commit.store.posix()?.xattr_names(&path, Some(now.id));
     let copied = |name: &OsString| match commit.is_directory {
         true => !is_given(name),
         false => is_copied(name),

@@ -48,7 +48,7 @@ impl ChangedFile {
     ) -> Result<ChangedFile> {
         let path = beside(commit.spot, &seen.name);
         let stat = commit.store.stat(&path)?;
-        let file = commit.disk.open(&path, old.identity().id);
+        let file = commit.disk.open(&path, old.id());
         let file = file.map_err(|e| match e.is_permission_denied() {
             true => not_writable(&commit.store.display(&path), &stat),
             false => e,
@@ -229,7 +229,7 @@ impl ChangedFile {
             return Ok(());
         }
         let file = self.file()?;
-        set_mtime(commit, file, self.stat.identity.mtime)?;
+        set_mtime(commit, file, self.stat.mtime)?;
         commit.disk.sync(Target::Open(file.source()), false)
     }
 

@@ -15,7 +15,7 @@ use crate::container::creation::empty_container;
 use crate::container::{FORMATS, Format, Recognised};
 use crate::error::Result;
 use crate::memory::budget::Budget;
-use crate::source::{FileId, FileKind, Stat, Store};
+use crate::source::{FileId, FileKind, Listed, Stat, Store};
 use crate::stage::{drafts_name, new_name};
 
 /// A directory of drafts beside a container.
@@ -88,7 +88,7 @@ fn is_as_made(
         .keys()
         .filter_map(|number| members.get(number.0 as usize).copied())
         .collect();
-    store.list(path, &mut |name, _| {
+    store.list(path, &mut |Listed { name, .. }| {
         others |= !names.iter().any(|own| OsStr::new(own) == name);
     })?;
     Ok(!others)
@@ -123,7 +123,7 @@ pub fn left_drafts(
     let mut is_empty = true;
     if left.kind == FileKind::Directory {
         // One that cannot be read counts as not empty, so that it is reported.
-        is_empty = match store.list(&path, &mut |_, _| is_empty = false) {
+        is_empty = match store.list(&path, &mut |_| is_empty = false) {
             Ok(()) => is_empty,
             Err(_) => false,
         };
@@ -131,7 +131,7 @@ pub fn left_drafts(
     Ok(Some(LeftoverDrafts {
         is_empty,
         path,
-        id: left.identity.id,
+        id: left.id,
         recovery_state,
     }))
 }

@@ -96,14 +96,14 @@ impl Exchange<'_> {
         };
         // What goes in is ours.
         let going_in = self.store.stat(&beside(self.spot, &swap.new_name));
-        if !going_in.is_ok_and(|new| new.identity.id == swap.new.id) {
+        if !going_in.is_ok_and(|new| new.id == swap.new.id) {
             return Err(self.changed(swap));
         }
         match self.disk.rename(other, old, Renaming::Exchange) {
             Ok(()) => {}
             // Checked a moment before, where a file system has no exchange.
             Err(e) if cannot_exchange(&e) => {
-                if self.store.stat(&beside(self.spot, &swap.name))?.identity != seen {
+                if self.store.stat(&beside(self.spot, &swap.name))?.file() != seen {
                     return Err(self.changed(swap));
                 }
                 self.disk.rename(other, old, Renaming::Over)?;
@@ -113,7 +113,7 @@ impl Exchange<'_> {
             Err(e) => return Err(e),
         }
         let refused = match self.store.stat(&beside(self.spot, &swap.new_name)) {
-            Ok(out) if out.identity == seen => return Ok(SwapMade::Exchanged),
+            Ok(out) if out.file() == seen => return Ok(SwapMade::Exchanged),
             Ok(_) => self.changed(swap),
             Err(e) if e.is_not_found() => self.changed(swap),
             Err(e) => e,
@@ -128,7 +128,7 @@ impl Exchange<'_> {
         for (swap, made) in swaps.iter().zip(made).rev() {
             let (old, other) = (self.spot.place(&swap.name), self.spot.place(&swap.new_name));
             let written_here = self.store.stat(&beside(self.spot, &swap.name));
-            if written_here.is_ok_and(|written_here| written_here.identity.id == swap.new.id) {
+            if written_here.is_ok_and(|written_here| written_here.id == swap.new.id) {
                 let how = match made {
                     SwapMade::Appeared => Renaming::NoReplace,
                     SwapMade::Exchanged | SwapMade::Overwritten => Renaming::Exchange,

@@ -107,7 +107,7 @@ pub fn orphan_bytes(store: &dyn Store, directory: &Path, log: &OsStr) -> Result<
     match read_log(&of, log) {
         Ok(FoundLog::Held(state)) => Ok(state.staged_bytes()),
         Ok(FoundLog::Nothing) => Ok(0),
-        _ => Ok(stat.identity.size),
+        _ => Ok(stat.size),
     }
 }
 
@@ -120,7 +120,7 @@ pub fn discard_orphan(
 ) -> Result<()> {
     let stat = store.stat(&directory.join(log))?;
     let spot = LogSpot {
-        directory_id: store.stat(directory)?.identity.id,
+        directory_id: store.stat(directory)?.id,
         directory: directory.to_owned(),
         container: container_of_log(log).ok_or(Error::Unsuitable)?.to_owned(),
         files: Vec::new(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::fingerprint::read_filled;
 use crate::error::{Fault, Result};
-use crate::source::{BytesSource, Fetch, FileIdentity, Source, Stat, Timestamp};
+use crate::source::{BytesSource, Fetch, Source, SourceIdentity, Stat, Timestamp};
 use crate::stage::log::{LogBytes, Patch};
 
 /// One file as a commit will have made it.
@@ -46,13 +46,16 @@ pub(super) struct Redo {
 
 impl FutureFile {
     /// Whether a file is what this was going to be, as far as its identity says.
-    pub fn is(&self, identity: &FileIdentity) -> bool {
+    pub fn is(&self, identity: &SourceIdentity) -> bool {
+        let Some(file) = identity.file() else {
+            return false;
+        };
         let is_file = match &self.content {
             FutureContent::Redo(_) => true,
-            FutureContent::New(new) => new.identity().id == identity.id,
+            FutureContent::New(new) => new.id() == file.id,
         };
-        let mtime = self.mtime.is_none_or(|mtime| mtime == identity.mtime);
-        is_file && identity.size == self.len && mtime
+        let mtime = self.mtime.is_none_or(|mtime| mtime == file.mtime);
+        is_file && file.size == self.len && mtime
     }
 
     /// The file as it is going to be. `stored`: the result of opening it as it is.
@@ -110,7 +113,7 @@ impl Source for Patched {
         self.len
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.stored.identity()
     }
 

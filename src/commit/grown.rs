@@ -17,7 +17,7 @@ use super::{Commit, SeenFile, beside};
 use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::local::growing::Growth;
-use crate::source::{Fetch, FileIdentity, Source, Stat};
+use crate::source::{Fetch, FileIdentity, Source, SourceIdentity, Stat};
 use crate::stage::log::{CommitRecord, GrowingFile, Patch};
 use crate::stage::{LogOf, LogSpot, LogState};
 
@@ -53,7 +53,7 @@ impl GrownFile {
     ) -> Result<Option<GrownFile>> {
         let path = beside(commit.spot, &seen.name);
         let stat = commit.store.stat(&path)?;
-        let file = match commit.disk.open(&path, old.identity().id) {
+        let file = match commit.disk.open(&path, old.id()) {
             Err(e) if e.is_permission_denied() => return Ok(None),
             file => file?,
         };
@@ -61,7 +61,7 @@ impl GrownFile {
             return Ok(None);
         }
         let growth = match Growth::begin(file.source()) {
-            Ok(growth) if growth.before() == old.identity() => growth,
+            Ok(growth) if old.identity() == growth.before().into() => growth,
             _ => return Ok(None),
         };
         let name = seen.name.to_str();
@@ -217,7 +217,7 @@ pub(super) fn is_grown(
     let (Some(growing), Some(base)) = (state.growing(name), base) else {
         return Ok(false);
     };
-    if now.identity.size < base.size {
+    if now.size < base.size {
         return Ok(false);
     }
     let source = of.store.open(&path_of(of, name))?;
@@ -236,7 +236,7 @@ pub(super) fn has_grown(
     let (Some(growing), Some(base)) = (state.growing(name), base) else {
         return Ok(true);
     };
-    let Some((end, grown)) = growing.grown.filter(|(end, _)| now.identity.size >= *end) else {
+    let Some((end, grown)) = growing.grown.filter(|(end, _)| now.size >= *end) else {
         return Ok(false);
     };
     let source = of.store.open(&path_of(of, name))?;
@@ -257,12 +257,12 @@ pub(super) fn cut_back(spot: &LogSpot, state: &LogState) -> Result<bool> {
         if is_base(&now, base) {
             continue;
         }
-        let file = spot.disk.open(&path, now.identity.id)?;
+        let file = spot.disk.open(&path, now.id)?;
         let owner = Caller::of(now.uid, now.gid);
         let before = FileIdentity {
             size: base.size,
             mtime: base.mtime(),
-            ..now.identity
+            ..now.file()
         };
         cut(&*spot.disk, (&*file, owner), &before)?;
         is_cut = true;
@@ -282,8 +282,8 @@ impl Source for BytesBehindTheEnd {
         self.end
     }
 
-    fn identity(&self) -> FileIdentity {
-        self.before
+    fn identity(&self) -> SourceIdentity {
+        self.before.into()
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

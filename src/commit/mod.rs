@@ -274,7 +274,7 @@ impl Commit<'_> {
         let first = self.seen.first().ok_or(Error::NotFound)?;
         let identity = first.identity.ok_or_else(|| self.changed(&first.name))?;
         let path = beside(self.spot, &first.name);
-        let source = open_same(&**self.store, &path, &identity)?;
+        let source = open_same(&**self.store, &path, &identity.into())?;
         let alone = undertaking == Undertaking::Change;
         if alone && (self.is_read)(&identity.id) {
             return Ok(Err("a program has its `views/stored` open".into()));
@@ -335,7 +335,7 @@ impl Commit<'_> {
                 Err(e) if e.is_not_found() && seen.identity.is_none() => None,
                 other => Some(other?),
             };
-            if found.as_ref().map(|stat| stat.identity) != seen.identity {
+            if found.as_ref().map(Stat::file) != seen.identity {
                 return Err(self.changed(&seen.name));
             }
             first = first.or(found);
@@ -361,7 +361,10 @@ impl Commit<'_> {
     }
 
     fn source_of(&self, seen: &SeenFile) -> Result<Arc<dyn Source>> {
-        let identity = seen.identity.ok_or_else(|| self.changed(&seen.name))?;
+        let identity = seen
+            .identity
+            .ok_or_else(|| self.changed(&seen.name))?
+            .into();
         let (store, path) = (Arc::clone(self.store), beside(self.spot, &seen.name));
         let open = move || open_same(&*store, &path, &identity);
         let source = open()?;
@@ -437,13 +440,13 @@ pub fn base_of(recognised: &Recognised, found: &MemberStats) -> Base {
     let members = recognised.format.members();
     let each = members.iter().zip(&found.members);
     let file = |(name, stat): (&&str, &Option<Stat>)| {
-        let identity = stat.as_ref().map(|stat| &stat.identity)?;
+        let identity = stat.as_ref().map(Stat::file)?;
         Some(BaseFile::new(name, identity))
     };
     Base {
         format: recognised.format.name().to_owned(),
         files: match members.is_empty() {
-            true => vec![BaseFile::new("", &found.own.identity)],
+            true => vec![BaseFile::new("", found.own.file())],
             false => each.filter_map(file).collect(),
         },
     }

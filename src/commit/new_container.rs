@@ -90,7 +90,7 @@ impl NewContainer<'_> {
     pub fn appear_as(self, name: &OsStr) -> Result<()> {
         let spot = self.at.spot;
         let (from, to) = (spot.place(&self.name), spot.place(name));
-        if self.at.store.stat(&self.path())?.identity.id != self.id {
+        if self.at.store.stat(&self.path())?.id != self.id {
             let path = self.at.store.display(&self.path());
             return Err(Error::Changed { path });
         }
@@ -109,7 +109,7 @@ impl NewContainer<'_> {
             store: self.at.store,
             spot: self.at.spot,
         };
-        let new = self.at.store.stat(&self.path())?.identity;
+        let new = self.at.store.stat(&self.path())?.file();
         if new.id != self.id {
             let path = self.at.store.display(&self.path());
             return Err(Error::Changed { path });
@@ -135,7 +135,7 @@ impl NewContainer<'_> {
     /// Removes ours, unless another process's file could not be put back.
     pub fn discard(self) {
         let left = self.at.store.stat(&self.path());
-        if left.is_ok_and(|left| left.identity.id == self.id)
+        if left.is_ok_and(|left| left.id == self.id)
             && let Err(e) = remove_tree(self.at.disk, &**self.at.store, self.at.spot, &self.name)
         {
             log::warn!("{e}");
@@ -163,7 +163,7 @@ impl<'a> HiddenContainer<'a> {
         Ok(HiddenContainer {
             at,
             modes,
-            id: file.source().identity().id,
+            id: file.source().id(),
             is: Hidden::File(file),
         })
     }
@@ -184,7 +184,7 @@ impl<'a> HiddenContainer<'a> {
         if made.kind != FileKind::Directory {
             return Err(Error::Changed { path });
         }
-        let id = made.identity.id;
+        let id = made.id;
         Ok(HiddenContainer {
             at,
             modes,

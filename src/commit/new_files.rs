@@ -258,7 +258,7 @@ mod tests {
 
         fn make(&self, _number: MemberNumber) -> Result<(NewFile, ())> {
             let store = Arc::new(LocalStore::open(self.0.path(), self.0.path()).unwrap());
-            let id = store.stat(Path::new(""))?.identity.id;
+            let id = store.stat(Path::new(""))?.id;
             let place = Place {
                 directory: Path::new(""),
                 id,

@@ -311,7 +311,7 @@ pub fn spot_at(
     let (directory, name) = recognised.first_file(path).ok_or(Error::Unsuitable)?;
     let now = store.stat(&directory.join(&name))?;
     Ok(LogSpot {
-        directory_id: store.stat(&directory)?.identity.id,
+        directory_id: store.stat(&directory)?.id,
         directory,
         files: recognised.file_names(&name),
         container: name,
@@ -345,8 +345,8 @@ fn committed(spot: &LogSpot, left: &Leftover, stage: &Stage) -> Result<()> {
     }
     let file = |name: &&str| {
         let path = path_of(&spot.of(), name);
-        let now = spot.store.stat(&path)?.identity;
-        Ok(BaseFile::new(name, &now))
+        let now = spot.store.stat(&path)?.file();
+        Ok(BaseFile::new(name, now))
     };
     let base = Base {
         format: old.format.clone(),
@@ -380,13 +380,13 @@ fn go_forward(spot: &LogSpot, state: &LogState) -> Result<()> {
         let name = name_of(&spot.container, &new.name).to_owned();
         let seen = match spot.store.stat(&path_of(&of, &new.name)) {
             Err(e) if e.is_not_found() => None,
-            other => Some(other?.identity),
+            other => Some(other?.file()),
         };
         swaps.push(Swap {
             new_name: new_name(&name),
             name,
             seen,
-            new: spot.store.stat(&hidden_path_of(&of, &new.name))?.identity,
+            new: spot.store.stat(&hidden_path_of(&of, &new.name))?.file(),
         });
     }
     let exchange = Exchange {

@@ -71,7 +71,7 @@ pub(super) fn hidden_path_of(of: &LogOf<'_>, name: &str) -> PathBuf {
 }
 
 pub(super) fn is_like(now: &Stat, size: u64, mtime: Timestamp) -> bool {
-    now.identity.size == size && now.identity.mtime == mtime
+    now.size == size && now.mtime == mtime
 }
 
 pub(super) fn is_base(now: &Stat, base: &BaseFile) -> bool {
@@ -177,7 +177,7 @@ pub(super) fn is_new(now: &Stat, new: &NewFileRecord) -> bool {
 }
 
 fn is_itself(now: &Stat, new: &NewFileRecord) -> bool {
-    (now.identity.id.inode, now.identity.id.birth) == (new.inode, new.birth)
+    (now.id.inode, now.id.birth) == (new.inode, new.birth)
 }
 
 /// A committer that keeps times makes old and new alike. In a copy of the directory neither is

@@ -29,7 +29,7 @@ pub(super) fn redo(spot: &LogSpot, state: &LogState) -> Result<()> {
 pub(super) fn sync_done(spot: &LogSpot, state: &LogState) -> Result<()> {
     state.sealed().iter().try_for_each(|sealed| {
         let path = path_of(&spot.of(), &sealed.name);
-        let id = spot.store.stat(&path)?.identity.id;
+        let id = spot.store.stat(&path)?.id;
         spot.disk.sync(Target::Named { path: &path, id }, false)
     })
 }
@@ -45,7 +45,7 @@ fn redo_file(spot: &LogSpot, state: &LogState, sealed: &SealedFile) -> Result<()
         }
         now => {
             let now = now?;
-            (spot.disk.open(&path, now.identity.id)?, now)
+            (spot.disk.open(&path, now.id)?, now)
         }
     };
     let owner = Caller::of(now.uid, now.gid);

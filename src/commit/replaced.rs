@@ -26,7 +26,8 @@ pub(super) fn is_possible(commit: &Commit<'_>, now: &Stat) -> Result<bool> {
     }
     let names = commit
         .store
-        .xattr_names(&commit.spot.path(), Some(now.identity.id));
+        .posix()?
+        .xattr_names(&commit.spot.path(), Some(now.id));
     match names {
         Ok(names) => Ok(names.iter().all(|name| is_copied(name) || is_given(name))),
         Err(Error::Unsupported) => Ok(true),

@@ -152,7 +152,7 @@ fn is_being_made(
     now: &Stat,
     (state, sealed): (&LogState, &SealedFile),
 ) -> Result<bool> {
-    if now.identity.size > state.file_length(sealed) {
+    if now.size > state.file_length(sealed) {
         return Ok(false);
     }
     all_patches(of, state, sealed, |at, stored, logged| {
@@ -184,7 +184,7 @@ pub(super) fn is_done(of: &LogOf<'_>, state: &LogState, sealed: &SealedFile) -> 
     };
     let mtime = match sealed.mtime {
         Some((secs, nanos)) => Timestamp { secs, nanos },
-        None => now.identity.mtime,
+        None => now.mtime,
     };
     if !is_like(&now, state.file_length(sealed), mtime) {
         return Ok(false);
@@ -225,7 +225,7 @@ fn is_half_done(
     now: &Stat,
     (state, sealed, base): (&LogState, &SealedFile, &BaseFile),
 ) -> Result<bool> {
-    let (size, new) = (now.identity.size, state.file_length(sealed));
+    let (size, new) = (now.size, state.file_length(sealed));
     let patches: Vec<Range<u64>> = state.patches_of(sealed).iter().map(Patch::range).collect();
     let highest = patches.iter().map(|range| range.end).max().unwrap_or(0);
     if size < base.size.min(new) || size > highest.max(base.size).max(new) {

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::{Spot, beside};
 use crate::disk::{Disk, Place};
 use crate::error::{Error, Result};
-use crate::source::{FileKind, Stat, Store};
+use crate::source::{FileKind, Listed, Stat, Store};
 use crate::stage::is_hidden_name;
 
 /// Removes the file of this name, or the directory with all that is in it.
@@ -40,7 +40,7 @@ pub fn remove_left(
         .is_ok_and(|found| found.kind == FileKind::Directory);
     let mut others = false;
     if is_directory {
-        store.list(&path, &mut |name, kind| {
+        store.list(&path, &mut |Listed { name, kind, .. }| {
             let is_member = members.iter().any(|member| OsStr::new(member) == name);
             others |= kind == FileKind::Directory || !(is_member || is_hidden_name(name));
         })?;
@@ -85,7 +85,9 @@ pub fn remove_directory(
         }
         left.push((directory.clone(), true));
         let mut names = Vec::new();
-        store.list(&directory, &mut |name, _| names.push(name.to_owned()))?;
+        store.list(&directory, &mut |Listed { name, .. }| {
+            names.push(name.to_owned())
+        })?;
         for name in &names {
             let found = directory.join(name);
             let of = store.stat(&found)?;
@@ -95,7 +97,7 @@ pub fn remove_directory(
             }
             disk.unlink(Place {
                 directory: &directory,
-                id: stat.identity.id,
+                id: stat.id,
                 name,
             })?;
             if let Ok(inside) = found.strip_prefix(path) {
@@ -110,7 +112,7 @@ fn remove_empty(disk: &dyn Disk, store: &dyn Store, path: &Path) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new(""));
     disk.remove_directory(Place {
         directory,
-        id: store.stat(directory)?.identity.id,
+        id: store.stat(directory)?.id,
         name: path.file_name().ok_or(Error::Unsuitable)?,
     })
 }

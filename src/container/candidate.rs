@@ -67,7 +67,7 @@ impl<'a> Candidate<'a> {
             Ok(head) => Ok(Some(head)),
             // A directory, a link, a pipe, a device or a secret is not what makes a container; a
             // shortage of descriptors or a failing disk must not be taken for that.
-            Err(Error::Io { cause, .. }) if is_no_file(&cause) => Ok(None),
+            Err(e) if is_no_file(&e) => Ok(None),
             Err(e) => Err(e),
         }
     }
@@ -94,13 +94,18 @@ impl<'a> Candidate<'a> {
 }
 
 /// Whether there is nothing to read there, rather than that reading failed.
-pub(super) fn is_no_file(cause: &std::io::Error) -> bool {
+pub(super) fn is_no_file(error: &Error) -> bool {
     use libc::{EACCES, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM, ESPIPE};
     // A pipe has no bytes at a place.
     let no_file = [
         ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, ENXIO, EACCES, EPERM, ESPIPE,
     ];
-    cause
-        .raw_os_error()
-        .is_some_and(|code| no_file.contains(&code))
+    match error {
+        Error::NotFound | Error::NotADirectory | Error::IsADirectory => true,
+        Error::Io { cause, .. } => {
+            let code = cause.raw_os_error();
+            code.is_some_and(|code| no_file.contains(&code))
+        }
+        _ => false,
+    }
 }

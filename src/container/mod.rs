@@ -21,6 +21,8 @@ pub mod daphne;
 pub mod describe;
 pub mod free_room;
 pub mod hdf5;
+#[cfg(test)]
+mod in_memory;
 pub mod in_sequence;
 pub mod inside;
 pub mod left_by_commits;
@@ -41,6 +43,8 @@ pub mod rewrite;
 pub mod stored;
 pub mod successor;
 pub mod told_once;
+#[cfg(test)]
+mod walked;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

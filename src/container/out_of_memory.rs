@@ -5,20 +5,13 @@
 //! checked in a process of its own, again and again, with another large allocation refused each
 //! time ([`crate::memory::refusing`]). A container that ends the process is named.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use super::*;
-use crate::array::Piece;
-use crate::array::uncached::{DecodeMemory, read_into};
+use super::walked::{self, Outcomes};
 use crate::error::Error;
-use crate::memory::budget::Budget;
 use crate::memory::refusing::refusing;
-use crate::memory::set_aside;
-use crate::source::FileKind;
 use crate::source::local::LocalStore;
 
 /// Names the container that a process of its own walks.
@@ -28,9 +21,6 @@ const VARIABLE: &str = "ARRAYFS_TEST_CONTAINER";
 /// they are made by the same few, again and again.
 const EACH: u64 = 32;
 
-/// What became of everything in a container: a hash, or what went wrong.
-type Outcomes = BTreeMap<String, Result<u64>>;
-
 fn is_no_memory(error: &Error) -> bool {
     match error {
         Error::Io { cause, .. } => cause.raw_os_error() == Some(libc::ENOMEM),
@@ -38,97 +28,13 @@ fn is_no_memory(error: &Error) -> bool {
     }
 }
 
-/// Opens, describes, reads and checks a container.
 fn walk(path: &Path) -> Outcomes {
-    let mut outcomes = Outcomes::new();
-    let opened = open(path);
-    let container = match opened {
-        Ok(Some(container)) => container,
-        Ok(None) => return outcomes,
-        Err(e) => {
-            outcomes.insert("opening".into(), Err(e));
-            return outcomes;
-        }
-    };
-    let told = describe::arrays_json(&container).map(|text| hash(&text));
-    outcomes.insert("describing".into(), told);
-    // As a mount does.
-    let room = 4 * describe::weight(&container) as u64;
-    let arrays = match set_aside(room, "cannot list arrays", || container.all_arrays()) {
-        Ok(arrays) => arrays,
-        Err(e) => {
-            outcomes.insert("listing".into(), Err(e));
-            return outcomes;
-        }
-    };
-    for located in arrays {
-        let array = &*located.array;
-        outcomes.insert(located.path(), read(array));
-        let mut faults = 0;
-        let verified = array.verify(&mut |_| faults += 1).map(|()| faults);
-        outcomes.insert(format!("{} checked", located.path()), verified);
+    let (directory, name) = (path.parent().unwrap(), path.file_name().unwrap());
+    let opened = LocalStore::open(directory, directory);
+    match opened.map_err(|e| Error::io("cannot open", e)) {
+        Ok(store) => walked::walk(&(Arc::new(store) as _), Path::new(name)),
+        Err(e) => Outcomes::from([("opening".into(), Err(e))]),
     }
-    for (number, (_, check)) in container.all_checks().into_iter().enumerate() {
-        let mut faults = 0;
-        let checked = check.check(&Budget::new(64 << 20), &mut |_| faults += 1);
-        outcomes.insert(format!("check {number}"), checked.map(|()| faults));
-    }
-    outcomes
-}
-
-fn open(path: &Path) -> Result<Option<Arc<Container>>> {
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(None);
-    };
-    let name = Path::new(name);
-    let store: Arc<dyn Store> =
-        Arc::new(LocalStore::open(directory, directory).map_err(|e| Error::io("cannot open", e))?);
-    let kind = match path.is_dir() {
-        true => FileKind::Directory,
-        false => FileKind::File,
-    };
-    let candidate = Candidate::new(&*store, name, kind, Preferences::default());
-    match recognise(&candidate)? {
-        Some(recognised) => {
-            let container = recognised.open(&store, name, &Budget::new(64 << 20))?;
-            Ok(Some(Arc::new(container)))
-        }
-        None => Ok(None),
-    }
-}
-
-/// A hash of what is stored of an array: its blocks and its direct bytes.
-fn read(array: &dyn Array) -> Result<u64> {
-    const LONGEST: u64 = 64 << 20;
-    const SURVEYED: usize = 100;
-    let budget = Budget::new(64 << 20);
-    let mut hasher = DefaultHasher::new();
-    let mut stored: Vec<Piece> = Vec::new();
-    array.survey(&mut |piece| {
-        if stored.len() < SURVEYED {
-            stored.push(piece);
-        }
-    })?;
-    let bytes = array.info()?.bytes;
-    if bytes > LONGEST {
-        for piece in stored {
-            crate::array::uncached::check(array, piece, &budget)?;
-        }
-        return Ok(0);
-    }
-    let mut buffer = [0; 10_000];
-    for at in (0..bytes).step_by(buffer.len()) {
-        let part = &mut buffer[..(bytes - at).min(10_000) as usize];
-        read_into(array, at, part, DecodeMemory::Reserved(&budget))?;
-        hasher.write(part);
-    }
-    Ok(hasher.finish())
-}
-
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
 }
 
 /// Prints where the allocation that could not be refused was made, when the process ends.

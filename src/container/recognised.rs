@@ -131,20 +131,30 @@ impl Recognised {
 
     /// The container and its companions as they are now.
     pub fn stat(&self, store: &dyn Store, path: &Path) -> Result<MemberStats> {
-        self.stat_by(path, &|path| store.stat(path))
+        self.stat_by(path, &|paths| store.stat_all(paths))
     }
 
     /// The same, each asked for by `ask`.
-    pub fn stat_by(&self, path: &Path, ask: &dyn Fn(&Path) -> Result<Stat>) -> Result<MemberStats> {
-        let companion = |path: PathBuf| match ask(&path) {
+    pub fn stat_by(
+        &self,
+        path: &Path,
+        ask: &dyn Fn(&[PathBuf]) -> Vec<Result<Stat>>,
+    ) -> Result<MemberStats> {
+        let own = std::iter::once(path.to_owned());
+        let all: Vec<_> = own.chain(self.companions(path)).collect();
+        let mut found = ask(&all).into_iter();
+        let own = found.next().ok_or(Error::NotFound)??;
+        let companion = |found: Result<Stat>| match found {
             Ok(stat) => Ok(Some(stat)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         };
+        let mut members: Vec<_> = found.map(companion).collect::<Result<_>>()?;
+        let sidecars = members.split_off(self.format.members().len().min(members.len()));
         Ok(MemberStats {
-            own: ask(path)?,
-            members: self.members(path).map(companion).collect::<Result<_>>()?,
-            sidecars: self.sidecars(path).map(companion).collect::<Result<_>>()?,
+            own,
+            members,
+            sidecars,
         })
     }
 

@@ -12,6 +12,7 @@ mod names;
 mod umask;
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::source::descriptors::retrying;
 use crate::source::local::{LocalStore, beneath, proc_name, status};
-use crate::source::{FileId, FileKind, Source, SpecialKind, on_descriptor};
+use crate::source::{FileId, FileKind, Source, SpecialKind, Store, on_descriptor};
 use caller::Privilege;
 use file::LocalFile;
 
@@ -43,6 +44,14 @@ const SHARING: &[u32] = &[
 
 /// So many files are synced with their file system.
 const MANY: usize = 8;
+
+/// What a directory of the local file system is read through, and what it is changed through.
+/// `shown`: how messages call it.
+pub fn open_local(directory: &Path, shown: &Path) -> io::Result<(Arc<dyn Store>, Arc<dyn Disk>)> {
+    let store = Arc::new(LocalStore::open(directory, shown)?);
+    let disk = LocalDisk::new(Arc::clone(&store));
+    Ok((store, Arc::new(disk)))
+}
 
 /// What a directory of the local file system is changed through.
 pub struct LocalDisk {
@@ -66,7 +75,7 @@ impl LocalDisk {
     /// Changes what `store` reads.
     pub fn new(store: Arc<LocalStore>) -> LocalDisk {
         let root = status::of_file(store.root());
-        let device = root.ok().map(|root| root.identity.id.device);
+        let device = root.ok().map(|root| root.id.device);
         LocalDisk {
             store,
             not_sharing: AtomicU64::new(0),
@@ -87,7 +96,7 @@ impl LocalDisk {
     fn reach(&self, path: &Path, id: FileId, flags: OFlags) -> Result<OwnedFd> {
         let failed = |e| self.failed("open", path, e);
         let fd = beneath::open(self.store.root(), path, flags).map_err(failed)?;
-        match status::of_file(fd.as_fd()).map_err(failed)?.identity.id == id {
+        match status::of_file(fd.as_fd()).map_err(failed)?.id == id {
             true => Ok(fd),
             false => Err(Error::Changed {
                 path: self.store.shown(path),
@@ -325,7 +334,7 @@ impl Disk for LocalDisk {
     fn may_share(&self, of: &dyn Source) -> bool {
         let system = on_descriptor(of, |fd| fs::fstatfs(fd).map(|system| system.f_type as u32));
         matches!(system, Ok(Ok(system)) if SHARING.contains(&system))
-            && self.not_sharing.load(Ordering::Relaxed) != of.identity().id.device
+            && self.not_sharing.load(Ordering::Relaxed) != of.id().device
     }
 
     fn share(&self, file: &dyn DiskFile, all_of: &dyn Source, caller: Caller) -> bool {
@@ -342,14 +351,14 @@ impl Disk for LocalDisk {
             log::debug!("files cannot share bytes: {e}");
             // Anything else may be of these two alone, or pass.
             if [Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS].contains(&e) {
-                let device = all_of.identity().id.device;
+                let device = all_of.id().device;
                 self.not_sharing.store(device, Ordering::Relaxed);
             }
             return false;
         }
         // There have been file systems that shared a part and said nothing.
         let now = file.source().stat();
-        now.is_ok_and(|now| now.identity.size == all_of.len())
+        now.is_ok_and(|now| now.size == all_of.len())
     }
 
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
@@ -385,7 +394,7 @@ impl Disk for LocalDisk {
 
     fn sync_named(&self, file: &dyn Source, directory: Target<'_>) -> Result<()> {
         self.sync(Target::Open(file), false)?;
-        match self.names_follow == Some(file.identity().id.device) {
+        match self.names_follow == Some(file.id().device) {
             true => Ok(()),
             false => self.sync(directory, false),
         }

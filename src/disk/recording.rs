@@ -143,7 +143,7 @@ impl RecordingDisk {
         let mut record = self.record.lock().unwrap();
         let writer = Writer(record.next);
         record.next += 1;
-        record.writers.insert(file.source().identity().id, writer);
+        record.writers.insert(file.source().id(), writer);
         drop(record);
         note(&self.record, change(writer));
         Arc::new(RecordingFile {
@@ -157,7 +157,7 @@ impl RecordingDisk {
         match target {
             Target::Named { path, .. } => Of::Named(path.to_owned()),
             Target::Open(source) => {
-                let id = source.identity().id;
+                let id = source.id();
                 let known = self.record.lock().unwrap().writers.get(&id).copied();
                 known.map_or(Of::Read(id), Of::Written)
             }
@@ -398,7 +398,7 @@ impl Player {
     }
 
     fn id(&self, path: &Path) -> Result<FileId> {
-        self.store.stat(path).map(|stat| stat.identity.id)
+        self.store.stat(path).map(|stat| stat.id)
     }
 
     fn at<T>(&self, path: &Path, with: impl FnOnce(Place<'_>) -> Result<T>) -> Result<T> {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::{Allocation, Caller, Disk, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::descriptors::{Reopened, Reopening};
-use crate::source::{Fetch, FileIdentity, Source, Stat};
+use crate::source::{Fetch, FileId, Source, SourceIdentity, Stat};
 
 /// Runs what is given with the path by which a file is found now, and again if it is not found
 /// because something is moved meanwhile.
@@ -32,7 +32,7 @@ pub fn opened_at<T>(at: &AtPath, open: impl Fn(&Path) -> Result<T>) -> Result<T>
 pub struct ReopenedFile {
     file: Arc<Reopened<FileOpener>>,
     /// When it was opened for the first time.
-    identity: FileIdentity,
+    identity: SourceIdentity,
     /// If it is not to be closed any more.
     kept: OnceLock<Arc<dyn DiskFile>>,
 }
@@ -54,7 +54,7 @@ impl Hooks {
 struct FileOpener {
     disk: Arc<dyn Disk>,
     at: Mutex<AtPath>,
-    identity: FileIdentity,
+    id: FileId,
     hooks: Hooks,
     /// Something that was written may never reach the disk.
     failed: AtomicBool,
@@ -69,7 +69,7 @@ impl Reopening for FileOpener {
         let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Arc::clone(&at);
         drop(at);
-        let file = opened_at(&now, |path| self.disk.open(path, self.identity.id))?;
+        let file = opened_at(&now, |path| self.disk.open(path, self.id))?;
         if !self.is_ended.load(Ordering::Acquire) {
             (self.hooks.opened)(&*file)?;
         }
@@ -102,7 +102,7 @@ impl ReopenedFile {
         let opener = FileOpener {
             disk: Arc::clone(disk),
             at: Mutex::new(at),
-            identity,
+            id: file.source().id(),
             hooks,
             failed: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
@@ -192,10 +192,10 @@ impl DiskFile for ReopenedFile {
 
 impl Source for ReopenedFile {
     fn len(&self) -> u64 {
-        self.identity.size
+        self.identity.size()
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.identity
     }
 

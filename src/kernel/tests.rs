@@ -1,6 +1,5 @@
 //! Mounts within this process, over a store that waits and fails on demand. Needs root.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirEntryExt, FileExt, OpenOptionsExt};
@@ -15,7 +14,7 @@ use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::source::local::LocalStore;
-use crate::source::{Fetch, FileId, FileIdentity, FileKind, Source, Space, Stat, Store};
+use crate::source::{Fetch, Listed, PosixStore, Source, SourceIdentity, Stat, Store};
 use crate::tree::{Settings, Tree};
 
 /// Far more than anything takes; only what hangs meets it.
@@ -87,7 +86,7 @@ impl Store for OddStore {
         Ok(Arc::new(GatedSource { inner, gate }))
     }
 
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(Listed<'_>)) -> Result<()> {
         self.inner.list(path, each)
     }
 
@@ -95,24 +94,12 @@ impl Store for OddStore {
         self.inner.head(path, buf)
     }
 
-    fn read_link(&self, path: &Path) -> Result<OsString> {
-        self.inner.read_link(path)
-    }
-
-    fn space(&self) -> Result<Space> {
-        self.inner.space()
-    }
-
-    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
-        self.inner.xattr(path, file, name)
-    }
-
-    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
-        self.inner.xattr_names(path, file)
-    }
-
     fn display(&self, path: &Path) -> PathBuf {
         self.inner.display(path)
+    }
+
+    fn as_posix(&self) -> Option<&dyn PosixStore> {
+        self.inner.as_posix()
     }
 }
 
@@ -134,7 +121,7 @@ impl Source for GatedSource {
         self.inner.len()
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.inner.identity()
     }
 

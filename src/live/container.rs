@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::creation::state::CreationState;
 use super::version::ContainerVersion;
 use crate::container::Recognised;
-use crate::source::{FileIdentity, FileKind};
+use crate::source::{FileKind, SourceIdentity};
 
 pub struct LiveContainer {
     /// Its kind in the source: a file or a directory.
@@ -23,7 +23,7 @@ pub struct LiveContainer {
 pub(crate) struct KnownContainer {
     pub(crate) recognised: Recognised,
     /// Of its file or directory, when it was recognised.
-    pub(crate) seen: Option<FileIdentity>,
+    pub(crate) seen: Option<SourceIdentity>,
     /// None until the container is looked into.
     pub(crate) version: Option<Arc<ContainerVersion>>,
 }

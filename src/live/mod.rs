@@ -145,7 +145,7 @@ impl Containers {
         let directory = path.parent().unwrap_or(Path::new(""));
         let name = path.file_name().ok_or(Error::Unsuitable)?;
         Ok(Spot {
-            id: self.store.stat(directory)?.identity.id,
+            id: self.store.stat(directory)?.id,
             directory: directory.to_owned(),
             name: name.to_owned(),
         })

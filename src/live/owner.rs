@@ -29,7 +29,7 @@ impl Owner {
             mode: stat.mode,
             list: stat.list.clone(),
             atime: stat.atime,
-            mtime: stat.identity.mtime,
+            mtime: stat.mtime,
             ctime: stat.ctime,
         }
     }
@@ -72,7 +72,7 @@ impl Owner {
             self.mode &= others << 6 | others << 3 | others;
         }
         self.mode &= member.mode;
-        self.mtime = self.mtime.max(member.identity.mtime);
+        self.mtime = self.mtime.max(member.mtime);
         self.ctime = self.ctime.max(member.ctime);
     }
 }
@@ -83,7 +83,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::source::Store;
+    use crate::source::PosixStore;
     use crate::source::local::LocalStore;
 
     /// `user::rw-,user:NUMBER:ALLOWED,group::---,mask::rw-,other::---`.

@@ -104,7 +104,7 @@ impl ScratchFile {
                 .set_attributes(Target::Open(source), &to)?;
         }
         let stat = self.reader.stat()?;
-        io.left = Some(stat.identity.mtime);
+        io.left = Some(stat.mtime);
         let mut times = self.times();
         if let Some((seen, _)) = times.ctime {
             times.ctime = Some((seen, Some(stat.ctime)));

@@ -36,7 +36,7 @@ pub(super) fn copy(
 ) -> Result<usize> {
     let len = range.end.saturating_sub(range.start);
     let size = writer.file().read().chunk_size();
-    let other = writer.file().room.find(from.identity().id);
+    let other = writer.file().room.find(from.id());
     let other = other.filter(|other| fits(writer.file(), other));
     let mut done = 0;
     while done < len {

@@ -99,7 +99,7 @@ impl ScratchDisk {
                 let file = self.known(&found, &stored, id);
                 with(Target::Named { path: &stored, id }, file)
             }
-            Target::Open(source) => match self.store.room.find(source.identity().id) {
+            Target::Open(source) => match self.store.room.find(source.id()) {
                 Some(file) => {
                     let reader = Arc::clone(&file.reader);
                     with(Target::Open(&*reader), Some(file))
@@ -119,9 +119,9 @@ impl ScratchDisk {
         let has_content = |to: &FoundEntry| {
             let stat = &to.stat;
             // It may be held yet.
-            let held = || self.store.room.find(stat.identity.id);
+            let held = || self.store.room.find(stat.id);
             let is_held = || held().is_some_and(|file| file.read().len > 0);
-            stat.kind == FileKind::File && (stat.identity.size > 0 || is_held())
+            stat.kind == FileKind::File && (stat.size > 0 || is_held())
         };
         let Some(to) = to.filter(|to| has_content(to)) else {
             return Ok(());
@@ -131,7 +131,7 @@ impl ScratchDisk {
         if !is_file || !from.is_packed && !to.is_packed {
             return Ok(());
         }
-        let id = from.stat.identity.id;
+        let id = from.stat.id;
         match self.store.room.find(id).filter(|file| file.has_writer()) {
             Some(file) if file.is_on_disk() => Ok(()),
             Some(file) => file.sync(true),
@@ -296,7 +296,7 @@ impl Disk for ScratchDisk {
         self.refuse_taken(&place)?;
         let is_packed = match file {
             Target::Named { path, .. } => self.store.find(path)?.1.is_packed,
-            Target::Open(source) => self.store.room.find(source.identity().id).is_some(),
+            Target::Open(source) => self.store.room.find(source.id()).is_some(),
         };
         let name = match is_packed {
             true => names::packed(&place.shown),
@@ -312,7 +312,7 @@ impl Disk for ScratchDisk {
         let place = self.place(place)?;
         let found = self.found(&place)?;
         self.inner.unlink(place.named(&found.name))?;
-        let left = self.store.room.find(found.stat.identity.id);
+        let left = self.store.room.find(found.stat.id);
         self.touched(left.as_ref())
     }
 
@@ -337,10 +337,10 @@ impl Disk for ScratchDisk {
         };
         self.rename_found((&old, &from), (&new, to.as_ref()), &stored, how)?;
         // What is replaced has a name less.
-        let replaced = to.and_then(|to| self.store.room.find(to.stat.identity.id));
+        let replaced = to.and_then(|to| self.store.room.find(to.stat.id));
         self.touched(replaced.as_ref())?;
         let stored = new.directory.join(&stored);
-        let renamed = self.known(&from, &stored, from.stat.identity.id);
+        let renamed = self.known(&from, &stored, from.stat.id);
         self.touched(renamed.as_ref())
     }
 
@@ -355,7 +355,7 @@ impl Disk for ScratchDisk {
             file.may_have_set_id.store(true, Ordering::Relaxed);
             if to.mtime.is_some() {
                 io.left = None;
-                file.times().mtime = Some(file.reader.stat()?.identity.mtime);
+                file.times().mtime = Some(file.reader.stat()?.mtime);
             }
             self.touched(Some(&file))
         })
@@ -383,7 +383,7 @@ impl Disk for ScratchDisk {
 
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
         if let Target::Open(source) = of
-            && let Some(file) = self.store.room.find(source.identity().id)
+            && let Some(file) = self.store.room.find(source.id())
             && file.has_writer()
         {
             return file.sync(data);

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::names;
 use crate::error::{Error, Result};
-use crate::source::{FileKind, Stat, Store};
+use crate::source::{FileKind, Listed, Stat, Store};
 
 /// What is done to a file, by its place in the store.
 pub(super) type OnFile<'a> = &'a (dyn Fn(&Path, &Stat) -> Result<()> + Sync);
@@ -32,7 +32,7 @@ pub(super) fn each_file(
     let mut failed = Vec::new();
     while let Some(directory) = directories.pop() {
         let mut renamings = Vec::new();
-        let listed = store.list(&directory, &mut |name, kind| match kind {
+        let listed = store.list(&directory, &mut |Listed { name, kind, .. }| match kind {
             _ if names::is_renaming(name) => renamings.push(name.to_owned()),
             FileKind::Directory => directories.push(directory.join(name)),
             FileKind::File if names::unpacked(name).is_some() => files.push(directory.join(name)),

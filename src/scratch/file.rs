@@ -28,7 +28,7 @@ use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
 use crate::disk::DiskFile;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
-use crate::source::{FileId, FileIdentity, Source, Stat, Timestamp};
+use crate::source::{FileId, Source, SourceIdentity, Stat, Timestamp};
 
 /// How long a file for which there was no room is not tried again by those who write to it.
 const REFUSED: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ pub(super) struct ScratchFile {
     pub(super) id: FileId,
     /// What was opened. In a mount that only reads, a stored file that is another by now is another
     /// version.
-    opened: FileIdentity,
+    opened: SourceIdentity,
     pub(super) room: Arc<ScratchRoom>,
     /// How messages call it.
     pub(super) path: PathBuf,
@@ -96,7 +96,7 @@ impl ScratchFile {
     ) -> Result<ScratchFile> {
         let stat = reader.stat()?;
         let options = &room.options;
-        let stored_len = stat.identity.size;
+        let stored_len = stat.size;
         let budget = room.cache.budget();
         let (reader, len) = match relaid::finished(&reader, stored_len, budget)? {
             Some(finished) if room.disk.is_none() => {
@@ -113,8 +113,8 @@ impl ScratchFile {
         let mut content = FileContent::new(stored, options.form());
         let found = FoundTail::read(&mut content, &*reader, len, (room.cache.limit(), budget))?;
         let file = ScratchFile {
-            id: stat.identity.id,
-            opened: stat.identity,
+            id: stat.id,
+            opened: stat.identity(),
             version: room.next_version(),
             room: Arc::clone(room),
             path: path.to_owned(),
@@ -129,7 +129,7 @@ impl ScratchFile {
                 len,
                 reserved: 0,
                 table_reserved: 0,
-                left: Some(stat.identity.mtime),
+                left: Some(stat.mtime),
                 is_broken: false,
             }),
             content: RwLock::new(content),
@@ -158,7 +158,7 @@ impl ScratchFile {
 
     /// Whether what was opened is what the stored file is now; in a mount that may write nobody
     /// else does.
-    pub(super) fn is_current(&self, now: FileIdentity) -> bool {
+    pub(super) fn is_current(&self, now: SourceIdentity) -> bool {
         self.room.disk.is_some() || self.opened == now
     }
 
@@ -168,7 +168,7 @@ impl ScratchFile {
 
     /// What was read of the stored file is of the version that was opened.
     fn check_current(&self) -> Result<()> {
-        if self.room.disk.is_some() || self.is_current(self.reader.stat()?.identity) {
+        if self.room.disk.is_some() || self.is_current(self.reader.stat()?.identity()) {
             return Ok(());
         }
         let path = self.path.clone();

@@ -239,7 +239,7 @@ impl ScratchFile {
 
     /// Another program may have changed what is stored: nothing of that is overwritten.
     fn check_unchanged(&self, io: &mut StoredState, stat: &Stat) -> Result<()> {
-        let now = stat.identity;
+        let now = stat.file();
         let Some(left) = io.left else {
             // Something of ours was not finished.
             return match now.size > io.len {

@@ -13,7 +13,7 @@ use super::flush::FlushExtent;
 use super::{copy, holes, reserve};
 use crate::disk::{Allocation, Caller, DiskFile, Durability, NewAttributes, Putting, Target};
 use crate::error::{Error, Fault, Result};
-use crate::source::{Fetch, FileIdentity, Source, Stat};
+use crate::source::{Fetch, Source, SourceIdentity, Stat};
 
 /// Of a mode: set-user-id and set-group-id, and that the group may run it.
 const SET_USER: u16 = 0o4000;
@@ -28,12 +28,12 @@ const ZERO_RANGE: u32 = 0x10;
 /// An open file. Counted, for what nobody has open is stored sooner.
 pub(super) struct ScratchReader {
     pub(super) file: Arc<ScratchFile>,
-    identity: FileIdentity,
+    identity: SourceIdentity,
 }
 
 impl ScratchReader {
     pub(super) fn new(file: Arc<ScratchFile>) -> Result<ScratchReader> {
-        let identity = file.stat()?.identity;
+        let identity = file.stat()?.identity();
         file.opens.fetch_add(1, Ordering::AcqRel);
         Ok(ScratchReader { file, identity })
     }
@@ -50,7 +50,7 @@ impl Source for ScratchReader {
         self.file.read().len
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.identity
     }
 

@@ -44,7 +44,7 @@ impl ScratchFile {
         io.len = io.len.max(log.len);
         (io.log, io.rest, io.is_on_disk) = (Some(log), None, false);
         self.times().stored = None;
-        io.left = Some(self.reader.stat()?.identity.mtime);
+        io.left = Some(self.reader.stat()?.mtime);
         Ok(())
     }
 }

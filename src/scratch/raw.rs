@@ -18,7 +18,7 @@ use super::names;
 use super::store::ScratchStore;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, Place, Putting, Renaming};
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileId, FileIdentity, Source, Stat};
+use crate::source::{Fetch, FileId, Source, SourceIdentity, Stat};
 
 /// A raw file that somebody has open: none until it is packed. Who works on the raw bytes holds it
 /// shared meanwhile.
@@ -122,7 +122,7 @@ impl RawWriter {
             return Ok(None);
         };
         let inner = &self.store.inner;
-        let is_it = |found: Stat| found.identity.id == stat.identity.id;
+        let is_it = |found: Stat| found.id == stat.id;
         let is_there = inner.stat(&self.stored).is_ok_and(is_it);
         let packed = names::packed(names::unescaped(name));
         let is_free = inner.stat(&directory.join(&packed)).is_err();
@@ -147,7 +147,7 @@ impl RawWriter {
     }
 
     fn rename(&self, directory: &Path, from: &OsStr, to: &OsStr) -> Result<()> {
-        let id = self.store.inner.stat(directory)?.identity.id;
+        let id = self.store.inner.stat(directory)?.id;
         let place = |name| Place {
             directory,
             id,
@@ -268,7 +268,7 @@ macro_rules! pass_on {
                 self.opened().len()
             }
 
-            fn identity(&self) -> FileIdentity {
+            fn identity(&self) -> SourceIdentity {
                 self.opened().identity()
             }
 

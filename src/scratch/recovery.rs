@@ -66,7 +66,7 @@ pub(super) fn merge_logs(disk: &ScratchDisk) -> Vec<(PathBuf, Error)> {
 /// Merges what one file's log has, and what a merge had begun.
 pub(super) fn merge_log(disk: &ScratchDisk, path: &Path) -> Result<()> {
     let stat = disk.store.inner.stat(path)?;
-    finish_merge(disk, &*disk.inner.open(path, stat.identity.id)?)?;
+    finish_merge(disk, &*disk.inner.open(path, stat.id)?)?;
     open(disk, path, &stat)?.flush(FlushExtent::All)
 }
 
@@ -86,7 +86,7 @@ pub(super) fn left_log(source: &dyn Source, chunk_size: u32) -> Result<Option<u6
 }
 
 fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<()> {
-    match stat.identity.size == 0 || heal_stored(disk, path, stat, epochs)? == 0 {
+    match stat.size == 0 || heal_stored(disk, path, stat, epochs)? == 0 {
         // Other programs read no file of no bytes.
         true => open(disk, path, stat)?.flush(FlushExtent::All),
         false => Ok(()),
@@ -97,7 +97,7 @@ fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Resul
 fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<u64> {
     let mut source = disk.store.inner.open(path)?;
     if tail::pending_merge(&*source, source.len())?.is_some() {
-        finish_merge(disk, &*disk.inner.open(path, stat.identity.id)?)?;
+        finish_merge(disk, &*disk.inner.open(path, stat.id)?)?;
         source = disk.store.inner.open(path)?;
     }
     let len = source.len();
@@ -140,7 +140,7 @@ fn clear_spare(
     if !is_ours || is_clear(source, spare.clone())? {
         return Ok(());
     }
-    let stored = disk.inner.open(path, stat.identity.id)?;
+    let stored = disk.inner.open(path, stat.id)?;
     clear(&*stored, spare)?;
     keep_mtime(disk, &*stored, stat)?;
     disk.inner.sync(Target::Open(stored.source()), true)
@@ -332,7 +332,7 @@ impl LeftFile<'_> {
 impl LeftCut {
     /// Cuts the stored file. The header says so first. Says how many bytes are left.
     fn make(&self, disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<u64> {
-        let stored = disk.inner.open(path, stat.identity.id)?;
+        let stored = disk.inner.open(path, stat.id)?;
         let mut len = 0;
         if self.sound > 0 {
             let left = self.put(disk, &*stored)?;
@@ -364,7 +364,7 @@ impl LeftCut {
 /// Recovery is no change that programs have made.
 fn keep_mtime(disk: &ScratchDisk, stored: &dyn DiskFile, stat: &Stat) -> Result<()> {
     let to = NewAttributes {
-        mtime: Some(NewTime::At(stat.identity.mtime)),
+        mtime: Some(NewTime::At(stat.mtime)),
         ..NewAttributes::default()
     };
     disk.inner
@@ -372,7 +372,7 @@ fn keep_mtime(disk: &ScratchDisk, stored: &dyn DiskFile, stat: &Stat) -> Result<
 }
 
 fn open(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<Arc<ScratchFile>> {
-    let writer = disk.inner.open(path, stat.identity.id)?;
+    let writer = disk.inner.open(path, stat.id)?;
     let file = disk.store.file(path)?;
     file.set_writer(writer);
     Ok(file)
@@ -418,7 +418,7 @@ fn has_log(source: &dyn Source, chunks: &StoredChunks) -> Result<bool> {
 fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
     let source = stored.source();
     let stat = source.stat()?;
-    let Some(merge) = tail::pending_merge(source, stat.identity.size)? else {
+    let Some(merge) = tail::pending_merge(source, stat.size)? else {
         return Ok(());
     };
     let (start, fingerprint) = (merge.start, merge.fingerprint);

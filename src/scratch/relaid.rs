@@ -22,7 +22,7 @@ use crate::container::bloscpack::layout;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
-use crate::source::{Fetch, FileIdentity, Source, Stat};
+use crate::source::{Fetch, Source, SourceIdentity, Stat};
 
 /// A file with what its log says, or a merge that has begun; none if it has neither. What that
 /// takes in memory is charged to the budget.
@@ -180,7 +180,7 @@ impl Source for RelaidSource {
         self.len
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.inner.identity()
     }
 

@@ -13,7 +13,7 @@ use super::find::FoundEntry;
 use super::names;
 use crate::disk::{Place, Renaming, Target};
 use crate::error::Result;
-use crate::source::FileKind;
+use crate::source::{FileKind, Listed};
 
 impl ScratchDisk {
     pub(super) fn rename_over_another(
@@ -44,7 +44,7 @@ impl ScratchDisk {
         (new, to): (&StoredPlace, &FoundEntry),
         stored: &OsStr,
     ) -> Result<()> {
-        let id = to.stat.identity.id;
+        let id = to.stat.id;
         let second = names::renaming(id.inode);
         let path = &new.directory.join(&to.name);
         let linked = self
@@ -66,10 +66,10 @@ impl ScratchDisk {
 /// Finishes a rename that a crash has interrupted, of which the second name is left.
 pub(super) fn finish(disk: &ScratchDisk, directory: &Path, second: &OsStr) -> Result<()> {
     let store = &*disk.store.inner;
-    let id = store.stat(directory)?.identity.id;
-    let replaced = store.stat(&directory.join(second))?.identity.id;
+    let id = store.stat(directory)?.id;
+    let replaced = store.stat(&directory.join(second))?.id;
     let mut entries = Vec::new();
-    store.list(directory, &mut |name, kind| {
+    store.list(directory, &mut |Listed { name, kind, .. }| {
         if name != second && kind != FileKind::Directory {
             entries.push((name.to_owned(), kind));
         }
@@ -77,7 +77,7 @@ pub(super) fn finish(disk: &ScratchDisk, directory: &Path, second: &OsStr) -> Re
     for (name, kind) in entries {
         let is_it = store
             .stat(&directory.join(&name))
-            .is_ok_and(|stat| stat.identity.id == replaced);
+            .is_ok_and(|stat| stat.id == replaced);
         let is_packed = kind == FileKind::File && names::unpacked(&name).is_some();
         let other = directory.join(names::other_kind(&name, is_packed));
         if is_it && store.stat(&other).is_ok() {

@@ -25,7 +25,7 @@ use crate::cache::{BlockCache, VersionId};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::memory::budget::TableCharge;
-use crate::source::{FileId, Store};
+use crate::source::{FileId, PosixStore, Store};
 use crate::workers::WorkerThreads;
 
 /// How long the room left on the disk is taken for what it was.
@@ -182,7 +182,7 @@ impl ScratchRoom {
         let free = match *known {
             Some((at, free)) if is_fresh(&at) => free,
             _ => {
-                let space = self.inner.space();
+                let space = self.inner.posix().and_then(PosixStore::space);
                 let free = space.map_or(0, |space| {
                     space.available.saturating_mul(space.fragment_size.into())
                 });

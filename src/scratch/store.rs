@@ -19,7 +19,7 @@ use super::room::ScratchRoom;
 use super::store_mark::MARK_NAME;
 use crate::container::bloscpack::layout::{self, FileHeader};
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileId, FileKind, Source, Space, Stat, Store};
+use crate::source::{Fetch, FileId, FileKind, Listed, PosixStore, Source, Space, Stat, Store};
 
 /// How much smaller a file has become, by what it takes on the disk.
 const RATIO: &str = "user.arrayfs.ratio";
@@ -67,12 +67,12 @@ impl ScratchStore {
 
     /// What programs see of a stored file.
     fn shown(&self, path: &Path, mut stat: Stat) -> Result<Stat> {
-        let known = self.room.find(stat.identity.id);
-        if let Some(file) = known.filter(|file| file.is_current(stat.identity)) {
+        let known = self.room.find(stat.id);
+        if let Some(file) = known.filter(|file| file.is_current(stat.identity())) {
             file.show(&mut stat);
             return Ok(stat);
         }
-        if stat.identity.size > 0 {
+        if stat.size > 0 {
             self.show_stored(path, &mut stat)?;
         }
         self.room.clock.note(&stat);
@@ -81,7 +81,7 @@ impl ScratchStore {
 
     /// The same, of one that nobody has open: as its two ends say.
     fn show_stored(&self, path: &Path, stat: &mut Stat) -> Result<()> {
-        let stored = stat.identity.size;
+        let stored = stat.size;
         let (mut head, mut mark) = ([0; layout::HEADER as usize], [0; layout::MARK_LEN]);
         let at = stored.saturating_sub(MARK_LEN);
         let tail = Fetch {
@@ -97,7 +97,7 @@ impl ScratchStore {
             stat.ctime = rest.changed.seen(stat.ctime).unwrap_or(stat.ctime);
         }
         match len {
-            Some(len) if !self.may_have_logs() => stat.identity.size = len,
+            Some(len) if !self.may_have_logs() => stat.size = len,
             // A log may say more than the header.
             Some(_) => self.file(path)?.show(stat),
             // One that does not know how long it is has to be looked at.
@@ -121,7 +121,7 @@ impl ScratchStore {
         let mut tries = 0;
         loop {
             let reader = self.inner.open(stored)?;
-            let known = self.room.find(reader.identity().id);
+            let known = self.room.find(reader.id());
             if let Some(file) = known.filter(|file| file.is_current(reader.identity())) {
                 return Ok(file);
             }
@@ -176,11 +176,11 @@ impl Store for ScratchStore {
         }
     }
 
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(Listed<'_>)) -> Result<()> {
         let stored = self.directory(path)?;
-        self.inner.list(&stored, &mut |name, kind| {
+        self.inner.list(&stored, &mut |Listed { name, kind, .. }| {
             if let Some(shown) = self.listed(&stored, name, kind) {
-                each(&shown, kind);
+                each(Listed::new(&shown, kind));
             }
         })
     }
@@ -196,7 +196,7 @@ impl Store for ScratchStore {
             true => Ok(Arc::new(ScratchReader::new(self.file(&stored)?)?)),
             false => {
                 // Known before it is opened, so that it cannot change over unnoticed.
-                let raw = self.room.raw_files.of(found.stat.identity.id);
+                let raw = self.room.raw_files.of(found.stat.id);
                 match self.inner.open(&stored) {
                     Ok(source) => Ok(Arc::new(RawReader::new(source, raw))),
                     Err(e) if e.is_not_found() && self.find(path)?.1.is_packed => self.open(path),
@@ -206,16 +206,32 @@ impl Store for ScratchStore {
         }
     }
 
+    fn display(&self, path: &Path) -> PathBuf {
+        self.inner.display(path)
+    }
+
+    fn as_posix(&self) -> Option<&dyn PosixStore> {
+        Some(self)
+    }
+}
+
+impl PosixStore for ScratchStore {
+    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
+        self.stat(path)
+    }
+
     fn read_link(&self, path: &Path) -> Result<OsString> {
-        self.inner.read_link(&self.stored(path)?)
+        self.inner.posix()?.read_link(&self.stored(path)?)
     }
 
     fn serve_others(&self) {
-        self.inner.serve_others();
+        if let Ok(inner) = self.inner.posix() {
+            inner.serve_others();
+        }
     }
 
     fn space(&self) -> Result<Space> {
-        let space = self.inner.space()?;
+        let space = self.inner.posix()?.space()?;
         Ok(Space {
             name_max: space.name_max.min(names::LONGEST),
             ..space
@@ -229,20 +245,20 @@ impl Store for ScratchStore {
                 return Err(Error::NoAttribute);
             }
             let stored = stat.blocks.saturating_mul(512);
-            let ratio = stored as f64 / (stat.identity.size.max(1)) as f64;
+            let ratio = stored as f64 / (stat.size.max(1)) as f64;
             return Ok(match name == RATIO {
                 true => format!("{ratio:.4}").into_bytes(),
                 false => stored.to_string().into_bytes(),
             });
         }
-        self.inner.xattr(&self.stored(path)?, file, name)
+        self.inner.posix()?.xattr(&self.stored(path)?, file, name)
     }
 
     fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
-        self.inner.xattr_names(&self.stored(path)?, file)
+        self.inner.posix()?.xattr_names(&self.stored(path)?, file)
     }
 
-    fn display(&self, path: &Path) -> PathBuf {
-        self.inner.display(path)
+    fn has_lists(&self) -> bool {
+        self.inner.posix().is_ok_and(PosixStore::has_lists)
     }
 }

@@ -83,7 +83,7 @@ impl StoreMark {
         let path = Path::new(MARK_NAME);
         match store.stat(path) {
             Ok(stat) => {
-                let file = disk.inner.open(path, stat.identity.id)?;
+                let file = disk.inner.open(path, stat.id)?;
                 let mut said = [0; LONGEST];
                 let found = file.source().read(0, &mut said)?;
                 let left = LeftStore::parse(&said[..found]);
@@ -91,7 +91,7 @@ impl StoreMark {
             }
             Err(e) if e.is_not_found() => {
                 let root = Path::new("");
-                let id = store.stat(root)?.identity.id;
+                let id = store.stat(root)?.id;
                 let place = Place {
                     directory: root,
                     id,

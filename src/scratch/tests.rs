@@ -60,7 +60,7 @@ impl Mounted {
     }
 
     fn create(&self, name: &str) -> Arc<dyn DiskFile> {
-        let id = self.mount.store().stat(Path::new("")).unwrap().identity.id;
+        let id = self.mount.store().stat(Path::new("")).unwrap().id;
         let place = Place {
             directory: Path::new(""),
             id,
@@ -83,7 +83,7 @@ impl Mounted {
 fn content(mount: &ScratchMount, name: &str) -> crate::error::Result<Vec<u8>> {
     let path = Path::new(name);
     let source = mount.store().open(path)?;
-    let len = mount.store().stat(path)?.identity.size;
+    let len = mount.store().stat(path)?.size;
     assert_eq!(len, source.len());
     let mut bytes = vec![0; len as usize + 10];
     let n = source.read(0, &mut bytes)?;
@@ -221,7 +221,7 @@ proptest! {
             let file = match round {
                 0 => on.create("x"),
                 _ => {
-                    let id = on.mount.store().stat(Path::new("x")).unwrap().identity.id;
+                    let id = on.mount.store().stat(Path::new("x")).unwrap().id;
                     on.disk().open(Path::new("x"), id).unwrap()
                 }
             };

@@ -25,9 +25,7 @@ impl ShownClock {
     pub(super) fn note(&self, stat: &Stat) {
         let latest = self.latest.load(Ordering::Relaxed);
         let newer = |time: Timestamp| time.as_nanos().filter(|nanos| *nanos > latest);
-        let times = [stat.identity.mtime, stat.ctime]
-            .into_iter()
-            .flat_map(newer);
+        let times = [stat.mtime, stat.ctime].into_iter().flat_map(newer);
         for nanos in times {
             // One that lies ahead was set by somebody.
             if Timestamp::now().as_nanos().is_some_and(|now| nanos <= now) {
@@ -66,7 +64,7 @@ impl FileTimes {
 
     /// The stored file is about to change: what programs have seen of it stays.
     pub(super) fn keep(&mut self, stat: &Stat) {
-        self.mtime.get_or_insert(stat.identity.mtime);
+        self.mtime.get_or_insert(stat.mtime);
         self.ctime = Some((self.seen_ctime(stat.ctime), None));
     }
 }
@@ -74,10 +72,10 @@ impl FileTimes {
 impl ScratchFile {
     /// Puts what programs see in the place of what is stored.
     pub(super) fn show(&self, stat: &mut Stat) {
-        stat.identity.size = self.read().len;
+        stat.size = self.read().len;
         let times = *self.times();
         if let Some(mtime) = times.mtime {
-            stat.identity.mtime = mtime;
+            stat.mtime = mtime;
         }
         stat.ctime = times.seen_ctime(stat.ctime);
         self.room.clock.note(stat);

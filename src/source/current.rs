@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::{Fetch, FileIdentity, Source, Stat};
+use super::{Fetch, Source, SourceIdentity, Stat};
 use crate::error::Result;
 
 pub(super) trait Current: Send + Sync {
@@ -26,7 +26,7 @@ impl<T: Current> Source for T {
         self.current().len()
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.current().identity()
     }
 

@@ -135,7 +135,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::source::{Fetch, FileId, FileIdentity, Timestamp};
+    use crate::source::{Fetch, ObjectTag, SourceIdentity};
 
     /// Bytes that count up, and the lengths that were fetched.
     struct Counting {
@@ -148,12 +148,8 @@ mod tests {
             self.len
         }
 
-        fn identity(&self) -> FileIdentity {
-            FileIdentity {
-                id: FileId::default(),
-                size: self.len,
-                mtime: Timestamp::default(),
-            }
+        fn identity(&self) -> SourceIdentity {
+            SourceIdentity::of_object(ObjectTag::default(), self.len)
         }
 
         fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

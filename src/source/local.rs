@@ -27,7 +27,9 @@ use rustix::io::Errno;
 
 use super::acl::{self, AccessList};
 use super::descriptors::retrying;
-use super::{Fetch, FileId, FileKind, Source, Space, Stat, Store, on_descriptor};
+use super::{
+    Fetch, FileId, FileKind, Listed, PosixStore, Source, Space, Stat, Store, on_descriptor,
+};
 use crate::error::{Error, Result};
 use file::read_full;
 
@@ -128,12 +130,6 @@ impl LocalStore {
         .map_err(|e| self.failed("stat", path, e))
     }
 
-    /// Whether the file system of the root has access control lists.
-    pub(crate) fn has_lists(&self) -> bool {
-        let asked = fs::fgetxattr(&self.root, acl::ACCESS, &mut [0; acl::MOST][..]);
-        asked != Err(Errno::OPNOTSUPP)
-    }
-
     fn failed(&self, doing: &str, path: &Path, cause: Errno) -> Error {
         Error::io(
             format!("cannot {doing} {}", self.display(path).display()),
@@ -147,7 +143,7 @@ impl LocalStore {
         let failed = |e| self.failed("open", path, e);
         let fd = self.open_at(path, OFlags::PATH).map_err(failed)?;
         if let Some(file) = file
-            && status::of_file(fd.as_fd()).map_err(failed)?.identity.id != file
+            && status::of_file(fd.as_fd()).map_err(failed)?.id != file
         {
             let path = self.display(path);
             return Err(Error::Changed { path });
@@ -185,10 +181,6 @@ impl Store for LocalStore {
         self.stat_heeding(path, self.heeds_lists.load(Ordering::Relaxed))
     }
 
-    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
-        self.stat_heeding(path, true)
-    }
-
     fn stat_in(
         &self,
         directory: &Path,
@@ -213,17 +205,7 @@ impl Store for LocalStore {
         found.map_err(|e| self.failed("stat", &directory.join(name), e))
     }
 
-    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
-        let mut made = file.stat_opened()?;
-        if self.heeds_lists.load(Ordering::Relaxed) {
-            on_descriptor(file, |fd| {
-                heed(&mut made, |list| fs::fgetxattr(fd, acl::ACCESS, list));
-            })?;
-        }
-        Ok(made)
-    }
-
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(Listed<'_>)) -> Result<()> {
         let failed = |e| self.failed("list", path, e);
         let fd = self
             .open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
@@ -236,11 +218,11 @@ impl Store for LocalStore {
             }
             match entry.file_type() {
                 FileType::Unknown => match self.stat(&path.join(name)) {
-                    Ok(found) => each(name, found.kind),
+                    Ok(found) => each(Listed::new(name, found.kind)),
                     Err(e) if e.is_not_found() => {}
-                    Err(_) => each(name, FileKind::File),
+                    Err(_) => each(Listed::new(name, FileKind::File)),
                 },
-                known => each(name, status::kind(known)),
+                known => each(Listed::new(name, status::kind(known))),
             }
         }
         Ok(())
@@ -271,6 +253,30 @@ impl Store for LocalStore {
         let fd = opened.map_err(failed)?;
         let source = LocalSource::new(fd, self.display(path));
         Ok(Arc::new(source.map_err(failed)?))
+    }
+
+    fn display(&self, path: &Path) -> PathBuf {
+        self.shown(path)
+    }
+
+    fn as_posix(&self) -> Option<&dyn PosixStore> {
+        Some(self)
+    }
+}
+
+impl PosixStore for LocalStore {
+    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
+        self.stat_heeding(path, true)
+    }
+
+    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
+        let mut made = file.stat_opened()?;
+        if self.heeds_lists.load(Ordering::Relaxed) {
+            on_descriptor(file, |fd| {
+                heed(&mut made, |list| fs::fgetxattr(fd, acl::ACCESS, list));
+            })?;
+        }
+        Ok(made)
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
@@ -315,8 +321,9 @@ impl Store for LocalStore {
         attributes::names(&at).map_err(|e| self.failed("list the attributes of", path, e))
     }
 
-    fn display(&self, path: &Path) -> PathBuf {
-        self.shown(path)
+    fn has_lists(&self) -> bool {
+        let asked = fs::fgetxattr(&self.root, acl::ACCESS, &mut [0; acl::MOST][..]);
+        asked != Err(Errno::OPNOTSUPP)
     }
 }
 
@@ -421,11 +428,7 @@ mod tests {
         }
         for path in ["..", "/", "a/../.."].map(Path::new) {
             assert!(store.stat(path).is_err(), "{}", path.display());
-            assert!(
-                store.list(path, &mut |_, _| {}).is_err(),
-                "{}",
-                path.display()
-            );
+            assert!(store.list(path, &mut |_| {}).is_err(), "{}", path.display());
         }
     }
 
@@ -452,7 +455,7 @@ mod tests {
                     store.xattr(file, None, OsStr::new("user.x")),
                     Err(Error::Io { .. })
                 ),
-                store.list(Path::new("a/d"), &mut |_, _| {}).is_ok(),
+                store.list(Path::new("a/d"), &mut |_| {}).is_ok(),
                 store.open(file).is_ok(),
                 store.head(file, &mut [0]).is_ok(),
             ]

@@ -1,36 +1,49 @@
-//! A file in memory, for code that has the bytes of a file and reads them as one.
+//! Files in memory: one that is read as a source, and a tree of them.
+//!
+//! [`BytesSource`] is for code that has the bytes of a file. [`MemoryStore`] is a store without a
+//! file system under it: for tests, which show by it that what reads containers needs none.
 
-use super::{Fetch, FileId, FileIdentity, Source, Timestamp};
+#[cfg(test)]
+mod store;
+
+#[cfg(test)]
+pub(crate) use store::MemoryStore;
+
+use std::sync::Arc;
+
+use super::{Fetch, ObjectTag, Source, SourceIdentity};
 use crate::error::{Error, Result};
 
-pub struct BytesSource(Vec<u8>);
+pub struct BytesSource {
+    bytes: Arc<Vec<u8>>,
+    tag: ObjectTag,
+}
 
 impl BytesSource {
     pub fn new(bytes: Vec<u8>) -> BytesSource {
-        BytesSource(bytes)
+        BytesSource {
+            bytes: Arc::new(bytes),
+            tag: ObjectTag::default(),
+        }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     fn from(&self, offset: u64) -> &[u8] {
         let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        self.0.get(at..).unwrap_or_default()
+        self.bytes.get(at..).unwrap_or_default()
     }
 }
 
 impl Source for BytesSource {
     fn len(&self) -> u64 {
-        self.0.len() as u64
+        self.bytes.len() as u64
     }
 
-    fn identity(&self) -> FileIdentity {
-        FileIdentity {
-            id: FileId::default(),
-            size: self.len(),
-            mtime: Timestamp::default(),
-        }
+    fn identity(&self) -> SourceIdentity {
+        SourceIdentity::of_object(self.tag, self.len())
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

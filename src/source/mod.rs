@@ -1,9 +1,11 @@
 //! Where stored bytes come from: the one seam between formats and storage.
 //!
 //! A [`Store`] is a tree of files that can be listed; a [`Source`] is one opened file that is read
-//! by ranges, several at a time. Today both are local ([`local`]); an object store fits behind the
-//! same two traits, so nothing above them assumes a descriptor, a mapping or low latency. Used by
-//! `container` (to recognise and decode) and by `tree` (to list and to pass files through).
+//! by ranges, several at a time. Today both are local ([`local`]), or in memory ([`memory`]); an
+//! object store fits behind the same two traits, so nothing above them assumes a descriptor, a
+//! mapping or low latency, nor knows what tells contents apart. What only a POSIX file system has is
+//! in a [`PosixStore`], for `tree` and for those who write. Used by `container` (to recognise and
+//! decode) and by `tree` (to list and to pass files through).
 
 pub(crate) mod acl;
 pub mod bound;
@@ -12,13 +14,15 @@ pub mod descriptors;
 mod forward;
 mod identity;
 pub mod local;
-mod memory;
+pub(crate) mod memory;
 pub mod passing;
 mod reopened;
 pub mod switched;
 
 pub use forward::ForwardWindow;
-pub use identity::{FileId, FileIdentity, Identity, MountId};
+pub use identity::{
+    FileContent, FileId, FileIdentity, Identity, MountId, ObjectTag, SourceIdentity,
+};
 pub use memory::BytesSource;
 pub use reopened::{ReopenedSource, open_same};
 
@@ -42,7 +46,14 @@ pub trait Source: Send + Sync {
     /// Length in bytes when it was opened.
     fn len(&self) -> u64;
 
-    fn identity(&self) -> FileIdentity;
+    fn identity(&self) -> SourceIdentity;
+
+    /// Which entry of its store it is, as [`Stat::id`] says.
+    fn id(&self) -> FileId {
+        self.identity()
+            .file()
+            .map_or_else(FileId::default, |file| file.id)
+    }
 
     /// As it is now, wherever it lies by now.
     fn stat(&self) -> Result<Stat> {
@@ -120,7 +131,13 @@ pub enum SpecialKind {
 #[derive(Debug, Clone)]
 pub struct Stat {
     pub kind: FileKind,
-    pub identity: FileIdentity,
+    /// Of a store of objects: numbers that stand for a key.
+    pub id: FileId,
+    /// In bytes.
+    pub size: u64,
+    pub mtime: Timestamp,
+    /// Of a store that tells contents by more than what stands here.
+    pub tag: Option<ObjectTag>,
     pub mount: MountId,
     /// 512-byte units.
     pub blocks: u64,
@@ -134,6 +151,25 @@ pub struct Stat {
     pub rdev: u32,
     pub atime: Timestamp,
     pub ctime: Timestamp,
+}
+
+impl Stat {
+    /// Of the content that it had.
+    pub fn identity(&self) -> SourceIdentity {
+        match self.tag {
+            Some(tag) => SourceIdentity::of_object(tag, self.size),
+            None => self.file().into(),
+        }
+    }
+
+    /// The local file.
+    pub fn file(&self) -> FileIdentity {
+        FileIdentity {
+            id: self.id,
+            size: self.size,
+            mtime: self.mtime,
+        }
+    }
 }
 
 /// Seconds and nanoseconds since 1970 (negative seconds before).
@@ -189,11 +225,48 @@ pub struct Space {
     pub name_max: u32,
 }
 
-/// A tree of files. Paths are relative to its root and never leave it: no symbolic link is
-/// followed.
+impl Space {
+    /// Of a store that has no end.
+    pub const UNKNOWN: Space = Space {
+        blocks: 0,
+        free: 0,
+        available: 0,
+        files: 0,
+        files_free: 0,
+        block_size: 4096,
+        fragment_size: 4096,
+        name_max: 255,
+    };
+}
+
+/// A name in a directory, as a store lists it.
+pub struct Listed<'a> {
+    pub name: &'a OsStr,
+    pub kind: FileKind,
+    /// Of a store that lists its entries with what they are.
+    pub stat: Option<&'a Stat>,
+}
+
+impl Listed<'_> {
+    pub fn new(name: &OsStr, kind: FileKind) -> Listed<'_> {
+        Listed {
+            name,
+            kind,
+            stat: None,
+        }
+    }
+}
+
+/// A tree of files that is read. Paths are relative to its root and never leave it: no symbolic
+/// link is followed.
 pub trait Store: Send + Sync {
     /// Does not follow a symbolic link.
     fn stat(&self, path: &Path) -> Result<Stat>;
+
+    /// The same of several, in their order: a store that is far away asks for all at once.
+    fn stat_all(&self, paths: &[PathBuf]) -> Vec<Result<Stat>> {
+        paths.iter().map(|path| self.stat(path)).collect()
+    }
 
     /// An entry of a directory that must be the one which `is_it` knows; none if it is another by
     /// now.
@@ -209,19 +282,9 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// A file that has just been made, as [`Store::stat`] would return it.
-    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
-        file.stat_opened()
-    }
-
-    /// The same as [`Store::stat`], always with the list.
-    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
-        self.stat(path)
-    }
-
     /// Tells each name in a directory and its kind, without `.` and `..`, in the order of the
     /// storage. Takes the same memory however many there are.
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()>;
+    fn list(&self, path: &Path, each: &mut dyn FnMut(Listed<'_>)) -> Result<()>;
 
     /// The first bytes of a regular file: less than `buf.len()` only if it is shorter. One round
     /// trip.
@@ -235,11 +298,53 @@ pub trait Store: Send + Sync {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>>;
 
+    /// What to call `path` in messages.
+    fn display(&self, path: &Path) -> PathBuf;
+
+    /// What it has beside, if its files are those of a POSIX file system.
+    fn as_posix(&self) -> Option<&dyn PosixStore> {
+        None
+    }
+}
+
+impl dyn Store + '_ {
+    /// Each name with what it is, as [`Store::list`] tells them: asked for one by one if the store
+    /// lists names alone. What has gone meanwhile, or cannot be looked at, is left out.
+    pub fn list_stats(&self, path: &Path, each: &mut dyn FnMut(&OsStr, &Stat)) -> Result<()> {
+        self.list(path, &mut |listed| match listed.stat {
+            Some(stat) => each(listed.name, stat),
+            None => {
+                if let Ok(stat) = self.stat(&path.join(listed.name)) {
+                    each(listed.name, &stat);
+                }
+            }
+        })
+    }
+
+    /// What only a POSIX file system has; [`crate::error::Error::Unsupported`] elsewhere.
+    pub fn posix(&self) -> Result<&dyn PosixStore> {
+        self.as_posix().ok_or(crate::error::Error::Unsupported)
+    }
+}
+
+/// What a [`Store`] of a POSIX file system has beside files to be read.
+pub trait PosixStore {
+    /// A file that has just been made, as [`Store::stat`] would return it.
+    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
+        file.stat_opened()
+    }
+
+    /// The same as [`Store::stat`], always with the list.
+    fn stat_with_list(&self, path: &Path) -> Result<Stat>;
+
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
     /// Users other than that of this process will be let in by the modes that `stat` says: from now
     /// on these allow no user more than the store does.
-    fn serve_others(&self) {}
+    fn serve_others(&self);
+
+    /// Whether its file system has access control lists.
+    fn has_lists(&self) -> bool;
 
     fn space(&self) -> Result<Space>;
 
@@ -249,7 +354,4 @@ pub trait Store: Send + Sync {
 
     /// Names of its extended attributes.
     fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>>;
-
-    /// What to call `path` in messages.
-    fn display(&self, path: &Path) -> PathBuf;
 }

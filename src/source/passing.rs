@@ -4,11 +4,10 @@
 //! in its place. Used by the tree, for which files of a version are these and no others, and for
 //! reading a container through its log.
 
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{FileId, FileKind, Source, Space, Stat, Store};
+use super::{Listed, PosixStore, Source, Stat, Store};
 use crate::error::Result;
 
 pub struct Passing<F> {
@@ -41,11 +40,7 @@ where
         self.store.stat(path)
     }
 
-    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
-        self.store.stat_with_list(path)
-    }
-
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(Listed<'_>)) -> Result<()> {
         self.store.list(path, each)
     }
 
@@ -60,27 +55,11 @@ where
         Ok(done)
     }
 
-    fn read_link(&self, path: &Path) -> Result<OsString> {
-        self.store.read_link(path)
-    }
-
-    fn serve_others(&self) {
-        self.store.serve_others();
-    }
-
-    fn space(&self) -> Result<Space> {
-        self.store.space()
-    }
-
-    fn xattr(&self, path: &Path, file: Option<FileId>, name: &OsStr) -> Result<Vec<u8>> {
-        self.store.xattr(path, file, name)
-    }
-
-    fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
-        self.store.xattr_names(path, file)
-    }
-
     fn display(&self, path: &Path) -> PathBuf {
         self.store.display(path)
+    }
+
+    fn as_posix(&self) -> Option<&dyn PosixStore> {
+        self.store.as_posix()
     }
 }

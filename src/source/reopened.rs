@@ -9,12 +9,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::descriptors::{Reopened, Reopening};
-use super::{Fetch, FileIdentity, Source, Stat, Store};
+use super::{Fetch, Source, SourceIdentity, Stat, Store};
 use crate::error::{Error, Result};
 
 pub struct ReopenedSource {
     file: Arc<Reopened<SourceOpener>>,
-    identity: FileIdentity,
+    identity: SourceIdentity,
 }
 
 struct SourceOpener(Box<dyn Fn() -> Result<Arc<dyn Source>> + Send + Sync>);
@@ -48,7 +48,7 @@ impl ReopenedSource {
 pub fn open_same(
     store: &dyn Store,
     path: &Path,
-    identity: &FileIdentity,
+    identity: &SourceIdentity,
 ) -> Result<Arc<dyn Source>> {
     let changed = || Error::Changed {
         path: store.display(path),
@@ -63,10 +63,10 @@ pub fn open_same(
 
 impl Source for ReopenedSource {
     fn len(&self) -> u64 {
-        self.identity.size
+        self.identity.size()
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.identity
     }
 

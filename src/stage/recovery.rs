@@ -57,7 +57,8 @@ impl Stage {
             writer: Some(writer),
         };
         // A copy keeps it, too.
-        let last_write = (!found.is_clean()).then(|| found.identity().mtime);
+        let seen = found.file().filter(|_| !found.is_clean());
+        let last_write = seen.map(|file| file.mtime);
         Ok(Stage::assembled(log, layers, memory, last_write))
     }
 }

@@ -27,7 +27,7 @@ impl Tree {
             Node::Entry(version, entry) => self.list_of_entry(version, *entry)?,
             Node::Container(_) if !is_stored(&node) => {
                 let path = self.container_path(inode)?;
-                let list = self.store.stat_with_list(&path)?.list;
+                let list = self.store.posix()?.stat_with_list(&path)?.list;
                 list.map(|list| list.map(enterable))
             }
             _ => {
@@ -49,7 +49,8 @@ impl Tree {
         if paths.len() != 1 || node.ordinary().is_some_and(OrdinaryFile::is_absorbed) {
             return None;
         }
-        match self.store.xattr(&paths[0], Some(file), name) {
+        let posix = self.store.posix().ok()?;
+        match posix.xattr(&paths[0], Some(file), name) {
             Err(Error::Changed { .. }) => None,
             Err(e) if e.is_not_found() => None,
             answer => Some(answer),
@@ -62,7 +63,13 @@ impl Tree {
         entry: EntryIndex,
     ) -> Result<Option<AccessList>> {
         let path = self.container_path(version.container.into())?;
-        let ask = |path: &std::path::Path| self.store.stat_with_list(path);
+        let posix = self.store.posix()?;
+        let ask = |paths: &[std::path::PathBuf]| {
+            paths
+                .iter()
+                .map(|path| posix.stat_with_list(path))
+                .collect()
+        };
         let owner = Owner::of_container(&version.recognised.stat_by(&path, &ask)?);
         if owner.list.is_none() {
             return Ok(None);

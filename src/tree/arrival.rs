@@ -114,19 +114,19 @@ impl Tree {
             file.note_looked_up();
         }
         if for_good {
-            node.note(recognised, stat.identity);
+            node.note(recognised, stat.identity());
         }
         self.notice_change(inode, &node);
         let mut attr = self.source_attr(inode, &node, stat);
         if let Node::File(file) = &*node
-            && file.may_be_foreign(stat.identity)
+            && file.may_be_foreign(stat.identity())
         {
             // `stat` is from before the file was identified: it is looked at once more.
             let moment = file.moment();
             let again = self.store.stat(path)?;
-            if again.identity.id == stat.identity.id {
+            if again.id == stat.id {
                 attr = self.source_attr(inode, &node, &again);
-                attr.stale = file.stale(moment, again.identity);
+                attr.stale = file.stale(moment, again.identity());
             }
         }
         Ok(attr)
@@ -136,7 +136,7 @@ impl Tree {
     pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
         let is_container = node.container().is_some();
         if let Some(file) = node.ordinary() {
-            file.tell(stat.identity.size, stat.mode);
+            file.tell(stat.size, stat.mode);
         }
         Attr::of_source(inode, stat, is_container, &self.settings)
     }
@@ -158,7 +158,7 @@ impl Tree {
         {
             return Ok(known.map_or(Recognition::Ordinary, Recognition::Container));
         }
-        if stat.kind == FileKind::File && self.written_here.contains(stat.identity.id) {
+        if stat.kind == FileKind::File && self.written_here.contains(stat.id) {
             return Ok(Recognition::Ordinary);
         }
         let recognised = recognise(
@@ -180,7 +180,7 @@ impl Tree {
     pub(super) fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
         let is_ours = |member: &&str| {
             let found = self.store.stat(&path.join(member));
-            found.is_ok_and(|stat| self.written_here.contains(stat.identity.id))
+            found.is_ok_and(|stat| self.written_here.contains(stat.id))
         };
         !self.written_here.is_empty() && container.format.members().iter().any(is_ours)
     }

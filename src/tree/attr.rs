@@ -50,7 +50,7 @@ impl Attr {
         let attr = Attr {
             inode,
             kind: stat.kind,
-            size: stat.identity.size,
+            size: stat.size,
             blocks: stat.blocks,
             mode: settings.shown_mode(stat.mode, stat.list.as_deref()),
             nlink: stat.nlink,
@@ -58,7 +58,7 @@ impl Attr {
             gid: stat.gid,
             rdev: stat.rdev,
             atime: stat.atime,
-            mtime: stat.identity.mtime,
+            mtime: stat.mtime,
             ctime: stat.ctime,
             stale: None,
             is_written: false,

@@ -57,7 +57,7 @@ impl Tree {
         file: &OrdinaryFile,
     ) -> Result<Arc<dyn Source>> {
         self.by_a_name(inode, file, |path| match self.store.open(path) {
-            Ok(source) if source.identity().id == file.at.id => Ok(source),
+            Ok(source) if source.id() == file.at.id => Ok(source),
             Ok(_) => Err(self.changed(path)),
             Err(e) => Err(e),
         })
@@ -97,7 +97,7 @@ impl Tree {
         }
         let (mut holding, mut replaced) = (all.clone(), None);
         holding.retain(|path| match self.store.stat(path) {
-            Ok(stat) if stat.identity.id == file.at.id => true,
+            Ok(stat) if stat.id == file.at.id => true,
             Ok(_) => {
                 replaced = Some(self.changed(path));
                 false

@@ -12,7 +12,7 @@ use crate::commit::added::added_of;
 use crate::error::Result;
 use crate::live::LiveContainer;
 use crate::live::shown::open_container::OpenContainer;
-use crate::source::{FileKind, Store};
+use crate::source::{FileKind, Listed, Store};
 
 /// Most names that it tells of a kind.
 const NAMES: usize = 20;
@@ -82,7 +82,7 @@ pub fn files_beside(store: &dyn Store, container: &Path) -> Result<Vec<String>> 
     };
     let mut groups = vec![PathBuf::new()];
     while let Some(group) = groups.pop() {
-        store.list(&added.join(&group), &mut |name, kind| {
+        store.list(&added.join(&group), &mut |Listed { name, kind, .. }| {
             let path = group.join(name);
             match kind {
                 FileKind::Directory => groups.push(path),

@@ -263,7 +263,7 @@ impl Inodes {
     pub(super) fn recall(&self, link: &Dirent, stat: &Stat) -> Option<Option<Recognised>> {
         let keys = [
             InodeKey::Container(link.link(), FileKind::File),
-            InodeKey::Stored(stat.identity.id, stat.mount, FileKind::File),
+            InodeKey::Stored(stat.id, stat.mount, FileKind::File),
         ];
         let table = self.lock();
         // Under another name it may be something else.
@@ -274,7 +274,7 @@ impl Inodes {
         let node = keys.into_iter().find_map(known)?;
         // The table is a leaf in the order of locks: a node's own are not taken while it is held.
         drop(table);
-        node.recall(stat.identity)
+        node.recall(stat.identity())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, InodeTable> {

@@ -21,7 +21,7 @@ use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
-use crate::source::FileKind;
+use crate::source::{FileKind, Listed};
 
 /// About as many names as fit into an answer to the kernel; so many are looked at at once. The
 /// lists of them stay below what can be refused ([`crate::memory`]).
@@ -357,7 +357,7 @@ impl Tree {
         let mut names = RunBuilder::new(after, self.cache.budget());
         let mut add = |name: &OsStr| names.add(name, FileKind::File);
         others.iter().for_each(|name| add(name));
-        self.store.list(path, &mut |name, kind| {
+        self.store.list(path, &mut |Listed { name, kind, .. }| {
             if wanted(name) {
                 names.add(name, kind);
             }

@@ -305,7 +305,7 @@ impl Tree {
                         // It is an array's content by now, and as long.
                         let open = self.open_files.of_inode(inode);
                         if let Some(entry) = open.iter().find_map(|file| file.entry()) {
-                            removed.identity.size = entry.len();
+                            removed.size = entry.len();
                         }
                         removed
                     }
@@ -317,7 +317,7 @@ impl Tree {
         };
         let mut attr = self.source_attr(inode, &node, &stat);
         if let (Some(file), Some(moment)) = (node.ordinary(), moment) {
-            attr.stale = file.stale(moment, stat.identity);
+            attr.stale = file.stale(moment, stat.identity());
         }
         Ok(attr)
     }
@@ -374,7 +374,7 @@ impl Tree {
             Node::Entry(version, entry) => self.live.open_version(version)?.read_link(*entry),
             _ => {
                 let (path, _) = self.locate(inode, &node)?;
-                self.store.read_link(&path)
+                self.store.posix()?.read_link(&path)
             }
         }
     }
@@ -493,6 +493,9 @@ impl Tree {
     }
 
     pub fn space(&self) -> Result<Space> {
-        self.store.space()
+        match self.store.posix() {
+            Ok(posix) => posix.space(),
+            Err(_) => Ok(Space::UNKNOWN),
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::container::Recognised;
 use crate::live::LiveContainer;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
-use crate::source::{FileId, FileIdentity, FileKind, MountId, Stat};
+use crate::source::{FileId, FileKind, MountId, SourceIdentity, Stat};
 
 /// Two words, for there may be millions.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub(super) struct StoredAt {
 impl StoredAt {
     pub(super) fn of(stat: &Stat) -> StoredAt {
         StoredAt {
-            id: stat.identity.id,
+            id: stat.id,
             mount: stat.mount,
         }
     }
@@ -93,7 +93,7 @@ impl Node {
 
     /// Notes that an entry of the source was looked into, what it is, and the identity that it had
     /// then.
-    pub(super) fn note(&self, recognised: Option<Recognised>, identity: FileIdentity) {
+    pub(super) fn note(&self, recognised: Option<Recognised>, identity: SourceIdentity) {
         match self {
             Node::File(file) => file.note(identity),
             Node::Container(container) => {
@@ -108,7 +108,7 @@ impl Node {
     }
 
     /// What a file was recognised as, if it has been looked into as it is now.
-    pub(super) fn recall(&self, identity: FileIdentity) -> Option<Option<Recognised>> {
+    pub(super) fn recall(&self, identity: SourceIdentity) -> Option<Option<Recognised>> {
         match self {
             Node::File(file) => file.was_seen_as(identity).then_some(None),
             Node::Container(container) => {

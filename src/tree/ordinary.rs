@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::node::StoredAt;
 use super::{InodeId, Tree};
 use crate::error::Result;
-use crate::source::{FileIdentity, Timestamp};
+use crate::source::{FileContent, SourceIdentity};
 
 /// Of a mode: set-user-id and set-group-id.
 pub(super) const SET_ID: u16 = 0o6000;
@@ -30,19 +30,12 @@ pub(super) struct OrdinaryFile {
     told_beside: AtomicBool,
 }
 
-/// An identity of the file, but for what says which file it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct KnownContent {
-    size: u64,
-    mtime: Timestamp,
-}
-
 #[derive(Default)]
 struct Content {
     /// What it was when it was found to be no container.
-    seen: Option<KnownContent>,
+    seen: Option<FileContent>,
     /// That of which the kernel has pages; none before the file was opened.
-    known: Option<KnownContent>,
+    known: Option<FileContent>,
     /// Changes of ours that are under way.
     changing: u32,
     /// Counts their beginnings and ends.
@@ -78,14 +71,14 @@ pub(super) struct LookedAt(Option<u64>);
 #[derive(Debug, Clone, Copy)]
 pub struct StalePages {
     moment: LookedAt,
-    found: FileIdentity,
+    found: SourceIdentity,
     grown: bool,
 }
 
 impl StalePages {
     /// How long the file is, if it is longer than the kernel knows.
     pub(super) fn grown_to(self) -> Option<u64> {
-        self.grown.then_some(self.found.size)
+        self.grown.then_some(self.found.size())
     }
 }
 
@@ -120,11 +113,11 @@ impl OrdinaryFile {
     }
 
     /// Notes that it was looked into as `identity` and is no container.
-    pub(super) fn note(&self, identity: FileIdentity) {
-        self.content().seen = (identity.id == self.at.id).then(|| KnownContent::of(identity));
+    pub(super) fn note(&self, identity: SourceIdentity) {
+        self.content().seen = self.is_of(identity).then(|| identity.content());
     }
 
-    pub(super) fn was_seen_as(&self, identity: FileIdentity) -> bool {
+    pub(super) fn was_seen_as(&self, identity: SourceIdentity) -> bool {
         let seen = self.content().seen;
         seen.is_some_and(|seen| self.is(seen, identity))
     }
@@ -141,7 +134,7 @@ impl OrdinaryFile {
     }
 
     /// Whether the identity found calls for another look, at a noted moment.
-    pub(super) fn may_be_foreign(&self, found: FileIdentity) -> bool {
+    pub(super) fn may_be_foreign(&self, found: SourceIdentity) -> bool {
         let known = self.content().known;
         known.is_some_and(|known| !self.is(known, found))
     }
@@ -149,13 +142,13 @@ impl OrdinaryFile {
     /// What is to be dropped because another process has changed the content of which the kernel
     /// has pages, if the file was found like this after `moment`. Returned until it has been
     /// dropped.
-    pub(super) fn stale(&self, moment: LookedAt, found: FileIdentity) -> Option<StalePages> {
+    pub(super) fn stale(&self, moment: LookedAt, found: SourceIdentity) -> Option<StalePages> {
         let content = self.content();
         let known = content.known.filter(|&known| !self.is(known, found))?;
         content.is_now(moment).then_some(StalePages {
             moment,
             found,
-            grown: found.size > known.size,
+            grown: found.size() > known.size(),
         })
     }
 
@@ -163,7 +156,7 @@ impl OrdinaryFile {
     pub(super) fn dropped(&self, stale: StalePages) {
         let mut content = self.content();
         if content.is_now(stale.moment) {
-            content.known = Some(KnownContent::of(stale.found));
+            content.known = Some(stale.found.content());
         }
     }
 
@@ -186,9 +179,9 @@ impl OrdinaryFile {
 
     /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of
     /// that. It is going to forget a size that is not this one.
-    pub(super) fn opened(&self, moment: LookedAt, found: FileIdentity) -> StillKnown {
+    pub(super) fn opened(&self, moment: LookedAt, found: SourceIdentity) -> StillKnown {
         let mut content = self.content();
-        let size = content.told == ReportedSize::Size(found.size);
+        let size = content.told == ReportedSize::Size(found.size());
         if !size {
             content.told = ReportedSize::Nothing;
         }
@@ -197,7 +190,7 @@ impl OrdinaryFile {
             // What differs is a change of ours, which the pages have.
             Some(_) if !content.is_now(moment) => true,
             _ => {
-                content.known = Some(KnownContent::of(found));
+                content.known = Some(found.content());
                 false
             }
         };
@@ -208,7 +201,7 @@ impl OrdinaryFile {
     /// process had changed it before.
     pub(super) fn change<T>(
         &self,
-        now: impl Fn() -> Result<FileIdentity>,
+        now: impl Fn() -> Result<SourceIdentity>,
         work: impl FnOnce() -> Result<T>,
     ) -> (Result<T>, bool) {
         let under_way = ChangeUnderWay::begin(self, &now);
@@ -222,17 +215,13 @@ impl OrdinaryFile {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is(&self, known: KnownContent, found: FileIdentity) -> bool {
-        found.id == self.at.id && known == KnownContent::of(found)
+    fn is(&self, known: FileContent, found: SourceIdentity) -> bool {
+        self.is_of(found) && known == found.content()
     }
-}
 
-impl KnownContent {
-    fn of(identity: FileIdentity) -> KnownContent {
-        KnownContent {
-            size: identity.size,
-            mtime: identity.mtime,
-        }
+    /// Whether an identity may be one of this file: of an object the name alone says that.
+    fn is_of(&self, found: SourceIdentity) -> bool {
+        found.file().is_none_or(|file| file.id == self.at.id)
     }
 }
 
@@ -243,13 +232,13 @@ impl Content {
 }
 
 /// Ends when it is dropped, also by a panic.
-struct ChangeUnderWay<'a, F: Fn() -> Result<FileIdentity>> {
+struct ChangeUnderWay<'a, F: Fn() -> Result<SourceIdentity>> {
     file: &'a OrdinaryFile,
     now: &'a F,
     foreign: bool,
 }
 
-impl<'a, F: Fn() -> Result<FileIdentity>> ChangeUnderWay<'a, F> {
+impl<'a, F: Fn() -> Result<SourceIdentity>> ChangeUnderWay<'a, F> {
     fn begin(file: &'a OrdinaryFile, now: &'a F) -> Self {
         let mut content = file.content();
         // Asked under the lock: no change of ours begins meanwhile.
@@ -263,13 +252,13 @@ impl<'a, F: Fn() -> Result<FileIdentity>> ChangeUnderWay<'a, F> {
     }
 }
 
-impl<F: Fn() -> Result<FileIdentity>> Drop for ChangeUnderWay<'_, F> {
+impl<F: Fn() -> Result<SourceIdentity>> Drop for ChangeUnderWay<'_, F> {
     fn drop(&mut self) {
         let mut content = self.file.content();
         content.changing -= 1;
         content.turn += 1;
         if content.changing == 0 && content.known.is_some() {
-            let now = (self.now)().ok().map(KnownContent::of);
+            let now = (self.now)().ok().map(|now| now.content());
             content.known = now.or(content.known);
         }
     }
@@ -300,7 +289,7 @@ impl Tree {
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::source::{FileId, MountId};
+    use crate::source::{FileId, FileIdentity, MountId, Timestamp};
 
     fn file() -> OrdinaryFile {
         let id = FileId::default();
@@ -308,12 +297,9 @@ mod tests {
         OrdinaryFile::new(StoredAt { id, mount })
     }
 
-    fn of(size: u64) -> FileIdentity {
-        FileIdentity {
-            id: FileId::default(),
-            size,
-            mtime: Default::default(),
-        }
+    fn of(size: u64) -> SourceIdentity {
+        let (id, mtime) = (FileId::default(), Timestamp::default());
+        FileIdentity { id, size, mtime }.into()
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl Places for TreePlaces {
 
     fn draft_removed(&self, id: Option<ContainerId>, path: &Path, stat: &Stat) {
         if stat.nlink < 2 {
-            self.written_here.remove(stat.identity.id);
+            self.written_here.remove(stat.id);
         }
         // With the name of a group the kernel forgets all that was in it.
         let in_root = path.parent() == Some(Path::new(""));

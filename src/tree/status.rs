@@ -225,7 +225,7 @@ impl Tree {
         let root = self.inodes.path(InodeId::ROOT);
         match root.and_then(|root| self.store.stat(&root)) {
             Ok(stat) => {
-                let id = stat.identity.id;
+                let id = stat.id;
                 json!({ "device": id.device, "inode": id.inode })
             }
             Err(_) => Value::Null,

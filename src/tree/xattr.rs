@@ -99,7 +99,7 @@ impl Tree {
     ) -> Result<Vec<u8>> {
         self.refuse_absorbed(inode, node)?;
         match self.locate(inode, node) {
-            Ok((path, _)) => self.store.xattr(&path, node.file(), name),
+            Ok((path, _)) => self.store.posix()?.xattr(&path, node.file(), name),
             Err(missing) => {
                 let missing = self.without_names(inode, missing);
                 self.of_open(inode, missing, |source| source.xattr(name))
@@ -128,7 +128,7 @@ impl Tree {
     fn source_xattr_names(&self, inode: InodeId, node: &Node) -> Result<Vec<OsString>> {
         self.refuse_absorbed(inode, node)?;
         let names = match self.locate(inode, node) {
-            Ok((path, _)) => self.store.xattr_names(&path, node.file()),
+            Ok((path, _)) => self.store.posix()?.xattr_names(&path, node.file()),
             Err(missing) => {
                 let missing = self.without_names(inode, missing);
                 self.of_open(inode, missing, |source| source.xattr_names())

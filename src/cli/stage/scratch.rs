@@ -12,7 +12,6 @@ use super::{FoundContainer, StagedContainerFile, print};
 use crate::cli::args::StageCommand;
 use crate::cli::in_mount::InMount;
 use crate::cli::{CommandResult, Failure, output, status};
-use crate::disk::local::LocalDisk;
 use crate::error::Error;
 use crate::scratch;
 use crate::tree::xattr::APPLY;
@@ -28,8 +27,8 @@ pub(super) fn left_log(found: &FoundContainer) -> Result<Option<u64>, Error> {
 /// Merges a file's log.
 pub(super) fn merge(found: &StagedContainerFile) -> Result<(), Failure> {
     let container = &found.container;
-    let disk = Arc::new(LocalDisk::new(Arc::clone(&container.local)));
-    let merged = scratch::merge_log(Arc::clone(&container.store), disk, &container.path);
+    let (store, disk) = (Arc::clone(&container.store), container.disk()?);
+    let merged = scratch::merge_log(store, disk, &container.path);
     Ok(merged.map_err(|e| e.of_container(&container.shown()))?)
 }
 

@@ -11,7 +11,7 @@ use super::metadata::{self, numpy::Numpy};
 use super::sections::short_header;
 use crate::codec::blosc::ChunkHeader;
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileIdentity, Source};
+use crate::source::{Fetch, Source, SourceIdentity};
 
 pub use super::header::FileHeader;
 
@@ -141,7 +141,7 @@ impl Source for AsItIs<'_> {
         self.len
     }
 
-    fn identity(&self) -> FileIdentity {
+    fn identity(&self) -> SourceIdentity {
         self.source.identity()
     }
 

@@ -157,11 +157,14 @@ fn unusable(name: &str, error: Error) -> Error {
     if error.is_not_found() {
         return Fault::new("the file is missing").file(name).into();
     }
-    match &error {
-        Error::Io { cause, .. } if is_no_file(cause) => {
-            Fault::new("not a regular file").file(name).into()
-        }
-        _ => error,
+    let is_none = match &error {
+        Error::NotADirectory | Error::IsADirectory => true,
+        Error::Io { cause, .. } => is_no_file(cause),
+        _ => false,
+    };
+    match is_none {
+        true => Fault::new("not a regular file").file(name).into(),
+        false => error,
     }
 }
 

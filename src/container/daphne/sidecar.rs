@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::container::{beside, candidate};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::no_memory;
 use crate::source::Store;
 
@@ -24,7 +24,7 @@ pub(super) fn is_there(store: &dyn Store, path: &Path) -> bool {
 pub(super) fn value_type(store: &dyn Store, path: &Path) -> Result<Option<String>> {
     let source = match store.open(&beside(path, SUFFIX)) {
         Ok(source) => source,
-        Err(Error::Io { cause, .. }) if candidate::is_no_file(&cause) => return Ok(None),
+        Err(e) if candidate::is_no_file(&e) => return Ok(None),
         Err(failed) => return Err(failed),
     };
     let len = match usize::try_from(source.len()) {

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::live::staged::StagedContainer;
 use crate::live::staged::ahead::LayerBlocks;
 use crate::live::version::ContainerVersion;
-use crate::source::{FileIdentity, Timestamp};
+use crate::source::{SourceIdentity, Timestamp};
 use crate::stage::Layer;
 
 /// The changes of a commit, and the rewrite that tells the recipe.
@@ -33,9 +33,9 @@ pub(crate) fn seen_files(version: &ContainerVersion, path: &Path) -> Vec<SeenFil
         Some(own) => vec![Some(own)],
         None => identity.companions().collect(),
     };
-    let seen = |(path, identity): (&PathBuf, &Option<FileIdentity>)| SeenFile {
+    let seen = |(path, identity): (&PathBuf, &Option<SourceIdentity>)| SeenFile {
         name: path.file_name().unwrap_or_default().to_owned(),
-        identity: *identity,
+        identity: identity.as_ref().and_then(SourceIdentity::file),
     };
     files.iter().zip(&identities).map(seen).collect()
 }

@@ -70,10 +70,10 @@ impl Containers {
         file: Arc<dyn Source>,
         said: &GivenType,
     ) -> Result<ArrayContent> {
-        let identity = file.stat()?.identity;
-        let said = retyped(writer, said, identity.size)?.map(|_| said.clone());
+        let now = file.stat()?;
+        let said = retyped(writer, said, now.size)?.map(|_| said.clone());
         if said.is_none() {
-            writer.permits(Change::SetLen(identity.size))?;
+            writer.permits(Change::SetLen(now.size))?;
         }
         let is_one_file = writer.version.recognised.format.members().is_empty();
         Ok(ArrayContent {
@@ -81,10 +81,10 @@ impl Containers {
             before: None,
             said,
             file,
-            len: identity.size,
+            len: now.size,
             // The arrays of several files have one time.
             written: match is_one_file {
-                true => identity.mtime,
+                true => now.mtime,
                 false => Timestamp::now(),
             },
         })

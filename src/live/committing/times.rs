@@ -111,11 +111,11 @@ impl Containers {
         let members = version.recognised.format.members();
         for (name, stat) in members.iter().zip(&found.members) {
             if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.identity.id);
+                let (path, id) = (&*path.join(name), stat.id);
                 disk.sync(Target::Named { path, id }, false)?;
             }
         }
-        let id = found.own.identity.id;
+        let id = found.own.id;
         match members.is_empty() {
             true => disk.sync(Target::Named { path, id }, false),
             false => Ok(()),
@@ -134,7 +134,7 @@ impl Containers {
         let members = version.recognised.format.members().iter();
         for (name, stat) in members.zip(&found.members) {
             if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.identity.id);
+                let (path, id) = (&*path.join(name), stat.id);
                 disk.set_attributes(Target::Named { path, id }, of_files)?;
             }
         }
@@ -142,7 +142,7 @@ impl Containers {
             mode: own_mode,
             ..*of_files
         };
-        let id = found.own.identity.id;
+        let id = found.own.id;
         disk.set_attributes(Target::Named { path, id }, &own)
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct HeldContent {
 impl HeldContent {
     /// None if the file changes meanwhile, or the program that waits for this has been killed.
     fn of(source: &dyn Source, marks: (u64, u64)) -> Result<Option<HeldContent>> {
-        let file = source.stat()?.identity;
+        let file = source.stat()?.file();
         let (mut hash, mut at, mut part) = (DefaultHasher::new(), 0u64, vec![0; STEP]);
         loop {
             let n = source.read(at, &mut part)?;
@@ -62,7 +62,7 @@ impl HeldContent {
                 return Ok(None);
             }
         }
-        let still = at == file.size && source.stat()?.identity == file;
+        let still = at == file.size && source.stat()?.file() == file;
         let hash = hash.finish();
         Ok(still.then_some(HeldContent { file, hash, marks }))
     }
@@ -108,7 +108,10 @@ impl Containers {
     /// Of the file as it was opened for this version, if it is at most so long.
     fn held_content(&self, version: &ContainerVersion, most: u64) -> Option<HeldContent> {
         let path = self.places.path(version.container).ok()?;
-        let seen = version.identity().file().filter(|file| file.size <= most)?;
+        let seen = version
+            .identity()
+            .file()
+            .filter(|file| file.size() <= most)?;
         let source = open_same(&*self.store, &path, &seen).ok()?;
         let marks = version.staged.now()?.rewrite().marks();
         let held = HeldContent::of(&*source, (marks.start, marks.end));
@@ -146,7 +149,7 @@ impl Containers {
     fn held_by(&self, version: &ContainerVersion, alone: bool) -> Option<String> {
         let path = self.places.path(version.container).ok()?;
         let source = self.store.open(&path).ok()?;
-        match alone && self.stored_readers.has(&source.identity().id) {
+        match alone && self.stored_readers.has(&source.id()) {
             true => Some("a program has its `views/stored` open".into()),
             false => program_lock::held_by(&*source, alone),
         }
@@ -175,14 +178,14 @@ impl Containers {
         path: &Path,
         found: &MemberStats,
     ) -> bool {
-        let (now, known) = (found.own.identity, version.staged.held_content());
+        let (now, known) = (found.own.file(), version.staged.held_content());
         let Some(known) = known.filter(|_| found.own.kind == FileKind::File) else {
             return false;
         };
         let is_touched = known.file.id == now.id
             && known.file.size == now.size
             && known.file.mtime != now.mtime
-            && version.identity().file() == Some(known.file);
+            && version.identity().file() == Some(known.file.into());
         if !is_touched {
             return false;
         }
@@ -195,7 +198,7 @@ impl Containers {
 
     fn time_given_back(&self, path: &Path, now: &FileIdentity, known: HeldContent) -> Result<bool> {
         let disk = self.writable()?;
-        let source = open_same(&*self.store, path, now)?;
+        let source = open_same(&*self.store, path, &(*now).into())?;
         // No program of the format writes to it meanwhile.
         let Ok(_locked) = program_lock::take(&*source, false)? else {
             return Ok(false);

@@ -20,7 +20,7 @@ use crate::live::Containers;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
-use crate::source::{FileId, FileKind, Stat};
+use crate::source::{FileId, FileKind, Listed, Stat};
 
 impl Containers {
     /// The added files of a container that has been given this name follow it, if they have not
@@ -54,11 +54,12 @@ impl Containers {
         (directory, at): (&Path, EntryIndex),
     ) -> Result<()> {
         let mut taken = Vec::new();
-        self.store.list(directory, &mut |name, kind| {
-            if !opened.shows_beside(at, name) {
-                taken.push((name.to_owned(), kind));
-            }
-        })?;
+        self.store
+            .list(directory, &mut |Listed { name, kind, .. }| {
+                if !opened.shows_beside(at, name) {
+                    taken.push((name.to_owned(), kind));
+                }
+            })?;
         for (name, kind) in taken {
             let path = directory.join(&name);
             let group = opened.find(at, &name);
@@ -111,7 +112,7 @@ impl Containers {
         let (disk, store, now) = (self.writable()?, &*self.store, self.store.stat(container)?);
         let top = match creation.members().is_empty() {
             true => self.room_for_added(container)?,
-            false => (container.to_owned(), now.identity.id),
+            false => (container.to_owned(), now.id),
         };
         for (entry, _) in &foreign {
             let old = self.spot(&drafts.join(&entry.path))?;

@@ -122,7 +122,7 @@ impl Containers {
         (content, creation): (&DraftContent, &dyn Creation),
         (path, container): (&Path, &Stat),
     ) -> Result<bool> {
-        let what = |stat: &Stat| (stat.identity, stat.mode, stat.uid, stat.gid);
+        let what = |stat: &Stat| (stat.identity(), stat.mode, stat.uid, stat.gid);
         let rules = DraftRules::new(creation, content.given.description.as_ref());
         let now = rules.walk(&*self.store, &drafts.path)?;
         let mut still = what(&self.store.stat(path)?) == what(container)
@@ -216,7 +216,7 @@ impl Containers {
     }
 
     fn read_text(&self, path: &Path, most: u64) -> Result<(Vec<u8>, Hold)> {
-        let len = self.store.stat(path)?.identity.size;
+        let len = self.store.stat(path)?.size;
         if len > most {
             let name = path.file_name().unwrap_or_default().display();
             let why = format!("{name} has {len} bytes, at most {most} are read");
@@ -254,20 +254,18 @@ impl Containers {
     ) -> Result<()> {
         let (at, stat) = self.own_draft(drafts, container, path)?;
         let source = self.store.open(&at)?;
-        if source.identity().id != stat.identity.id {
+        if source.id() != stat.id {
             return Err(self.changed(&at));
         }
-        let said = self.said_of_draft(&at, stat.identity.id)?;
+        let said = self.said_of_draft(&at, stat.id)?;
         if !said.is_empty() {
-            content
-                .typed
-                .push((path.to_owned(), said, stat.identity.size));
+            content.typed.push((path.to_owned(), said, stat.size));
         }
         // With a list of rights the group's bits are not the group's.
         let rights = OsStr::new("system.posix_acl_access");
         let group = source.xattr(rights).is_err().then_some(stat.gid);
         content.groups.push(group);
-        content.written = content.written.max(Some(stat.identity.mtime));
+        content.written = content.written.max(Some(stat.mtime));
         content.mode = Some(content.mode.map_or(stat.mode, |mode| {
             mode & stat.mode | (mode | stat.mode) & 0o222
         }));
@@ -290,7 +288,10 @@ impl Containers {
         let targets = all.iter().filter(|(_, role)| is_target(*role));
         let targets: BTreeSet<&Path> = targets.map(|(entry, _)| &*entry.path).collect();
         for (entry, _) in all.iter().filter(|(_, role)| *role == DraftRole::Link) {
-            let target = self.store.read_link(&drafts.path.join(&entry.path))?;
+            let target = self
+                .store
+                .posix()?
+                .read_link(&drafts.path.join(&entry.path))?;
             let resolved = resolved(&entry.path, Path::new(&target));
             let known = resolved
                 .as_deref()

@@ -135,7 +135,7 @@ impl Containers {
             return self.has_added(container);
         };
         let mut any = false;
-        self.store.list(&path, &mut |_, _| any = true)?;
+        self.store.list(&path, &mut |_| any = true)?;
         Ok(any)
     }
 
@@ -200,7 +200,7 @@ impl Containers {
             log::warn!("{}: its mode or owner is not kept here", shown.display());
             return Err(refused("make", &path, libc::EOPNOTSUPP));
         }
-        let id = made.identity.id;
+        let id = made.id;
         Ok(SourceDirectory::new(path, id))
     }
 
@@ -221,7 +221,7 @@ impl Containers {
         let is_small = || {
             self.store
                 .stat(path)
-                .is_ok_and(|stat| stat.kind == FileKind::Directory || stat.identity.size <= SMALL)
+                .is_ok_and(|stat| stat.kind == FileKind::Directory || stat.size <= SMALL)
         };
         // Beside the source itself there is no place for drafts.
         let has_place = path.file_name().is_some() && recognised.format.creation().is_some();

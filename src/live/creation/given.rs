@@ -49,7 +49,7 @@ impl Containers {
         let mut said = GivenType::default();
         for name in [DTYPE, SHAPE].map(|name| format!("{PREFIX}{name}")) {
             let name = OsStr::new(&name);
-            let value = match self.store.xattr(path, Some(id), name) {
+            let value = match self.store.posix()?.xattr(path, Some(id), name) {
                 Err(Error::NoAttribute | Error::Unsupported) => continue,
                 value => value?,
             };

@@ -26,7 +26,7 @@ use crate::live::shown::open_container::OpenContainer;
 use crate::live::staged::CommitTurn;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileKind, Stat, open_same};
+use crate::source::{FileKind, Listed, Stat, open_same};
 use crate::stage::new_name;
 
 /// A container that is written anew, as it was when that began.
@@ -115,7 +115,7 @@ impl Containers {
         self.check_replaceable(path, &now)?;
         content.check_readable(&now)?;
         check_whole(version, &opened)?;
-        let source = open_same(&*self.store, path, &now.identity)?;
+        let source = open_same(&*self.store, path, &now.identity())?;
         let Ok(_locked) = program_lock::take(&*source, false)? else {
             return Err(refused("pack", path, libc::EBUSY));
         };
@@ -164,7 +164,7 @@ impl Containers {
         let is_shown = version
             .identity()
             .file()
-            .is_some_and(|file| file == now.identity);
+            .is_some_and(|file| file == now.identity());
         if !may() || !has_nothing_staged(version) || !is_shown || !matches!(still, Ok(true)) {
             new.discard();
             // A change by another process counts as a use, too.
@@ -172,7 +172,7 @@ impl Containers {
             return still.and_then(|_| Err(refused("pack", path, libc::EBUSY)));
         }
         self.tell_untyped(remaking.id, &remaking.untyped);
-        self.put_in_place(new, (container, now.identity), facts)?;
+        self.put_in_place(new, (container, now.file()), facts)?;
         let removed = self.remove_taken(remaking, &spot);
         drop((committing, alone));
         for (name, stat) in content.read_files() {
@@ -204,7 +204,7 @@ impl Containers {
 
     /// A new file has one name, and none of the attributes that users gave to the old one.
     fn check_replaceable(&self, path: &Path, now: &Stat) -> Result<()> {
-        let why = match self.store.xattr_names(path, Some(now.identity.id)) {
+        let why = match self.store.posix()?.xattr_names(path, Some(now.id)) {
             _ if now.nlink > 1 => "it has several names",
             Ok(names) if !names.iter().all(|name| is_given(name)) => "it has extended attributes",
             Ok(_) | Err(Error::Unsupported) => return Ok(()),
@@ -222,12 +222,13 @@ impl Containers {
         };
         let (mut any, mut groups) = (false, vec![added]);
         while let (false, Some(group)) = (any, groups.pop()) {
-            self.store.list(&group, &mut |name, kind| match kind {
-                FileKind::Directory => groups.push(group.join(name)),
-                kind => {
-                    any |= kind == FileKind::File && !name.as_encoded_bytes().starts_with(b".");
-                }
-            })?;
+            self.store
+                .list(&group, &mut |Listed { name, kind, .. }| match kind {
+                    FileKind::Directory => groups.push(group.join(name)),
+                    kind => {
+                        any |= kind == FileKind::File && !name.as_encoded_bytes().starts_with(b".");
+                    }
+                })?;
         }
         Ok(any)
     }
@@ -258,7 +259,7 @@ impl DraftContent {
 
     /// Of the container's file: its mode as it was, and the time of the last change.
     fn attributes_of_made(&self, now: &Stat) -> NewAttributes {
-        let changed = self.written().max(Some(now.identity.mtime));
+        let changed = self.written().max(Some(now.mtime));
         NewAttributes {
             mode: Some((now.mode & 0o666).into()),
             mtime: changed.map(NewTime::At),

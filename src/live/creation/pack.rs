@@ -222,7 +222,7 @@ impl Containers {
     fn packed_bytes(&self, id: ContainerId) -> u64 {
         let path = self.places.path(id);
         match path.and_then(|path| self.store.stat(&path)) {
-            Ok(stat) if stat.kind == FileKind::File => stat.identity.size,
+            Ok(stat) if stat.kind == FileKind::File => stat.size,
             _ => 0,
         }
     }
@@ -291,7 +291,7 @@ impl Containers {
             not_kept,
             untyped,
         };
-        self.put_in_place(new, (container, now.identity), facts)?;
+        self.put_in_place(new, (container, now.file()), facts)?;
         container.new.end();
         let rules = DraftRules::new(creation, content.given.description.as_ref());
         let carried = self.carry_over(&rules, creation, &drafts.path, &path);

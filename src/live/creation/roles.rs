@@ -17,7 +17,7 @@ use crate::container::names::{OF_EVERY_CONTAINER, RESERVED};
 use crate::error::{Error, Result};
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::memory::fallible;
-use crate::source::{FileKind, Store};
+use crate::source::{FileKind, Listed, Store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DraftRole {
@@ -106,9 +106,12 @@ impl<'a> DraftRules<'a> {
         directory: &Path,
     ) -> Result<Vec<(DraftEntry, DraftRole)>> {
         let mut names: Vec<(OsString, FileKind)> = Vec::new();
-        store.list(&drafts.join(directory), &mut |name, kind| {
-            names.push((name.to_owned(), kind));
-        })?;
+        store.list(
+            &drafts.join(directory),
+            &mut |Listed { name, kind, .. }| {
+                names.push((name.to_owned(), kind));
+            },
+        )?;
         let of = self.directory(store, (drafts, directory), &names)?;
         let judged = names.into_iter().map(|(name, kind)| {
             let path = directory.join(name);

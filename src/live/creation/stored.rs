@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::live::directory::SourceDirectory;
 use crate::live::recognition::{Recognition, recognise};
 use crate::live::{ContainerId, Containers, LiveContainer};
-use crate::source::Stat;
+use crate::source::{Listed, Stat};
 use crate::stage::drafts_name;
 
 impl Containers {
@@ -24,7 +24,7 @@ impl Containers {
             return Ok(false);
         };
         let mut stored = false;
-        self.store.list(path, &mut |name, _| {
+        self.store.list(path, &mut |Listed { name, .. }| {
             let is_member = members.iter().any(|member| OsStr::new(member) == name);
             let path = name.to_str();
             let is_shown =
@@ -79,7 +79,7 @@ impl Containers {
     fn has_written_in(&self, container: &Recognised, path: &Path) -> bool {
         let is_written = |member: &&str| {
             let found = self.store.stat(&path.join(member));
-            found.is_ok_and(|stat| self.places.has_written(stat.identity.id))
+            found.is_ok_and(|stat| self.places.has_written(stat.id))
         };
         container.format.members().iter().any(is_written)
     }
@@ -89,7 +89,7 @@ impl Containers {
             mode: Some(mode),
             ..NewAttributes::default()
         };
-        let id = stat.identity.id;
+        let id = stat.id;
         let target = Target::Named { path, id };
         self.writable()?.set_attributes(target, &to)
     }

@@ -19,7 +19,7 @@ use crate::live::staged::lock;
 use crate::live::version::ContainerVersion;
 use crate::source::passing::Passing;
 use crate::source::switched::SwitchedSource;
-use crate::source::{FileIdentity, Identity, Store};
+use crate::source::{Identity, SourceIdentity, Store};
 
 /// A container as it is going to be.
 pub(crate) struct OpenedAhead {
@@ -39,7 +39,7 @@ enum FutureSource {
 }
 
 /// In the order of [`files_at`].
-fn all_of(identity: &Identity) -> impl Iterator<Item = Option<FileIdentity>> {
+fn all_of(identity: &Identity) -> impl Iterator<Item = Option<SourceIdentity>> {
     std::iter::once(identity.file()).chain(identity.companions())
 }
 

@@ -54,7 +54,7 @@ impl Containers {
     ) -> Result<OpenEntry> {
         let path = self.places.path(version.container)?;
         let source = pinned(&self.store, version, &path, self.at_path(version)).open(&path)?;
-        let reader = self.stored_readers.open(source.stat()?.identity.id);
+        let reader = self.stored_readers.open(source.stat()?.id);
         Ok(OpenEntry::new(OpenContent::Stored(source, reader), opened))
     }
 

@@ -85,7 +85,7 @@ impl OpenContainer {
         budget: &Arc<Budget>,
     ) -> Result<(Self, Identity)> {
         let stats = version.recognised.stat(store, path)?;
-        let stored = stats.identity().file().map(|file| file.size);
+        let stored = stats.identity().file().map(|file| file.size());
         let at = (store.display(path), version.blocks());
         let opened = OpenContainer::of(version, at, (container, stored), budget)?;
         Ok((opened, stats.identity()))

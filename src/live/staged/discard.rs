@@ -62,7 +62,7 @@ impl Containers {
         let names = log_names(&at.name).chain([new_name(&at.name)]);
         let there = |name: OsString| {
             let found = self.store.stat(&at.directory.join(&name)).ok()?;
-            Some((name, found.identity.id))
+            Some((name, found.id))
         };
         names.filter_map(there).collect()
     }
@@ -85,7 +85,7 @@ impl Containers {
     pub(crate) fn remove_logs(&self, at: &Spot, logs: &[(OsString, FileId)]) {
         for (left, id) in logs {
             let now = self.store.stat(&at.directory.join(left));
-            if now.is_ok_and(|now| now.identity.id == *id)
+            if now.is_ok_and(|now| now.id == *id)
                 && let Ok(disk) = self.writable()
                 && let Err(e) = disk.unlink(at.place(left))
             {

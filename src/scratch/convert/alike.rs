@@ -33,7 +33,7 @@ pub(super) fn make_alike(
     let attributes = NewAttributes {
         mode: Some(stat.mode.into()),
         atime: Some(NewTime::At(stat.atime)),
-        mtime: Some(NewTime::At(stat.identity.mtime)),
+        mtime: Some(NewTime::At(stat.mtime)),
         ..NewAttributes::default()
     };
     disk.set_attributes(target, &attributes)

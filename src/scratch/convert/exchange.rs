@@ -78,7 +78,7 @@ impl Conversion<'_> {
         let path = first.old_path();
         let source = self.store.open(&path)?;
         let old = source.stat_opened()?;
-        if old.identity.id != job.id {
+        if old.id != job.id {
             let path = self.store.display(&path);
             return Err(Error::Changed { path });
         }
@@ -89,7 +89,7 @@ impl Conversion<'_> {
         let len = self
             .fill(&path, (&*source, &old), &*new, threads)
             .and_then(|len| make_alike(self.disk, &*source, &old, &*new).map(|()| len));
-        let made = new.source().identity().id;
+        let made = new.source().id();
         match len {
             Ok(len) => Ok(PreparedFile {
                 names: job.names,
@@ -113,7 +113,7 @@ impl Conversion<'_> {
         new: &dyn DiskFile,
         threads: usize,
     ) -> Result<u64> {
-        let size = old.identity.size;
+        let size = old.size;
         let reported = Cell::new(0);
         let report = |to: u64| {
             self.watch.advanced(to.saturating_sub(reported.get()));
@@ -123,7 +123,7 @@ impl Conversion<'_> {
         let len = match (self.direction, &self.stored) {
             (ConvertDirection::Unpack, Some(stored)) => {
                 let file = stored.file(path)?;
-                if file.id != old.identity.id {
+                if file.id != old.id {
                     let path = self.store.display(path);
                     return Err(Error::Changed { path });
                 }
@@ -179,7 +179,7 @@ impl Conversion<'_> {
             if self.tell(&file, self.remove_old(&file)).is_some() {
                 let names = file.names.len() as u64;
                 self.done.files.fetch_add(names, Relaxed);
-                self.done.before.fetch_add(file.old.identity.size, Relaxed);
+                self.done.before.fetch_add(file.old.size, Relaxed);
                 self.done.after.fetch_add(file.len, Relaxed);
             }
         }
@@ -189,7 +189,7 @@ impl Conversion<'_> {
     /// What failed concerns one file, which is left alone.
     fn tell<T>(&self, file: &PreparedFile, outcome: Result<T>) -> Option<T> {
         let path = file.first().old_path();
-        let told = outcome.map_err(|e| self.leave_file(file.old.identity.id, &path, &e));
+        let told = outcome.map_err(|e| self.leave_file(file.old.id, &path, &e));
         told.ok()
     }
 
@@ -254,7 +254,7 @@ impl Conversion<'_> {
             let now = self.store.stat(&path)?;
             let (is, was) = (&now, &file.old);
             let is_same =
-                is.identity == was.identity && is.ctime == was.ctime && is.nlink == was.nlink;
+                is.identity() == was.identity() && is.ctime == was.ctime && is.nlink == was.nlink;
             if !is_same {
                 return Err(Error::Invalid("it was changed meanwhile".into()));
             }

@@ -33,7 +33,7 @@ impl Conversion<'_> {
             let stat = self.store.stat(path)?;
             let name = path.file_name().unwrap_or_default();
             let directory = path.parent().unwrap_or(Path::new(""));
-            let id = self.store.stat(directory)?.identity.id;
+            let id = self.store.stat(directory)?.id;
             let Some((direction, inode)) = walk::temporary_of(name) else {
                 continue;
             };
@@ -84,9 +84,9 @@ impl Conversion<'_> {
     }
 
     fn find_old_in(&self, directory: &WalkedDirectory, inode: u64, begun: &mut BegunExchange) {
-        let device = begun.stat.identity.id.device;
+        let device = begun.stat.id.device;
         let is_it = |stat: &Stat| {
-            let id = stat.identity.id;
+            let id = stat.id;
             (id.inode, id.device, stat.kind) == (inode, device, FileKind::File)
         };
         for (name, stat) in directory.entries.iter().filter(|(_, stat)| is_it(stat)) {
@@ -95,7 +95,7 @@ impl Conversion<'_> {
                 let there = directory.entries.get(&new).cloned();
                 let name = ChangedName {
                     directory: directory.path.clone(),
-                    id: directory.stat.identity.id,
+                    id: directory.stat.id,
                     old: name.clone(),
                     new,
                 };
@@ -105,15 +105,14 @@ impl Conversion<'_> {
     }
 
     fn finish(&self, path: &Path, begun: &BegunExchange) -> Result<()> {
-        let made = begun.stat.identity;
+        let made = begun.stat.file();
         let target = Target::Named { path, id: made.id };
         // Another user could have made one with such a name.
         let rights = |stat: &Stat| (stat.uid, stat.gid, stat.mode);
-        let is_same =
-            |old: &Stat| old.identity.mtime == made.mtime && rights(old) == rights(&begun.stat);
+        let is_same = |old: &Stat| old.mtime == made.mtime && rights(old) == rights(&begun.stat);
         for (name, old, there) in &begun.old {
             match there {
-                Some(there) if there.identity.id == made.id && is_same(old) => {}
+                Some(there) if there.id == made.id && is_same(old) => {}
                 None if is_same(old) => self.disk.link(target, name.place(&name.new))?,
                 _ => continue,
             }

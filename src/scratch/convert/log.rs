@@ -210,7 +210,7 @@ impl NewConvertLog {
     pub(super) fn begin(store: &dyn Store, disk: &dyn Disk, root: &Stat) -> Result<NewConvertLog> {
         if let Some(left) = ConvertLog::read(store)? {
             let path = Path::new(LOG_NAME);
-            let file = disk.open(path, store.stat(path)?.identity.id)?;
+            let file = disk.open(path, store.stat(path)?.id)?;
             file.set_len(left.len, DAEMON)?;
             let mut new = NewConvertLog::over(left.log, file, left.len);
             new.directory(root)?;
@@ -218,7 +218,7 @@ impl NewConvertLog {
         }
         let place = Place {
             directory: Path::new(""),
-            id: root.identity.id,
+            id: root.id,
             name: OsStr::new(LOG_NAME),
         };
         let file = disk.create(place, 0o600, DAEMON)?;
@@ -244,7 +244,7 @@ impl NewConvertLog {
 
     /// A directory, with the times that it has before it is changed.
     pub(super) fn directory(&mut self, stat: &Stat) -> Result<()> {
-        let inode = stat.identity.id.inode;
+        let inode = stat.id.inode;
         if self.log.times.contains_key(&inode) {
             return Ok(());
         }
@@ -252,7 +252,7 @@ impl NewConvertLog {
         self.note(ConvertRecord::Directory {
             inode,
             atime: time(stat.atime),
-            mtime: time(stat.identity.mtime),
+            mtime: time(stat.mtime),
         })
     }
 
@@ -288,7 +288,7 @@ impl NewConvertLog {
 
     /// Nothing has been changed, and nothing will be: the tree is as it was.
     pub(super) fn give_up(self, disk: &dyn Disk, root: &Stat) -> Result<()> {
-        let (directory, id) = (Path::new(""), root.identity.id);
+        let (directory, id) = (Path::new(""), root.id);
         let name = OsStr::new(LOG_NAME);
         disk.unlink(Place {
             directory,
@@ -328,7 +328,7 @@ mod tests {
         let store = Arc::new(LocalStore::open(ground.path(), ground.path()).unwrap());
         let disk = LocalDisk::new(Arc::clone(&store));
         let root = store.stat(Path::new("")).unwrap();
-        let id = root.identity.id;
+        let id = root.id;
         let begin = || NewConvertLog::begin(&*store, &disk, &root).unwrap();
         let (plain, stored) = (OsStr::new("d.blp"), OsStr::new("d.blp~"));
         let mut log = begin();
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(log.plain_name(id.inode, id.inode, stored), Some(plain));
         assert_eq!(log.plain_name(id.inode, id.inode, plain), None);
         let times = log.times(id.inode).unwrap();
-        assert_eq!(times.mtime, Some(NewTime::At(root.identity.mtime)));
+        assert_eq!(times.mtime, Some(NewTime::At(root.mtime)));
         assert_eq!(log.names.len(), 1);
         // What is torn off at the end is as if it had not been written.
         let path = ground.path().join(LOG_NAME);

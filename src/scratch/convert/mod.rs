@@ -170,7 +170,7 @@ pub fn convert(
         true => conversion.end(&plan.root),
         false => Ok(()),
     };
-    let (path, id) = (Path::new(""), plan.root.identity.id);
+    let (path, id) = (Path::new(""), plan.root.id);
     conversion.restore_times(path, id);
     // Neither the log nor another time of the directory comes back.
     let synced = conversion.disk.sync(Target::Named { path, id }, false);
@@ -223,7 +223,7 @@ impl Conversion<'_> {
     /// Everything is done: the log goes, and the mark says what the names are.
     fn end(&self, root: &Stat) -> Result<()> {
         let path = Path::new("");
-        let id = root.identity.id;
+        let id = root.id;
         let place = |name: &'static str| Place {
             directory: path,
             id,

@@ -269,7 +269,7 @@ mod tests {
         let disk = LocalDisk::new(Arc::clone(&store));
         let place = Place {
             directory: Path::new(""),
-            id: store.stat(Path::new("")).unwrap().identity.id,
+            id: store.stat(Path::new("")).unwrap().id,
             name: OsStr::new("out"),
         };
         let out = disk.create(place, 0o600, Caller::of(0, 0)).unwrap();

@@ -197,7 +197,7 @@ impl TreePass<'_, '_> {
                 }
             });
             directories.extend(below.into_iter().map(|(_, path)| path));
-            conversion.restore_times(&directory.path, directory.stat.identity.id);
+            conversion.restore_times(&directory.path, directory.stat.id);
             if conversion.is_ending() {
                 break;
             }
@@ -216,7 +216,7 @@ impl TreePass<'_, '_> {
             let becomes = directory.becomes(&name, conversion.direction, conversion.log);
             match becomes {
                 Becomes::Same => {}
-                _ if conversion.is_left(stat.identity.id) => {}
+                _ if conversion.is_left(stat.id) => {}
                 Becomes::StoredAlready if self.is_first => {
                     self.stored_already(directory, &name, &stat);
                 }
@@ -249,7 +249,7 @@ impl TreePass<'_, '_> {
     }
 
     fn rename(&mut self, directory: &mut WalkedDirectory, name: &OsStr, new: OsString) {
-        let id = directory.stat.identity.id;
+        let id = directory.stat.id;
         let place = |name| Place {
             directory: &directory.path,
             id,
@@ -265,7 +265,7 @@ impl TreePass<'_, '_> {
                 }
             }
             Err(e) => {
-                let id = directory.entries.get(name).map(|stat| stat.identity.id);
+                let id = directory.entries.get(name).map(|stat| stat.id);
                 let path = directory.path.join(name);
                 self.conversion.has_odd_names.store(true, Relaxed);
                 self.conversion
@@ -278,7 +278,7 @@ impl TreePass<'_, '_> {
     fn stored_already(&self, directory: &WalkedDirectory, name: &OsStr, stat: &Stat) {
         let conversion = self.conversion;
         let path = directory.path.join(name);
-        let len = stat.identity.size;
+        let len = stat.size;
         let size = conversion.options.chunk_size;
         let sound = match len {
             0 => Ok(()),
@@ -291,7 +291,7 @@ impl TreePass<'_, '_> {
             Ok(()) => {
                 conversion.done.stored_already.fetch_add(1, Relaxed);
             }
-            Err(e) => conversion.leave_file(stat.identity.id, &path, &e),
+            Err(e) => conversion.leave_file(stat.id, &path, &e),
         }
     }
 
@@ -302,10 +302,10 @@ impl TreePass<'_, '_> {
         stat: &Stat,
         new: OsString,
     ) -> Result<()> {
-        let (id, size) = (stat.identity.id, stat.identity.size);
+        let (id, size) = (stat.id, stat.size);
         let name = ChangedName {
             directory: directory.path.clone(),
-            id: directory.stat.identity.id,
+            id: directory.stat.id,
             old,
             new,
         };
@@ -333,7 +333,7 @@ impl TreePass<'_, '_> {
     }
 
     fn linked(&mut self, stat: &Stat) -> &mut LinkedFile {
-        let seen = self.linked.entry(stat.identity.id);
+        let seen = self.linked.entry(stat.id);
         seen.or_insert_with(|| LinkedFile {
             stat: stat.clone(),
             names: Vec::new(),

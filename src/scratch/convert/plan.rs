@@ -60,7 +60,7 @@ pub(super) fn plan(
             let is_temporary = walk::temporary_of(name).is_some() && stat.kind == FileKind::File;
             if is_temporary && is_new {
                 // A run that goes on does not take it for ours.
-                log.name(directory.stat.identity.id, stat.identity.id, name, name)?;
+                log.name(directory.stat.id, stat.id, name, name)?;
             }
             match directory.is_of_tree(name, log.log()) {
                 true => named_alike.push(path.join(name)),
@@ -69,7 +69,7 @@ pub(super) fn plan(
             }
             if let Becomes::Converted(_) = directory.becomes(name, direction, log.log()) {
                 files += 1;
-                bytes = bytes.saturating_add(stat.identity.size);
+                bytes = bytes.saturating_add(stat.size);
             }
         }
         if is_new {
@@ -79,15 +79,13 @@ pub(super) fn plan(
             // Nothing has been changed by this run.
             match is_new {
                 true => log.give_up(disk, &root)?,
-                false => log
-                    .log()
-                    .restore_times(disk, Path::new(""), root.identity.id),
+                false => log.log().restore_times(disk, Path::new(""), root.id),
             }
             return Ok(None);
         }
     }
     watch.begins(files, bytes);
-    let log = log.ready(disk, root.identity.id)?;
+    let log = log.ready(disk, root.id)?;
     Ok(Some(ConvertPlan {
         log,
         root,
@@ -117,8 +115,8 @@ fn note_names(
             continue;
         }
         if let Some((plain, stored)) = directory.two_names(name, direction, stored_names) {
-            let of = directory.stat.identity.id;
-            log.name(of, stat.identity.id, &plain, &stored)?;
+            let of = directory.stat.id;
+            log.name(of, stat.id, &plain, &stored)?;
         }
     }
     Ok(())

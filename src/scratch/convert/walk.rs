@@ -14,7 +14,7 @@ use super::super::{find, names};
 use super::ConvertDirection;
 use super::log::{ConvertLog, LOG_NAME};
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileKind, Stat, Store};
+use crate::source::{FileId, FileKind, Listed, Stat, Store};
 
 /// Names of new files, before they have those that they are made for; the inode of the file that
 /// they stand for follows.
@@ -67,7 +67,7 @@ pub(super) fn walked(
     // Before it is read, which changes its time of access.
     let stat = store.stat(path)?;
     let mut found = Vec::new();
-    store.list(path, &mut |name, _| found.push(name.to_owned()))?;
+    store.list(path, &mut |Listed { name, .. }| found.push(name.to_owned()))?;
     let mut entries = HashMap::with_capacity(found.len());
     for name in found {
         match store.stat(&path.join(&name)) {
@@ -96,7 +96,7 @@ pub(super) fn below(
     for (name, stat) in entries.filter(|(_, stat)| is_directory(stat)) {
         let path = directory.path.join(name);
         let own = &directory.stat;
-        let is_here = stat.identity.id.device == own.identity.id.device && stat.mount == own.mount;
+        let is_here = stat.id.device == own.id.device && stat.mount == own.mount;
         match is_here {
             true => found.push((name.clone(), path)),
             false => foreign(&path),
@@ -125,9 +125,9 @@ impl WalkedDirectory {
 
     /// Whether an entry with such a name was there before anything was changed.
     pub(super) fn is_of_tree(&self, name: &OsStr, log: &ConvertLog) -> bool {
-        let (directory, entry) = (&self.stat.identity.id, self.entries.get(name));
+        let (directory, entry) = (&self.stat.id, self.entries.get(name));
         entry.is_some_and(|entry| {
-            let plain = log.plain_name(directory.inode, entry.identity.id.inode, name);
+            let plain = log.plain_name(directory.inode, entry.id.inode, name);
             self.is_ours(name) && plain == Some(name)
         })
     }
@@ -185,7 +185,7 @@ impl WalkedDirectory {
         let Some(stat) = self.entries.get(name).filter(|_| !self.is_ours(name)) else {
             return Becomes::Same;
         };
-        let (directory, entry) = (self.stat.identity.id.inode, stat.identity.id.inode);
+        let (directory, entry) = (self.stat.id.inode, stat.id.inode);
         let is_file = stat.kind == FileKind::File;
         let has_name = |name: &OsStr| self.has(name);
         let is_stored = is_file

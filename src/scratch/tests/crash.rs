@@ -13,6 +13,7 @@ use crate::commit::through_log::open_through;
 use crate::container::{Candidate, LogsInFiles, Preferences, recognise};
 use crate::disk::recording::Writer;
 use crate::memory::budget::Budget;
+use crate::source::Listed;
 
 /// What a program may find after a crash.
 struct Allowed {
@@ -134,7 +135,7 @@ fn faults(at: &Path) -> Vec<String> {
         logs_in_files: LogsInFiles(Some(read_through_log)),
         ..Preferences::default()
     };
-    if store.stat(path).unwrap().identity.size == 0 {
+    if store.stat(path).unwrap().size == 0 {
         return Vec::new();
     }
     let candidate = Candidate::new(&*store, path, FileKind::File, preferences);
@@ -285,7 +286,7 @@ fn what_lay_where_a_large_table_has_room_is_no_entry_of_it() {
 #[test]
 fn a_rename_over_content_keeps_old_or_new_also_of_what_was_empty_for_a_while() {
     let place = |on: &Mounted, name| {
-        let id = on.mount.store().stat(Path::new("")).unwrap().identity.id;
+        let id = on.mount.store().stat(Path::new("")).unwrap().id;
         (id, OsStr::new(name))
     };
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -304,7 +305,7 @@ fn a_rename_over_content_keeps_old_or_new_also_of_what_was_empty_for_a_while() {
             true => {
                 drop(temporary);
                 assert!(on.mount.settle().failed.is_empty());
-                let id = on.mount.store().stat(Path::new("t")).unwrap().identity.id;
+                let id = on.mount.store().stat(Path::new("t")).unwrap().id;
                 on.disk().open(Path::new("t"), id).unwrap()
             }
         };
@@ -346,7 +347,7 @@ fn a_rename_over_content_keeps_old_or_new_also_of_what_was_empty_for_a_while() {
 fn names(mount: &ScratchMount) -> Vec<String> {
     let mut names = Vec::new();
     let store = mount.store();
-    let mut each = |name: &OsStr, _| names.push(name.to_string_lossy().into_owned());
+    let mut each = |listed: Listed<'_>| names.push(listed.name.to_string_lossy().into_owned());
     store.list(Path::new(""), &mut each).unwrap();
     names.sort();
     names
@@ -357,7 +358,7 @@ fn a_rename_between_kinds_has_happened_or_not() {
     for link_is_replaced in [false, true] {
         let directory = tempfile::tempdir().unwrap();
         let on = mount(directory.path());
-        let id = on.mount.store().stat(Path::new("")).unwrap().identity.id;
+        let id = on.mount.store().stat(Path::new("")).unwrap().id;
         let place = |name| Place {
             directory: Path::new(""),
             id,

@@ -39,7 +39,7 @@ impl SlowDisk {
     }
 
     fn create(&self, name: &str) -> Arc<dyn DiskFile> {
-        let id = self.mount.store().stat(Path::new("")).unwrap().identity.id;
+        let id = self.mount.store().stat(Path::new("")).unwrap().id;
         let place = Place {
             directory: Path::new(""),
             id,

@@ -178,7 +178,7 @@ proptest! {
         for steps in rounds {
             let on = mount(directory.path());
             prop_assert_eq!(&on.content("x").unwrap(), &model);
-            let id = on.mount.store().stat(Path::new("x")).unwrap().identity.id;
+            let id = on.mount.store().stat(Path::new("x")).unwrap().id;
             let file = on.disk().open(Path::new("x"), id).unwrap();
             for step in &steps {
                 was_emptied |= matches!(step, Step::Len(0));
@@ -221,7 +221,7 @@ fn what_is_written_anew_is_cut_as_the_mount_cuts() {
     let stored = directory.path().join("x.blp");
     std::fs::write(&stored, foreign.stored()).unwrap();
     let on = mount(directory.path());
-    let id = on.mount.store().stat(Path::new("x")).unwrap().identity.id;
+    let id = on.mount.store().stat(Path::new("x")).unwrap().id;
     let file = on.disk().open(Path::new("x"), id).unwrap();
     file.set_len(0, ROOT).unwrap();
     let mut model = bytes(5, 7 * CHUNK as usize + 9);

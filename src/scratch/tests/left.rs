@@ -14,7 +14,7 @@ fn end(on: Mounted) {
 }
 
 fn chmod(on: &Mounted, name: &str, mode: u32) {
-    let id = stat(on, name).identity.id;
+    let id = stat(on, name).id;
     let path = Path::new(name);
     let to = NewAttributes {
         mode: Some(mode),
@@ -50,8 +50,7 @@ fn times_are_those_of_what_programs_did_across_mounts() {
         }
     }
     let names = ["empty", "small", "many", "synced"];
-    let times =
-        |on: &Mounted| names.map(|name| (stat(on, name).identity.mtime, stat(on, name).ctime));
+    let times = |on: &Mounted| names.map(|name| (stat(on, name).mtime, stat(on, name).ctime));
     let seen = times(&on);
     next_tick(seen[3].1);
     end(on);
@@ -67,8 +66,8 @@ fn times_are_those_of_what_programs_did_across_mounts() {
     end(on);
     let on = mount(directory.path());
     assert_eq!(stat(&on, "small").ctime, touched);
-    assert_eq!(stat(&on, "small").identity.mtime, seen[1].0);
-    let id = stat(&on, "many").identity.id;
+    assert_eq!(stat(&on, "small").mtime, seen[1].0);
+    let id = stat(&on, "many").id;
     let file = on.disk().open(Path::new("many"), id).unwrap();
     file.put(5, b"other", Putting::default(), ROOT).unwrap();
     drop(file);
@@ -110,11 +109,11 @@ fn a_log_that_stays_has_the_times_as_well() {
         .unwrap();
     on.disk().sync(Target::Open(file.source()), true).unwrap();
     drop(file);
-    let seen = (stat(&on, "x").identity, stat(&on, "x").ctime);
+    let seen = (stat(&on, "x").identity(), stat(&on, "x").ctime);
     next_tick(seen.1);
     end(on);
     let on = mount(directory.path());
-    assert_eq!((stat(&on, "x").identity, stat(&on, "x").ctime), seen);
+    assert_eq!((stat(&on, "x").identity(), stat(&on, "x").ctime), seen);
 }
 
 /// Beside the mount that writes, others may read.
@@ -143,7 +142,7 @@ fn who_only_reads_is_shown_what_is_stored_now() {
             _ => on.disk().sync(Target::Open(file.source()), true).unwrap(),
         }
         let stat = other.store().stat(Path::new("x")).unwrap();
-        assert_eq!(stat.identity.size, content.len() as u64);
+        assert_eq!(stat.size, content.len() as u64);
         assert_eq!(super::content(&other, "x").unwrap(), content);
     }
     // What is read of the old version is of it, or an error that says so.
@@ -187,7 +186,7 @@ fn damage_of_what_no_crash_can_have_touched_stays_where_it_is() {
         damage(directory.path(), 4);
         for _ in 0..2 {
             let on = mount(directory.path());
-            assert_eq!(stat(&on, "x").identity.size, content.len() as u64);
+            assert_eq!(stat(&on, "x").size, content.len() as u64);
             let source = on.mount.store().open(Path::new("x")).unwrap();
             let chunk = |number: usize| {
                 let at = number * CHUNK as usize;

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::{attributes, proc_name, status};
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileIdentity, FileKind, Source, Stat, Timestamp};
+use crate::source::{Fetch, FileKind, Source, SourceIdentity, Stat, Timestamp};
 
 pub(crate) struct LocalSource {
     fd: OwnedFd,
@@ -46,7 +46,7 @@ impl LocalSource {
         }
         Ok(LocalSource {
             fd,
-            is_past_tick: AtomicBool::new(!is_of_this_tick(found.identity.mtime, now)),
+            is_past_tick: AtomicBool::new(!is_of_this_tick(found.mtime, now)),
             opened: found,
             path,
         })
@@ -67,7 +67,7 @@ impl LocalSource {
         if self.is_past_tick.load(Ordering::Acquire) {
             return Ok(());
         }
-        while is_of_this_tick(self.identity().mtime, Timestamp::tick()) {
+        while is_of_this_tick(self.opened.mtime, Timestamp::tick()) {
             std::thread::sleep(TICK);
         }
         self.check_unchanged()?;
@@ -80,7 +80,7 @@ impl LocalSource {
     /// through a mapping stamps it at the first one to each page, and later ones are not seen until
     /// the next stamp.)
     fn check_unchanged(&self) -> Result<()> {
-        if self.stat()?.identity == self.identity() {
+        if self.stat()?.identity() == self.identity() {
             Ok(())
         } else {
             Err(Error::Changed {
@@ -92,11 +92,11 @@ impl LocalSource {
 
 impl Source for LocalSource {
     fn len(&self) -> u64 {
-        self.identity().size
+        self.identity().size()
     }
 
-    fn identity(&self) -> FileIdentity {
-        self.opened.identity
+    fn identity(&self) -> SourceIdentity {
+        self.opened.identity()
     }
 
     fn stat_opened(&self) -> Result<Stat> {

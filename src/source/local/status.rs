@@ -12,7 +12,7 @@ use rustix::fs::{self, AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::{Errno, Result};
 
 use super::growing::as_before;
-use crate::source::{FileId, FileIdentity, FileKind, MountId, SpecialKind, Stat, Timestamp};
+use crate::source::{FileId, FileKind, MountId, SpecialKind, Stat, Timestamp};
 
 /// Of an entry of `directory`, which is not followed if it is a link.
 pub(crate) fn of_entry(directory: BorrowedFd<'_>, name: &Path) -> Result<Stat> {
@@ -42,15 +42,14 @@ fn of_statx(found: &Statx) -> Stat {
     };
     Stat {
         kind: kind(FileType::from_raw_mode(found.stx_mode.into())),
-        identity: FileIdentity {
-            id: FileId {
-                device: fs::makedev(found.stx_dev_major, found.stx_dev_minor),
-                inode: found.stx_ino,
-                birth: told(StatxFlags::BTIME, birth(&found.stx_btime)),
-            },
-            size: found.stx_size,
-            mtime: timestamp(&found.stx_mtime),
+        id: FileId {
+            device: fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            birth: told(StatxFlags::BTIME, birth(&found.stx_btime)),
         },
+        size: found.stx_size,
+        mtime: timestamp(&found.stx_mtime),
+        tag: None,
         mount: MountId(told(StatxFlags::MNT_ID, found.stx_mnt_id)),
         blocks: found.stx_blocks,
         mode: found.stx_mode & 0o7777,
@@ -72,18 +71,17 @@ fn of_stat(found: &fs::Stat) -> Stat {
     let nanos = |nanos| u32::try_from(nanos).unwrap_or(0);
     Stat {
         kind: kind(FileType::from_raw_mode(found.st_mode)),
-        identity: FileIdentity {
-            id: FileId {
-                device: found.st_dev as u64,
-                inode: found.st_ino as u64,
-                birth: 0,
-            },
-            size: u64::try_from(found.st_size).unwrap_or(0),
-            mtime: Timestamp {
-                secs: found.st_mtime as i64,
-                nanos: nanos(found.st_mtime_nsec),
-            },
+        id: FileId {
+            device: found.st_dev as u64,
+            inode: found.st_ino as u64,
+            birth: 0,
         },
+        size: u64::try_from(found.st_size).unwrap_or(0),
+        mtime: Timestamp {
+            secs: found.st_mtime as i64,
+            nanos: nanos(found.st_mtime_nsec),
+        },
+        tag: None,
         mount: MountId(0),
         blocks: u64::try_from(found.st_blocks).unwrap_or(0),
         mode: (found.st_mode & 0o7777) as u16,
@@ -151,12 +149,15 @@ mod tests {
             let asked = of_entry(opened.as_fd(), Path::new(name)).unwrap();
             let found = fs::statat(&opened, name, AtFlags::empty()).unwrap();
             let mut old = of_stat(&found);
-            old.identity.id.birth = asked.identity.id.birth;
+            old.id.birth = asked.id.birth;
             old.mount = asked.mount;
             assert_eq!(format!("{asked:?}"), format!("{old:?}"));
         }
         let file = std::fs::File::open(directory.path().join("x")).unwrap();
         let by_name = of_entry(opened.as_fd(), Path::new("x")).unwrap();
-        assert_eq!(of_file(file.as_fd()).unwrap().identity, by_name.identity);
+        assert_eq!(
+            of_file(file.as_fd()).unwrap().identity(),
+            by_name.identity()
+        );
     }
 }

@@ -476,9 +476,9 @@ impl LogState {
         &self.layers
     }
 
-    /// The file that was read.
-    pub(in crate::stage) fn identity(&self) -> FileIdentity {
-        self.source.identity()
+    /// The file that was read; none for what is no local file.
+    pub(in crate::stage) fn file(&self) -> Option<FileIdentity> {
+        self.source.identity().file()
     }
 
     pub(super) fn end(&self) -> u64 {

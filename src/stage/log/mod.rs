@@ -105,7 +105,7 @@ impl Base {
 }
 
 impl BaseFile {
-    pub fn new(name: &str, identity: &FileIdentity) -> BaseFile {
+    pub fn new(name: &str, identity: FileIdentity) -> BaseFile {
         BaseFile {
             name: name.to_owned(),
             size: identity.size,

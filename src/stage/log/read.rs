@@ -80,7 +80,7 @@ pub fn read_log(of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
         return Ok(FoundLog::Foreign(located(e)));
     }
     let source = of.store.open(&path)?;
-    if source.identity().id != stat.identity.id {
+    if source.id() != stat.id {
         let path = of.store.display(&path);
         return Err(Error::Changed { path });
     }
@@ -111,7 +111,7 @@ fn check_trust(stat: &Stat, of: &LogOf<'_>) -> Result<()> {
 fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
     let log = LogBytes::Found(Arc::clone(&source));
     let mut records = Records {
-        len: source.identity().size,
+        len: source.identity().size(),
         log: &log,
         at: 0,
         sequence: None,

@@ -124,19 +124,19 @@ impl LogWriter {
     ) -> Result<LogWriter> {
         let spot = &place.spot()?;
         let path = spot.directory.join(found.name());
-        let identity = found.identity();
-        let file = spot.disk.open(&path, identity.id)?;
+        let seen = found.file().ok_or(Error::ReadOnly)?;
+        let file = spot.disk.open(&path, seen.id)?;
         let file = opened((place, spot), found.name(), file)?;
         let mut writer = LogWriter::of(file, found.name().to_owned(), spot.owner, found.sequence());
         // Another process may have gone on with it between reading and locking.
         match writer.file.source().stat() {
-            Ok(stat) if stat.identity != identity => return Err(Error::Changed { path }),
+            Ok(stat) if stat.file() != seen => return Err(Error::Changed { path }),
             Ok(_) | Err(Error::Unsupported) => {}
             Err(e) => return Err(e),
         }
         // Old records behind the end are never taken for new ones.
         writer.sequence = writer.sequence.saturating_add(RECOVERED);
-        (writer.end, writer.room) = (found.end(), identity.size);
+        (writer.end, writer.room) = (found.end(), seen.size);
         writer.clear_rest(spot)?;
         Ok(writer)
     }

@@ -83,7 +83,7 @@ impl Container {
             disk: Arc::clone(&self.disk),
             store: Arc::clone(&self.store),
             directory: PathBuf::new(),
-            directory_id: root.identity.id,
+            directory_id: root.id,
             container: "c.blp".into(),
             owner: Caller::of(root.uid, root.gid),
         }

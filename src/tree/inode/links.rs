@@ -109,7 +109,7 @@ impl Inodes {
 impl InodeTable {
     fn known(&self, link: &Dirent, stat: &Stat) -> Option<InodeId> {
         let keys = [
-            InodeKey::Stored(stat.identity.id, stat.mount, stat.kind),
+            InodeKey::Stored(stat.id, stat.mount, stat.kind),
             InodeKey::Container(link.link(), stat.kind),
             InodeKey::Unseen(link.link(), stat.kind),
         ];

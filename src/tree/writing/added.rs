@@ -27,7 +27,7 @@ impl Tree {
         directory: &ContainerDirectory,
     ) -> Result<SourceDirectory> {
         let path = self.beside(directory)?;
-        let id = self.store.stat(&path)?.identity.id;
+        let id = self.store.stat(&path)?.id;
         Ok(SourceDirectory {
             container: Some((Arc::clone(&directory.opened), directory.at)),
             ..SourceDirectory::new(path, id)
@@ -51,7 +51,7 @@ impl Tree {
         let now = self.store.stat(&path)?;
         let new = SourceDirectory {
             container: Some((Arc::clone(&directory.opened), directory.at)),
-            ..SourceDirectory::new(added_path(&path), now.identity.id)
+            ..SourceDirectory::new(added_path(&path), now.id)
         };
         new.new_place(name)?;
         let top = self.live.added_or_made(&path)?;
@@ -131,7 +131,7 @@ impl Tree {
             _ => path.parent(),
         };
         for path in from.ancestors() {
-            let id = self.store.stat(path)?.identity.id;
+            let id = self.store.stat(path)?.id;
             disk.sync(Target::Named { path, id }, false)?;
             if Some(path) == last {
                 break;

@@ -19,7 +19,7 @@ use crate::live::shown::entry::WRITABLE;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
 use crate::source::acl::{ACCESS, is_list};
-use crate::source::{FileIdentity, FileKind};
+use crate::source::{FileKind, SourceIdentity};
 
 /// The bits of a container's mode that its files get: they are not executable.
 const READABLE: u32 = 0o666;
@@ -142,13 +142,13 @@ impl Tree {
         &self,
         inode: InodeId,
         node: &Node,
-        with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<FileIdentity>) -> Result<T>,
+        with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<SourceIdentity>) -> Result<T>,
     ) -> Result<T> {
         self.refuse_absorbed(inode, node)?;
         match self.locate(inode, node) {
             Ok((path, stat)) => {
-                let (path, id) = (&*path, stat.identity.id);
-                let now = || self.store.stat(path).map(|stat| stat.identity);
+                let (path, id) = (&*path, stat.id);
+                let now = || self.store.stat(path).map(|stat| stat.identity());
                 with(Target::Named { path, id }, &now)
             }
             Err(missing) => {
@@ -156,7 +156,7 @@ impl Tree {
                 let Some(source) = open.iter().find_map(|file| file.source()) else {
                     return Err(missing);
                 };
-                let now = || source.stat().map(|stat| stat.identity);
+                let now = || source.stat().map(|stat| stat.identity());
                 with(Target::Open(source), &now)
             }
         }
@@ -294,7 +294,7 @@ impl Tree {
         let (node, disk) = (self.inodes.get(inode)?, self.live.writable()?);
         self.with_target(inode, &node, |target, _| {
             let now = match target {
-                Target::Named { path, .. } => self.store.stat_with_list(path)?,
+                Target::Named { path, .. } => self.store.posix()?.stat_with_list(path)?,
                 Target::Open(source) => source.stat()?,
             };
             if now.mode & SET_GROUP == 0 || keeps(now.gid) {

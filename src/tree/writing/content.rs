@@ -11,7 +11,7 @@ use super::super::ordinary::{OrdinaryFile, SET_ID};
 use super::super::{HandleId, InodeId, Open, Tree};
 use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
-use crate::source::FileIdentity;
+use crate::source::SourceIdentity;
 
 /// What a seek looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub enum Hole {
     Hole,
 }
 
-fn identity_of(file: &dyn DiskFile) -> Result<FileIdentity> {
-    file.source().stat().map(|stat| stat.identity)
+fn identity_of(file: &dyn DiskFile) -> Result<SourceIdentity> {
+    file.source().stat().map(|stat| stat.identity())
 }
 
 impl Tree {
@@ -172,10 +172,10 @@ impl Tree {
         let all = self.open_files.of_inode(inode);
         let is_written = all.iter().any(|file| file.written().is_some());
         let end = match open.source() {
-            Some(source) if is_written => source.stat()?.identity.size,
+            Some(source) if is_written => source.stat()?.size,
             Some(source) => match source.seek(offset, hole == Hole::Hole) {
                 // Only a local file knows its holes.
-                Err(Error::Unsupported) => source.stat()?.identity.size,
+                Err(Error::Unsupported) => source.stat()?.size,
                 found => return found,
             },
             None => open.len(),

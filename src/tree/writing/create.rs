@@ -125,7 +125,7 @@ impl Tree {
             .container()
             .map(|container| container.known().recognised.format);
         let creation = format.and_then(|format| format.creation());
-        let (Some(creation), true) = (creation, self.store.stat(&file)?.identity.size > 0) else {
+        let (Some(creation), true) = (creation, self.store.stat(&file)?.size > 0) else {
             return Ok(());
         };
         let (description, _charged) = self.live.read_description(&file)?;

@@ -45,7 +45,7 @@ impl Tree {
         // moved to since.
         let (identity, stat) = (
             file.source().identity(),
-            self.store.stat_made(file.source())?,
+            self.store.posix()?.stat_made(file.source())?,
         );
         let (attr, node) = self.enter_made(parent, name, &stat)?;
         if let Some(of) = node.ordinary() {
@@ -200,7 +200,7 @@ impl Tree {
             self.live.close(container);
         }
         if is_last && stat.kind == FileKind::File {
-            self.written_here.remove(stat.identity.id);
+            self.written_here.remove(stat.id);
         }
         self.names_changed(link.parent);
     }
@@ -208,7 +208,7 @@ impl Tree {
     /// The inode of what has just been made. It is no container, whatever it becomes.
     fn enter_made(&self, parent: InodeId, name: &OsStr, stat: &Stat) -> Result<(Attr, Arc<Node>)> {
         if stat.kind == FileKind::File {
-            self.written_here.add(stat.identity.id)?;
+            self.written_here.add(stat.id)?;
         }
         self.names_changed(parent);
         let (inode, node) = self
@@ -223,7 +223,7 @@ impl Tree {
         self.retry(|| {
             let path = self.directory(parent)?.join(name);
             let stat = self.store.stat(&path)?;
-            match id.is_none_or(|id| id == stat.identity.id) {
+            match id.is_none_or(|id| id == stat.id) {
                 true => Ok(stat),
                 false => Err(self.changed(&path)),
             }

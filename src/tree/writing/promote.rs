@@ -25,7 +25,7 @@ use crate::live::creation::drafts::CLOSED;
 use crate::live::recognition::{Recognition, recognise};
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::source::acl::{ACCESS, DEFAULT};
-use crate::source::{FileKind, Stat};
+use crate::source::{FileKind, Listed, Stat};
 use crate::stage::drafts_name;
 
 /// Enough to tell a stored file from an array.
@@ -80,7 +80,7 @@ impl Tree {
         // It is the one by which the container is recognised: others may have come before.
         if first.is_some_and(|first| OsStr::new(first) == name) {
             self.store
-                .list(path, &mut |name, _| names.push(name.to_owned()))?;
+                .list(path, &mut |Listed { name, .. }| names.push(name.to_owned()))?;
         }
         let forms = names
             .iter()
@@ -148,7 +148,7 @@ impl Tree {
         let _alone = self.live.new.exclusive();
         let moving = self.moves.begin();
         let still = self.store.stat(path)?;
-        if still.identity.id != stat.identity.id {
+        if still.id != stat.id {
             new.discard();
             return Err(self.changed(path));
         }
@@ -165,7 +165,7 @@ impl Tree {
             return Err(e);
         }
         let container = LiveContainer::new(FileKind::Directory, recognised);
-        container.new.begin(stat.identity.id);
+        container.new.begin(stat.id);
         self.inodes
             .becomes(inode, Node::Container(container.into()))?;
         moving.made();
@@ -177,17 +177,17 @@ impl Tree {
     /// The access control lists of a directory, each by its name; none if it has none.
     fn lists_of(&self, path: &Path, stat: &Stat) -> [(&'static str, Option<Vec<u8>>); 2] {
         [ACCESS, DEFAULT].map(|name| {
-            let list = self
-                .store
-                .xattr(path, Some(stat.identity.id), OsStr::new(name));
-            (name, list.ok())
+            let posix = self.store.posix().ok();
+            let list =
+                posix.and_then(|posix| posix.xattr(path, Some(stat.id), OsStr::new(name)).ok());
+            (name, list)
         })
     }
 
     /// Gives the directory of a new container the lists of the one whose place it takes, instead of
     /// those that it has inherited.
     fn give_lists(&self, lists: [(&str, Option<Vec<u8>>); 2], path: &Path) -> Result<()> {
-        let (disk, id) = (self.live.writable()?, self.store.stat(path)?.identity.id);
+        let (disk, id) = (self.live.writable()?, self.store.stat(path)?.id);
         let to = Target::Named { path, id };
         lists.iter().try_for_each(|(name, list)| match list {
             Some(list) => disk.set_xattr(to, OsStr::new(name), list, XattrSetting::Any),

@@ -19,7 +19,7 @@ use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
-use crate::source::{FileKind, Stat};
+use crate::source::{FileKind, Listed, Stat};
 
 /// The warning about an array that was removed while its container stays.
 pub const COMES_BACK: &str = "is there again: an array is only removed with its container (rm -r)";
@@ -179,7 +179,7 @@ impl Tree {
         if stat.kind != FileKind::Directory {
             return disk.unlink(place);
         }
-        let (path, id) = (place.directory.join(place.name), stat.identity.id);
+        let (path, id) = (place.directory.join(place.name), stat.id);
         for file in &files {
             let (directory, name) = (&*path, &**file);
             disk.unlink(Place {
@@ -199,7 +199,7 @@ impl Tree {
         opened: &OpenContainer,
     ) -> Result<Option<Vec<OsString>>> {
         let (mut files, mut others) = (Vec::new(), false);
-        self.store.list(path, &mut |name, kind| {
+        self.store.list(path, &mut |Listed { name, kind, .. }| {
             // A log of ours goes with what it is of.
             let is_other = is_shown(name) && opened.shows_beside(EntryIndex::ROOT, name);
             others |= kind == FileKind::Directory || is_other;

@@ -416,7 +416,7 @@ impl Tree {
 
     pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
         let mut empty = true;
-        self.store.list(path, &mut |_, _| empty = false)?;
+        self.store.list(path, &mut |_| empty = false)?;
         Ok(empty)
     }
 
@@ -442,5 +442,5 @@ fn differ(one: FileKind, other: FileKind) -> bool {
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {
-    one.identity.id == other.identity.id && one.mount == other.mount
+    one.id == other.id && one.mount == other.mount
 }

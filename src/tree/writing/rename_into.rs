@@ -43,7 +43,7 @@ impl Tree {
             return Err(refused("rename", &path, libc::EXDEV));
         }
         let source = self.store.open(&path)?;
-        if source.identity().id != moved.stat.identity.id {
+        if source.id() != moved.stat.id {
             return Err(self.changed(&path));
         }
         let found = self.as_looked_up(&moved.link, &moved.stat)?;
@@ -85,7 +85,7 @@ impl Tree {
         path: &Path,
         source: Arc<dyn Source>,
     ) -> Result<()> {
-        let said = self.live.said_of_draft(path, moved.identity.id)?;
+        let said = self.live.said_of_draft(path, moved.id)?;
         self.live.replace_array(version, entry, (source, &said))?;
         let is_last_name = moved.nlink < 2;
         let entry = self.live.open_version(version)?.file_of(entry);

@@ -168,7 +168,7 @@ impl Tree {
             directory: mode & 0o1777,
         };
         let times = NewAttributes {
-            mtime: Some(NewTime::At(stat.identity.mtime)),
+            mtime: Some(NewTime::At(stat.mtime)),
             ..NewAttributes::default()
         };
         let new = at.write(modes, &times, |write| {

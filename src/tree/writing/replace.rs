@@ -16,7 +16,7 @@ use crate::container::Recognised;
 use crate::disk::Renaming;
 use crate::error::Result;
 use crate::live::recognition::recognise;
-use crate::source::{FileKind, Stat};
+use crate::source::{FileKind, Listed, Stat};
 use crate::stage::new_name;
 
 impl Tree {
@@ -71,7 +71,7 @@ impl Tree {
         let found = self.recognise_here(&path)?;
         let members = found.format.members();
         let mut others = false;
-        self.store.list(&path, &mut |name, _| {
+        self.store.list(&path, &mut |Listed { name, .. }| {
             let is_own = members.iter().any(|member| OsStr::new(member) == name);
             others |= is_shown(name) && !is_own;
         })?;

@@ -14,7 +14,7 @@ use super::refused;
 use crate::disk::Settling;
 use crate::error::{Error, Result};
 use crate::live::{ContainerId, HURRY, InUse, StaleLogs};
-use crate::source::FileKind;
+use crate::source::{FileKind, Stat};
 
 impl Tree {
     /// Does what setting this attribute asks for; none if it asks for nothing.
@@ -159,28 +159,15 @@ impl Tree {
         let written = self.written_files();
         let mut directories = vec![path.to_owned()];
         while let Some(directory) = directories.pop() {
-            let mut names = Vec::new();
-            let listed = self.store.list(&directory, &mut |name, kind| {
-                names.push((directory.join(name), kind));
-            });
-            match listed {
+            let mut each = |name: &OsStr, stat: &Stat| match stat.kind {
+                FileKind::Directory => directories.push(directory.join(name)),
+                FileKind::File if !written.contains(&stat.id) => self.written_here.remove(stat.id),
+                FileKind::File | FileKind::Symlink | FileKind::Other(_) => {}
+            };
+            match self.store.list_stats(&directory, &mut each) {
                 // It is a container, or has gone meanwhile.
-                Err(Error::NotADirectory | Error::NotFound) => continue,
+                Err(Error::NotADirectory | Error::NotFound) => {}
                 other => other?,
-            }
-            for (path, kind) in names {
-                match kind {
-                    FileKind::Directory => directories.push(path),
-                    FileKind::File => {
-                        let id = self.store.stat(&path).map(|stat| stat.identity.id);
-                        if let Ok(id) = id
-                            && !written.contains(&id)
-                        {
-                            self.written_here.remove(id);
-                        }
-                    }
-                    FileKind::Symlink | FileKind::Other(_) => {}
-                }
             }
         }
         Ok(())

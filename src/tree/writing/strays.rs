@@ -138,7 +138,7 @@ impl Tree {
             Err(e) if e.is_not_found() => return Ok(None),
             stat => (Dirent::new(parent, name), stat?),
         };
-        let is_it = self.inodes.get(file)?.file() == Some(stat.identity.id);
+        let is_it = self.inodes.get(file)?.file() == Some(stat.id);
         Ok(
             (is_it && directory.shows_beside(&link.name)).then_some(WrittenBeside {
                 link,

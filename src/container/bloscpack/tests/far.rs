@@ -12,7 +12,7 @@ use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::open;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
-use crate::source::{Fetch, FileId, FileIdentity, Source, Timestamp};
+use crate::source::{Fetch, ObjectTag, Source, SourceIdentity};
 
 /// Plain bytes of a chunk.
 const PLAIN: u64 = 64 << 10;
@@ -104,12 +104,8 @@ impl Source for MadeUp {
         self.first() + self.chunks * STORED
     }
 
-    fn identity(&self) -> FileIdentity {
-        FileIdentity {
-            id: FileId::default(),
-            size: self.len(),
-            mtime: Timestamp::default(),
-        }
+    fn identity(&self) -> SourceIdentity {
+        SourceIdentity::of_object(ObjectTag::default(), self.len())
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

@@ -20,7 +20,7 @@ use crate::container::bpcells::text_line::TextLine;
 use crate::container::bpcells::version::Variant;
 use crate::container::rewrite::{MemberNumber, Rewrite};
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileIdentity, Source};
+use crate::source::{Fetch, Source, SourceIdentity};
 
 /// Where the elements of a field begin in the file that it is shown as.
 pub(crate) const ELEMENTS_AT: u64 = header::LEN as u64;
@@ -36,7 +36,7 @@ pub(crate) type NamedField = (String, Arc<dyn Field>);
 pub(crate) fn of_fields(
     container: &Container,
     variant: Variant,
-    (fields, identity): (&[NamedField], FileIdentity),
+    (fields, identity): (&[NamedField], SourceIdentity),
 ) -> Arc<dyn Rewrite> {
     let mut arrays: Vec<_> = container.written().map(Arc::clone).collect();
     let mut order = StorageOrder::Col;
@@ -87,7 +87,7 @@ pub(crate) fn file_number(name: &str) -> Result<MemberNumber> {
 struct FieldFile {
     field: Arc<dyn Field>,
     /// Of the file that it lies in.
-    identity: FileIdentity,
+    identity: SourceIdentity,
 }
 
 impl FieldFile {
@@ -115,11 +115,8 @@ impl Source for FieldFile {
         elements.saturating_add(ELEMENTS_AT)
     }
 
-    fn identity(&self) -> FileIdentity {
-        FileIdentity {
-            size: self.len(),
-            ..self.identity
-        }
+    fn identity(&self) -> SourceIdentity {
+        self.identity.resized(self.len())
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

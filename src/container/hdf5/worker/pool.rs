@@ -82,7 +82,7 @@ impl WorkerPool {
     ) -> Result<T> {
         let allowance = self.allowance(file);
         let request = request(wanted, file, allowance);
-        let mut seat = self.sit(file.identity().id);
+        let mut seat = self.sit(file.id());
         let ask = |worker: &mut Worker| {
             let end = worker.end(allowance);
             worker.send(request, file)?;

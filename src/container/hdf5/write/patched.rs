@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::room::Intervals;
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileIdentity, Source};
+use crate::source::{Fetch, Source, SourceIdentity};
 
 pub(super) struct PatchedSource {
     below: Arc<dyn Source>,
@@ -86,11 +86,8 @@ impl Source for PatchedSource {
         self.len
     }
 
-    fn identity(&self) -> FileIdentity {
-        FileIdentity {
-            size: self.len,
-            ..self.below.identity()
-        }
+    fn identity(&self) -> SourceIdentity {
+        self.below.identity().resized(self.len)
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

@@ -221,12 +221,8 @@ impl Session {
     /// The container keeps its time, as with `cp -p`.
     pub(super) fn keep_time(&self, of: Opened) {
         let store = LocalStore::open(self.directory.path(), self.directory.path()).unwrap();
-        let time = store
-            .stat(Path::new(self.subject.first_file))
-            .unwrap()
-            .identity
-            .mtime;
-        self.set_time(of, time);
+        let first = store.stat(Path::new(self.subject.first_file));
+        self.set_time(of, first.unwrap().mtime);
     }
 
     pub(super) fn set_time(&self, of: Opened, time: Timestamp) {
@@ -276,7 +272,7 @@ impl Session {
     /// Another process puts another file in the container's place.
     pub(super) fn replace(&self, bytes: &[u8]) {
         let store = LocalStore::open(self.directory.path(), self.directory.path()).unwrap();
-        let id = store.stat(Path::new("")).unwrap().identity.id;
+        let id = store.stat(Path::new("")).unwrap().id;
         let place = |name| Place {
             directory: Path::new(""),
             id,

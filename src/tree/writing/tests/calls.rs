@@ -12,7 +12,7 @@ use crate::disk::local::LocalDisk;
 use crate::disk::{Disk, Putting};
 use crate::error::Result;
 use crate::source::local::LocalStore;
-use crate::source::{FileId, FileKind, Source, Space, Stat, Store};
+use crate::source::{FileId, Listed, PosixStore, Source, Space, Stat, Store};
 use crate::tree::{Settings, Tree};
 
 /// Writes down what it is asked by a path.
@@ -46,11 +46,7 @@ impl Store for CountingStore {
         self.note("stat in").stat_in(directory, is_it, name)
     }
 
-    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
-        self.store.stat_made(file)
-    }
-
-    fn list(&self, path: &Path, each: &mut dyn FnMut(&OsStr, FileKind)) -> Result<()> {
+    fn list(&self, path: &Path, each: &mut dyn FnMut(Listed<'_>)) -> Result<()> {
         self.note("list").list(path, each)
     }
 
@@ -60,6 +56,30 @@ impl Store for CountingStore {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>> {
         self.note("open").open(path)
+    }
+
+    fn display(&self, path: &Path) -> PathBuf {
+        self.store.display(path)
+    }
+
+    fn as_posix(&self) -> Option<&dyn PosixStore> {
+        Some(self)
+    }
+}
+
+impl PosixStore for CountingStore {
+    fn stat_with_list(&self, path: &Path) -> Result<Stat> {
+        self.stat(path)
+    }
+
+    fn serve_others(&self) {}
+
+    fn has_lists(&self) -> bool {
+        self.store.has_lists()
+    }
+
+    fn stat_made(&self, file: &dyn Source) -> Result<Stat> {
+        self.store.stat_made(file)
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
@@ -76,10 +96,6 @@ impl Store for CountingStore {
 
     fn xattr_names(&self, path: &Path, file: Option<FileId>) -> Result<Vec<OsString>> {
         self.note("attributes").xattr_names(path, file)
-    }
-
-    fn display(&self, path: &Path) -> PathBuf {
-        self.store.display(path)
     }
 }
 

@@ -299,7 +299,8 @@ fn walk_place(
     let listed = root
         .store
         .list(&root.path, &mut |Listed { name, kind, .. }| {
-            // Files in a container's directory are not containers; directories that lie in it may be.
+            // Files in a container's directory are not containers; directories that lie in it may
+            // be.
             let may_be = match kind {
                 FileKind::File => members.is_none(),
                 FileKind::Directory => !is_hidden_name(name),

@@ -51,16 +51,16 @@ pub struct ObjectTag([u8; 16]);
 
 /// A content among those of one file, for as many as there are inodes: it takes less room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileContent {
+pub enum SeenContent {
     At(Timestamp, u64),
     Of(ObjectTag, u64),
 }
 
-impl FileContent {
+impl SeenContent {
     /// In bytes.
     pub fn size(&self) -> u64 {
         match self {
-            FileContent::At(_, size) | FileContent::Of(_, size) => *size,
+            SeenContent::At(_, size) | SeenContent::Of(_, size) => *size,
         }
     }
 }
@@ -110,11 +110,11 @@ impl SourceIdentity {
     }
 
     /// What tells it from other contents of the same file.
-    pub fn content(&self) -> FileContent {
+    pub fn content(&self) -> SeenContent {
         let size = self.size;
         match self.tag {
-            Tag::File(_, mtime) => FileContent::At(mtime, size),
-            Tag::Object(tag) => FileContent::Of(tag, size),
+            Tag::File(_, mtime) => SeenContent::At(mtime, size),
+            Tag::Object(tag) => SeenContent::Of(tag, size),
         }
     }
 }

@@ -3,9 +3,9 @@
 //! A [`Store`] is a tree of files that can be listed; a [`Source`] is one opened file that is read
 //! by ranges, several at a time. Today both are local ([`local`]), or in memory ([`memory`]); an
 //! object store fits behind the same two traits, so nothing above them assumes a descriptor, a
-//! mapping or low latency, nor knows what tells contents apart. What only a POSIX file system has is
-//! in a [`PosixStore`], for `tree` and for those who write. Used by `container` (to recognise and
-//! decode) and by `tree` (to list and to pass files through).
+//! mapping or low latency, nor knows what tells contents apart. What only a POSIX file system has
+//! is in a [`PosixStore`], for `tree` and for those who write. Used by `container` (to recognise
+//! and decode) and by `tree` (to list and to pass files through).
 
 pub(crate) mod acl;
 pub mod bound;
@@ -21,7 +21,7 @@ pub mod switched;
 
 pub use forward::ForwardWindow;
 pub use identity::{
-    FileContent, FileId, FileIdentity, Identity, MountId, ObjectTag, SourceIdentity,
+    FileId, FileIdentity, Identity, MountId, ObjectTag, SeenContent, SourceIdentity,
 };
 pub use memory::BytesSource;
 pub use reopened::{ReopenedSource, open_same};

@@ -493,9 +493,7 @@ impl Tree {
     }
 
     pub fn space(&self) -> Result<Space> {
-        match self.store.posix() {
-            Ok(posix) => posix.space(),
-            Err(_) => Ok(Space::UNKNOWN),
-        }
+        let posix = self.store.as_posix();
+        posix.map_or(Ok(Space::UNKNOWN), |posix| posix.space())
     }
 }

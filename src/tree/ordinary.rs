@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::node::StoredAt;
 use super::{InodeId, Tree};
 use crate::error::Result;
-use crate::source::{FileContent, SourceIdentity};
+use crate::source::{SeenContent, SourceIdentity};
 
 /// Of a mode: set-user-id and set-group-id.
 pub(super) const SET_ID: u16 = 0o6000;
@@ -33,9 +33,9 @@ pub(super) struct OrdinaryFile {
 #[derive(Default)]
 struct Content {
     /// What it was when it was found to be no container.
-    seen: Option<FileContent>,
+    seen: Option<SeenContent>,
     /// That of which the kernel has pages; none before the file was opened.
-    known: Option<FileContent>,
+    known: Option<SeenContent>,
     /// Changes of ours that are under way.
     changing: u32,
     /// Counts their beginnings and ends.
@@ -215,7 +215,7 @@ impl OrdinaryFile {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is(&self, known: FileContent, found: SourceIdentity) -> bool {
+    fn is(&self, known: SeenContent, found: SourceIdentity) -> bool {
         self.is_of(found) && known == found.content()
     }
 

@@ -1,7 +1,6 @@
 //! Paths as they were given, and as the file system has them.
 //!
-//! Here alone it is asked where something that was given leads: whatever else it may be than a path
-//! (a URL, one day) is told apart before that. Used by all commands.
+//! Here alone it is asked where something that was given leads. Used by all commands.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -276,7 +276,7 @@ impl ScratchFile {
         self.note_rest(io, end, rest);
         // Room may have been reserved where nothing was stored yet.
         if let Some(hole) = plan.hole {
-            self.clear(io, hole)?;
+            self.give_back(io, hole);
         }
         self.publish(&mut self.change(), snapshot, plan.stored);
         Ok(())

@@ -101,20 +101,21 @@ fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -
         source = disk.store.inner.open(path)?;
     }
     let len = source.len();
+    let mark = TailMark::read(&*source, len)?;
     let left = LeftFile {
         shown: disk.store.inner.display(path),
         source: &*source,
         epochs,
-        state: LeftState::of(&*source, epochs)?,
+        state: LeftState::of(&*source, epochs, mark)?,
     };
     let cut = match StoredChunks::read(&*source, len, disk.store.room.options.chunk_size) {
         Ok(chunks) if has_log(&*source, &chunks)? => {
-            clear_spare(disk, (path, stat), &*source, &chunks)?;
+            clear_spare(disk, (path, stat), (&*source, &chunks), mark)?;
             merge_left(disk, path, stat)?;
             return Ok(len);
         }
         Ok(chunks) => {
-            clear_spare(disk, (path, stat), &*source, &chunks)?;
+            clear_spare(disk, (path, stat), (&*source, &chunks), mark)?;
             left.cut(chunks)?
         }
         Err(Error::Fault(fault)) => left.cut_broken(&fault)?,
@@ -132,12 +133,11 @@ fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -
 fn clear_spare(
     disk: &ScratchDisk,
     (path, stat): (&Path, &Stat),
-    source: &dyn Source,
-    chunks: &StoredChunks,
+    (source, chunks): (&dyn Source, &StoredChunks),
+    mark: Option<TailMark>,
 ) -> Result<()> {
     let spare = chunks.spare();
-    let is_ours = TailMark::read(source, source.len())?.is_some();
-    if !is_ours || is_clear(source, spare.clone())? {
+    if mark.is_none() || is_clear(source, spare.clone())? {
         return Ok(());
     }
     let stored = disk.inner.open(path, stat.id)?;
@@ -212,9 +212,9 @@ enum LeftState {
 }
 
 impl LeftState {
-    fn of(source: &dyn Source, epochs: &[Epoch]) -> Result<LeftState> {
+    fn of(source: &dyn Source, epochs: &[Epoch], mark: Option<TailMark>) -> Result<LeftState> {
         let at = source.len().saturating_sub(MARK_LEN);
-        Ok(match TailMark::read(source, source.len())? {
+        Ok(match mark {
             Some(TailMark::Rest(rest)) if epochs.contains(&rest.epoch) => LeftState::BeingWritten,
             None if never_written(source, at, source.len() - at)? => LeftState::Unwritten,
             _ => LeftState::Settled,

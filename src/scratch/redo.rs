@@ -47,7 +47,8 @@ impl ScratchFile {
             apply_until(self, piece, before)?;
         }
         if let Some(hole) = plan.hole {
-            self.clear(io, hole)?;
+            io.table_reserved = io.table_reserved.min(hole.start);
+            clear(self.writer()?, hole)?;
         }
         self.sync_stored(true)?;
         self.cut(io, end)?;
@@ -59,10 +60,13 @@ impl ScratchFile {
         self.rest(io, &content.stored, Epoch::NONE)
     }
 
-    /// Takes away what lies where a table has spare entries, and what was reserved of it.
-    pub(super) fn clear(&self, io: &mut StoredState, spare: Range<u64>) -> Result<()> {
+    /// Gives back what was reserved where a table has spare entries, and nothing lies.
+    pub(super) fn give_back(&self, io: &mut StoredState, spare: Range<u64>) {
         io.table_reserved = io.table_reserved.min(spare.start);
-        clear(self.writer()?, spare)
+        let punched = self.writer().and_then(|file| punch(file, &spare));
+        if let Err(e) = punched {
+            log::debug!("{}: {e}", self.path.display());
+        }
     }
 
     /// Takes away a log when the chunks have all that programs see: they cut what it had.
@@ -102,14 +106,18 @@ impl ScratchFile {
     }
 }
 
-/// Entries of a table say nothing from now on: they are a hole, where the file system can.
-pub(super) fn clear(file: &dyn DiskFile, spare: Range<u64>) -> Result<()> {
+fn punch(file: &dyn DiskFile, range: &Range<u64>) -> Result<()> {
     let what = Allocation {
         mode: PUNCH_HOLE | KEEP_SIZE,
-        offset: spare.start,
-        len: spare.end - spare.start,
+        offset: range.start,
+        len: range.end - range.start,
     };
-    let Err(e) = file.allocate(what, DAEMON) else {
+    file.allocate(what, DAEMON)
+}
+
+/// Entries of a table say nothing from now on: they are a hole, where the file system can.
+pub(super) fn clear(file: &dyn DiskFile, spare: Range<u64>) -> Result<()> {
+    let Err(e) = punch(file, &spare) else {
         return Ok(());
     };
     log::debug!("{e}");

@@ -72,8 +72,7 @@ pub const OF_LOG: u8 = 1;
 pub const OF_REDO: u8 = 2;
 pub const AT_REST: u8 = 3;
 
-/// Whether a scratch mount may have been writing to a file when it was killed: then anything may
-/// stand in spare entries of the table until the store is mounted again.
+/// Whether a scratch mount may have been writing to a file when it was killed.
 pub fn is_left(source: &dyn Source) -> Result<bool> {
     let mut mark = [0; MARK_LEN];
     let Some(at) = source.len().checked_sub(MARK_LEN as u64) else {

@@ -104,8 +104,7 @@ impl Format for Bloscpack {
             None => None,
         };
         let is_in_log = with_log.is_some();
-        let is_left = is_in_log || layout::is_left(&*source)?;
-        let source = (with_log.unwrap_or(source), is_left);
+        let source = (with_log.unwrap_or(source), is_in_log);
         match open(self.name(), source, request.budget) {
             Err(Error::Fault(fault)) => Ok(Container::refused(self.name(), *fault)),
             Ok(container) if is_in_log => Ok(left_to_scratch(container)),
@@ -124,10 +123,11 @@ fn left_to_scratch(mut container: Container) -> Container {
     container
 }
 
-/// A fault here is one that leaves nothing to show. `is_left`: by a scratch mount.
+/// A fault here is one that leaves nothing to show. `is_in_log`: the source is a file of a scratch
+/// store, read through its log.
 fn open(
     format: &'static str,
-    (source, is_left): (Arc<dyn Source>, bool),
+    (source, is_in_log): (Arc<dyn Source>, bool),
     budget: &Arc<Budget>,
 ) -> Result<Container> {
     let (header, behind) = read_headers(&*source)?;
@@ -144,7 +144,7 @@ fn open(
     container.faults.extend(metadata.faults);
 
     let (chunks, fault) = ChunkFinder::new(Arc::clone(&source), sections, sizes, budget)?;
-    let data = PackedBytes::new((source, is_left), chunks, header.checksum)?;
+    let data = PackedBytes::new((source, is_in_log), chunks, header.checksum)?;
     container.attributes = attributes(&header, &data);
     let numpy = metadata
         .said

@@ -44,7 +44,7 @@ pub(super) fn verify(data: &PackedBytes, report: &mut dyn FnMut(Fault)) -> Resul
         lost.add(end.chunks, chunks - 1, || end.why_missing(end.chunks));
     }
     lost.end(report);
-    if !data.is_left {
+    if !data.is_left()? {
         table.check_spare(data, report)?;
     }
     table.finish(report);

@@ -105,7 +105,7 @@ impl Conversion<'_> {
     }
 
     fn finish(&self, path: &Path, begun: &BegunExchange) -> Result<()> {
-        let made = begun.stat.file();
+        let made = &begun.stat;
         let target = Target::Named { path, id: made.id };
         // Another user could have made one with such a name.
         let rights = |stat: &Stat| (stat.uid, stat.gid, stat.mode);

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::chunks::{ChunkExtent, ChunkFinder, ChunkSizes, FoundChunk, parse};
 use super::faults::implausible;
+use super::layout;
 use super::metadata::numpy::Numpy;
 use super::sections::Sections;
 use super::verify;
@@ -39,13 +40,13 @@ pub(super) struct PackedBytes {
     numpy: Option<Numpy>,
     /// The first chunk's header, for what holds of all; if it is sound.
     first: Option<ChunkHeader>,
-    /// A scratch mount has left it: spare entries say nothing.
-    pub(super) is_left: bool,
+    /// The source is a file of a scratch store, read through its log.
+    is_in_log: bool,
 }
 
 impl PackedBytes {
     pub(super) fn new(
-        (source, is_left): (Arc<dyn Source>, bool),
+        (source, is_in_log): (Arc<dyn Source>, bool),
         chunks: ChunkFinder,
         checksum: Checksum,
     ) -> Result<Self> {
@@ -57,8 +58,14 @@ impl PackedBytes {
             decoder,
             numpy: None,
             first,
-            is_left,
+            is_in_log,
         })
+    }
+
+    /// Whether a scratch mount that was killed has left it: then anything may stand in spare entries
+    /// of the table until the store is mounted again.
+    pub(super) fn is_left(&self) -> Result<bool> {
+        Ok(self.is_in_log || layout::is_left(&*self.source)?)
     }
 
     pub(super) fn with_numpy(self, numpy: Option<Numpy>) -> Self {

@@ -62,8 +62,8 @@ impl PackedBytes {
         })
     }
 
-    /// Whether a scratch mount that was killed has left it: then anything may stand in spare entries
-    /// of the table until the store is mounted again.
+    /// Whether a scratch mount that was killed has left it: then anything may stand in spare
+    /// entries of the table until the store is mounted again.
     pub(super) fn is_left(&self) -> Result<bool> {
         Ok(self.is_in_log || layout::is_left(&*self.source)?)
     }

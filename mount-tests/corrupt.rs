@@ -17,7 +17,9 @@ use crate::harness::process::arrayfs;
 use crate::harness::reads::{assert_same, read_direct, walk};
 use crate::harness::seeded::Seeded;
 use crate::harness::writers::{Bloscpack, Matrix};
-use crate::harness::{copy_directory, golden, scratch_directory, wait_until, within_patience};
+use crate::harness::{
+    copy_directory, golden, other_corpora, scratch_directory, wait_until, within_patience,
+};
 
 /// In a sample, and in the whole.
 const MUTANTS_OF_EACH: (u64, u64) = (4, 8);
@@ -183,6 +185,13 @@ fn damaged_matrices_in_hdf5_files_cost_errors_and_nothing_else() {
 #[test]
 fn damaged_daphne_files_cost_errors_and_nothing_else() {
     survives(file_mutants("daphne", 6));
+}
+
+#[test]
+fn damaged_files_of_other_formats_cost_errors_and_nothing_else() {
+    for (format, seed) in other_corpora().iter().zip(7..) {
+        survives(file_mutants(format, seed));
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::harness::judge::{Case, Judge, cases};
 use crate::harness::mounted::Mounted;
 use crate::harness::process::{arrayfs, run};
 use crate::harness::reads::{names, xattr};
-use crate::harness::{golden, python, scratch_directory};
+use crate::harness::{golden, other_corpora, python, scratch_directory};
 
 #[test]
 fn bpcells_containers_of_the_clone_decode_or_are_refused_as_known() {
@@ -32,6 +32,14 @@ fn binsparse_groups_of_the_clone_decode_or_are_refused_as_known() {
 #[test]
 fn daphne_files_of_the_clone_decode_or_are_refused_as_known() {
     check(&golden("daphne"));
+}
+
+/// A further format needs a directory and no test.
+#[test]
+fn containers_of_other_formats_decode_or_are_refused_as_known() {
+    for format in other_corpora() {
+        check(&golden(&format));
+    }
 }
 
 #[test]

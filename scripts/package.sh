@@ -133,7 +133,7 @@ make_tarball() {
     ln -s ../bin/arrayfs "$top/sbin/umount.fuse.arrayfs"
     put_shared "$top/share"
     sed 's,/usr/bin/,/usr/local/bin/,' packaging/arrayfs@.service >"$top/lib/systemd/system/arrayfs@.service"
-    install -D -m 644 -t "$top/share/doc/arrayfs" README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE packaging/copyright
+    install -D -m 644 -t "$top/share/doc/arrayfs" README.md SECURITY.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE packaging/copyright
     install -D -m 644 -t "$top/share/doc/arrayfs/docs" docs/*.md
     tar -C "$packages/tarball" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$when" \
         -cf - "$name" | gzip -9n >"$packages/$name.tar.gz"

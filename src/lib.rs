@@ -8,6 +8,9 @@
 //! Public is what the program, the benchmarks and the tests need, and nothing else: so unused code
 //! shows.
 
+// Fuzzers use no workers.
+#![cfg_attr(feature = "fuzzing", allow(dead_code))]
+
 mod array;
 mod cache;
 pub mod cli;
@@ -17,6 +20,8 @@ mod container;
 mod daemon;
 mod disk;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod kernel;
 mod live;
 mod look;
@@ -26,6 +31,7 @@ mod pipeline;
 mod scratch;
 mod source;
 mod stage;
+mod sync;
 mod tree;
 mod workers;
 

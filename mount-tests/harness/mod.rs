@@ -67,6 +67,16 @@ pub fn golden(path: &str) -> PathBuf {
         .join(path)
 }
 
+/// Names of the corpora beside these tests that say what they hold, but for those that tests name.
+pub fn other_corpora() -> Vec<String> {
+    const NAMED: [&str; 4] = ["binsparse", "bloscpack", "bpcells", "daphne"];
+    let entries = std::fs::read_dir(golden("")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let is_other =
+        |name: &String| !NAMED.contains(&&**name) && golden(name).join("manifest.json").exists();
+    names.filter(is_other).collect()
+}
+
 /// Some things only root can try: switching users, giving files away. For other users the test says
 /// so and is skipped.
 pub fn is_root(what: &str) -> bool {

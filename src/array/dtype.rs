@@ -2,6 +2,8 @@
 //!
 //! `arrays.json`, the xattrs and the `.npy` headers of the views all take their spelling from here.
 
+pub mod literal;
+
 use std::borrow::Cow;
 
 /// Type of an array's elements.

@@ -10,6 +10,7 @@ pub mod direct;
 pub mod dtype;
 pub mod fixed_text;
 mod gather;
+pub mod grid;
 pub mod lengthened;
 pub mod nested;
 pub mod npy;
@@ -173,6 +174,11 @@ pub trait Array: Send + Sync {
 
     /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave, with
     /// the memory that [`Array::scratch`] asked for.
+    ///
+    /// The thread holds memory of the budget already. So this may wait for the source, and for its
+    /// turn where it needs a block of another array ([`nested`]), but for no memory, and for no lock
+    /// that is held while memory is asked for. A stream without random access keeps its decoder as
+    /// [`nested`] keeps blocks, not here.
     fn decode(&self, block: BlockId, _out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let fault = Fault::new("this array is not stored in blocks");
         Err(fault.block(block.0).into())

@@ -7,7 +7,7 @@
 //! by `container::hdf5`, and by `container::creation` for what is made again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use lru::LruCache;
 
@@ -17,6 +17,7 @@ use super::{Array, BlockId};
 use crate::error::Result;
 use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::{Budget, Reclaim};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The kept blocks of all arrays of a container take up to this part of the budget, or they are one
 /// block.
@@ -97,7 +98,7 @@ impl KeptBlocks {
     }
 
     fn lock(&self) -> MutexGuard<'_, LruCache<NestedBlock, Arc<Block>>> {
-        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.blocks.lock()
     }
 }
 

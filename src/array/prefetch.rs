@@ -10,9 +10,10 @@
 //! memory is still in the processor's caches when the next blocks are decoded into it.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::read::CachedArray;
+use crate::sync::Mutex;
 use crate::workers::WorkerThreads;
 
 /// The kernel's own read-ahead asks out of order, by about this much.
@@ -72,7 +73,7 @@ impl ReadAhead {
         if range.start >= range.end {
             return Advance::default();
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         // Small reads are an application's own; two that happen to be near are no sequence.
         let disorder = DISORDER.min((range.end - range.start).saturating_mul(8));
         let sequential = range.start <= state.next.saturating_add(disorder)

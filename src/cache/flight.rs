@@ -3,12 +3,13 @@
 //! A [`Landing`] is the duty to deliver: dropped without an outcome (the decoder panicked), it
 //! delivers an error, so that no thread waits forever.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::BlockKey;
 use super::shard::Shard;
 use crate::error::{Fault, Result};
 use crate::memory::block::Block;
+use crate::sync::{Condvar, Mutex};
 
 /// A decode under way.
 #[derive(Default)]
@@ -19,22 +20,17 @@ pub(super) struct Flight {
 
 impl Flight {
     pub(super) fn wait(&self) -> Result<Arc<Block>> {
-        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outcome = self.outcome.lock();
         loop {
             match &*outcome {
                 Some(outcome) => return outcome.clone(),
-                None => {
-                    outcome = self
-                        .landed
-                        .wait(outcome)
-                        .unwrap_or_else(PoisonError::into_inner);
-                }
+                None => self.landed.wait(&mut outcome),
             }
         }
     }
 
     fn deliver(&self, outcome: Result<Arc<Block>>) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        *self.outcome.lock() = Some(outcome);
         self.landed.notify_all();
     }
 }

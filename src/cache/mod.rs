@@ -248,5 +248,7 @@ impl Reclaim for BlockCache {
     }
 }
 
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 //! The lock is held for look-ups only, never while decoding or while freeing blocks.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
@@ -12,6 +12,7 @@ use super::flight::{Flight, Landing};
 use super::{BlockKey, VersionId};
 use crate::memory::block::Block;
 use crate::memory::set_aside;
+use crate::sync::{Mutex, MutexGuard};
 
 /// What the table of the recency list takes for a block when it grows, and there are two.
 const GROWTH: u64 = 64;
@@ -140,6 +141,6 @@ impl Shard {
     }
 
     fn lock(&self) -> MutexGuard<'_, Blocks> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

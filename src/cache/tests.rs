@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::error::Fault;
+use crate::sync::Mutex;
+use std::sync::Barrier;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Barrier, Mutex};
 
 fn key(block: u64) -> BlockKey {
     BlockKey {
@@ -201,13 +202,13 @@ fn a_prefetch_without_memory_disappoints_nobody() {
                     .get(key(2), &fill(9000, 2))
                     .map(|block| block.bytes()[0])
             };
-            *reader.lock().unwrap() = Some(scope.spawn(read));
+            *reader.lock() = Some(scope.spawn(read));
             until(|| asked() == 2);
             0
         };
         cache.prefetch(key(2), &WithScratch(meanwhile, never(9000, "no memory")));
         drop(held);
-        let reader = reader.into_inner().unwrap().unwrap();
+        let reader = reader.into_inner().unwrap();
         assert_eq!(reader.join().unwrap().unwrap(), 2);
     });
 }
@@ -284,17 +285,17 @@ fn readers_get_memory_in_the_order_in_which_they_came() {
             let (cache, decoded) = (&cache, &decoded);
             scope.spawn(move || {
                 let decode = By(len, |_: &mut [u8]| {
-                    decoded.lock().unwrap().push(number);
+                    decoded.lock().push(number);
                     Ok(())
                 });
                 cache.get(key(number), &decode).map(drop)
             });
-            until(|| cache.budget.waiting() == number || !decoded.lock().unwrap().is_empty());
+            until(|| cache.budget.waiting() == number || !decoded.lock().is_empty());
         }
         cache.prefetch(key(5), &never(100, "others wait"));
         drop(held);
     });
-    assert_eq!(decoded.into_inner().unwrap(), [1, 2, 3, 4]);
+    assert_eq!(decoded.into_inner(), [1, 2, 3, 4]);
 }
 
 /// Blocks of all sizes (up to more than the budget), read, read ahead, let go and forgotten by

@@ -273,11 +273,10 @@ fn walk_place(
     visit: &mut dyn FnMut(Found),
 ) -> bool {
     let kind = root.store.stat(&root.path).map(|stat| stat.kind);
-    let members = match found_at(root, preferences) {
+    let is_container = match found_at(root, preferences) {
         Ok(Some(found)) => {
-            let members = found.recognised.format.members();
             visit(Found::Container(found));
-            Some(members)
+            true
         }
         Ok(None) => {
             match lookalike_at(root, preferences) {
@@ -285,7 +284,7 @@ fn walk_place(
                 Ok(None) => {}
                 Err(e) => failed(e),
             }
-            None
+            false
         }
         Err(e) => {
             failed(e);
@@ -293,7 +292,7 @@ fn walk_place(
         }
     };
     if !matches!(kind, Ok(FileKind::Directory)) {
-        return members.is_some();
+        return is_container;
     }
     let (mut names, mut added) = (Vec::new(), Vec::new());
     let listed = root
@@ -302,7 +301,7 @@ fn walk_place(
             // Files in a container's directory are not containers; directories that lie in it may
             // be.
             let may_be = match kind {
-                FileKind::File => members.is_none(),
+                FileKind::File => !is_container,
                 FileKind::Directory => !is_hidden_name(name),
                 _ => false,
             };

@@ -45,7 +45,7 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
     description
         .read_only_arrays
         .retain(|name, _| meant.has(name));
-    if subject == DescribedPart::Container && found.recognised.format.members().is_empty() {
+    if subject == DescribedPart::Container && found.recognised.layout().is_file() {
         description.beside = files_beside(&*found.store, &found.path).unwrap_or_default();
     }
     match (json, subject) {
@@ -85,9 +85,9 @@ pub(super) fn run(path: &Path, preferences: Preferences, json: bool) -> CommandR
 
 /// What a mount has of a container beside what is told of it, and lists in no directory.
 fn in_mounts(found: &FoundContainer) -> &'static str {
-    match found.recognised.format.members() {
-        [] => "in a mount also: views/NAME.npy of each array, views/stored",
-        _ => "in a mount also: views/NAME.npy of each array",
+    match found.recognised.layout().is_file() {
+        true => "in a mount also: views/NAME.npy of each array, views/stored",
+        false => "in a mount also: views/NAME.npy of each array",
     }
 }
 

@@ -13,6 +13,8 @@ mod definition;
 mod described;
 mod examples;
 mod flagless_options;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzed;
 mod generate;
 mod given_path;
 mod in_mount;

@@ -9,7 +9,6 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -18,6 +17,7 @@ use super::counted::counted;
 use super::{CommandResult, output, progress, size};
 use crate::daemon::log::one_line;
 use crate::error::Error;
+use crate::sync::Mutex;
 
 /// Findings of a kind that are listed of an array, and of all arrays of a container.
 const LISTED_OF_ARRAY: usize = 100;
@@ -106,13 +106,13 @@ impl Report {
             (Finding::NotShown, true) => {}
         });
         if self.json {
-            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lines = self.lines.lock();
             lines.push((finding, line.into_owned()));
         }
     }
 
     fn lines(&self, of: Finding) -> Vec<String> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         let of = lines.iter().filter(|(finding, _)| *finding == of);
         of.map(|(_, line)| line.clone()).collect()
     }
@@ -193,7 +193,7 @@ impl<'a> Subject<'a> {
             Finding::Fault => &self.faults,
             Finding::NotShown => &self.not_shown,
         };
-        let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut findings = findings.lock();
         let taken = findings.take(array.unwrap_or_default(), &line);
         drop(findings);
         match taken {
@@ -223,7 +223,7 @@ impl Drop for Subject<'_> {
 }
 
 fn findings(of: &mut Mutex<ListedFindings>) -> &mut ListedFindings {
-    of.get_mut().unwrap_or_else(PoisonError::into_inner)
+    of.get_mut()
 }
 
 /// The findings of one kind that have been reported of a container.
@@ -326,7 +326,7 @@ mod tests {
     fn what_is_counted_is_a_fault_all_the_same() {
         let report = Report::new(true);
         let subject = Subject::new(&report, "x".into());
-        subject.faults.lock().unwrap().listed = LISTED_OF_CONTAINER;
+        subject.faults.lock().listed = LISTED_OF_CONTAINER;
         for _ in 0..3 {
             subject.error(Error::NotFound);
         }

@@ -9,7 +9,7 @@ mod encoders;
 
 pub(super) use encoders::{EncoderContexts, KEPT_ZSTD};
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard};
 
 use libdeflater::Decompressor as Deflate;
 use zstd::bulk::Decompressor as Zstd;
@@ -63,5 +63,5 @@ impl Contexts {
 }
 
 fn idle() -> MutexGuard<'static, Vec<Contexts>> {
-    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+    IDLE.lock()
 }

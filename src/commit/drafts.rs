@@ -64,10 +64,10 @@ fn is_as_made(
     let Some(creation) = format.creation() else {
         return Ok(false);
     };
-    let members = format.members();
+    let layout = format.layout();
     let empty = empty_container(creation, budget)?;
     for (number, bytes) in &empty {
-        let file = match members.get(number.0 as usize) {
+        let file = match layout.member(*number) {
             Some(name) => path.join(name),
             None => path.to_owned(),
         };
@@ -80,13 +80,13 @@ fn is_as_made(
             return Ok(false);
         }
     }
-    if members.is_empty() {
+    if layout.is_file() {
         return Ok(true);
     }
     let mut others = false;
     let names: Vec<&str> = empty
         .keys()
-        .filter_map(|number| members.get(number.0 as usize).copied())
+        .filter_map(|number| layout.member(*number))
         .collect();
     store.list(path, &mut |Listed { name, .. }| {
         others |= !names.iter().any(|own| OsStr::new(own) == name);

@@ -437,15 +437,15 @@ fn beside(spot: &Spot, name: &OsStr) -> PathBuf {
 
 /// A container as a log names it.
 pub fn base_of(recognised: &Recognised, found: &MemberStats) -> Base {
-    let members = recognised.format.members();
-    let each = members.iter().zip(&found.members);
+    let layout = recognised.layout();
+    let each = layout.identifying().iter().zip(&found.members);
     let file = |(name, stat): (&&str, &Option<Stat>)| {
         let identity = stat.as_ref().map(Stat::file)?;
         Some(BaseFile::new(name, identity))
     };
     Base {
         format: recognised.format.name().to_owned(),
-        files: match members.is_empty() {
+        files: match layout.is_file() {
             true => vec![BaseFile::new("", found.own.file())],
             false => each.filter_map(file).collect(),
         },

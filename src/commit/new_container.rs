@@ -13,6 +13,7 @@ use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden};
 use super::tidy::{remove_left, remove_tree};
+use crate::container::Layout;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewEntry, Renaming, Target};
 use crate::error::{Error, Result};
@@ -27,8 +28,7 @@ pub struct NewContainerPlace<'a> {
     pub disk: &'a dyn Disk,
     pub store: &'a Arc<dyn Store>,
     pub spot: &'a Spot,
-    /// Names of the files of a container that is a directory.
-    pub members: &'static [&'static str],
+    pub layout: Layout,
     pub owner: Caller,
     /// Asked all the time while it is written: writing much takes long.
     pub go_on: &'a dyn Fn() -> bool,
@@ -59,7 +59,7 @@ impl<'a> NewContainerPlace<'a> {
         tell: impl FnOnce(&mut dyn Recipe) -> Result<()>,
     ) -> Result<NewContainer<'a>> {
         let name = new_name(&self.spot.name);
-        let hidden = match self.members.is_empty() {
+        let hidden = match self.layout.is_file() {
             true => HiddenContainer::file(self, &name, modes)?,
             false => HiddenContainer::directory(self, &name, modes)?,
         };
@@ -173,7 +173,7 @@ impl<'a> HiddenContainer<'a> {
         let what = NewEntry::Directory { mode: CLOSED };
         match disk.make(place, what, at.owner) {
             Err(e) if e.is_already_there() => {
-                remove_left(disk, &**at.store, at.spot, name, at.members)?;
+                remove_left(disk, &**at.store, at.spot, name, at.layout)?;
                 let what = NewEntry::Directory { mode: CLOSED };
                 disk.make(place, what, at.owner)
             }
@@ -202,7 +202,7 @@ impl MakeFile for HiddenContainer<'_> {
     type Known = ();
 
     fn make(&self, number: MemberNumber) -> Result<(NewFile, ())> {
-        let (at, name) = (self.at, self.at.members.get(number.0 as usize));
+        let (at, name) = (self.at, self.at.layout.member(number));
         let file = match (&self.is, name) {
             (Hidden::File(file), None) if number == MemberNumber::ONLY => Arc::clone(file),
             (Hidden::Directory(spot), Some(name)) => {

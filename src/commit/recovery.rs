@@ -115,11 +115,8 @@ impl Leftover {
 
     /// Whether all files that it names are of such a container.
     pub(super) fn is_of(&self, recognised: &Recognised) -> bool {
-        let members = recognised.format.members();
-        let is_member = |name: &str| match members.is_empty() {
-            true => name.is_empty(),
-            false => members.contains(&name),
-        };
+        let layout = recognised.layout();
+        let is_member = |name: &str| layout.has_file(name);
         let mut base = self.state.base().files.iter();
         let is_changed = match self.state.pending() {
             Some(PendingCommit::Replacing { files, .. }) => {

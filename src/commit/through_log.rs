@@ -88,11 +88,7 @@ fn through_log(
 
 /// The paths of a container's files, and what logs call them.
 fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)> {
-    let members = recognised.format.members();
-    let names = match members.is_empty() {
-        true => &[""],
-        false => members,
-    };
+    let names = recognised.layout().file_names();
     let files = recognised.files(path).into_iter();
     files.zip(names.iter().copied()).collect()
 }

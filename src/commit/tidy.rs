@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::{Spot, beside};
+use crate::container::Layout;
 use crate::disk::{Disk, Place};
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Listed, Stat, Store};
@@ -32,7 +33,7 @@ pub fn remove_left(
     store: &dyn Store,
     spot: &Spot,
     name: &OsStr,
-    members: &[&str],
+    layout: Layout,
 ) -> Result<()> {
     let path = beside(spot, name);
     let is_directory = store
@@ -41,8 +42,8 @@ pub fn remove_left(
     let mut others = false;
     if is_directory {
         store.list(&path, &mut |Listed { name, kind, .. }| {
-            let is_member = members.iter().any(|member| OsStr::new(member) == name);
-            others |= kind == FileKind::Directory || !(is_member || is_hidden_name(name));
+            let is_own = layout.has_member(name) || is_hidden_name(name);
+            others |= kind == FileKind::Directory || !is_own;
         })?;
     }
     match others {

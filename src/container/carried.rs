@@ -6,7 +6,9 @@
 //! `hdf5`; kept by `live`.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// What its format makes of it.
 pub(in crate::container) type CarriedOver = Arc<dyn Any + Send + Sync>;
@@ -26,6 +28,6 @@ impl Carried {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<CarriedOver>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

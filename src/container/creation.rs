@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::own_lengths::ArrayLengths;
 use super::rewrite::{MemberNumber, Recipe};
-use super::{FORMATS, Format, Preferences};
+use super::{FORMATS, Format, Layout, Preferences};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 
@@ -36,9 +36,9 @@ pub const DESCRIPTOR: &str = super::binsparse::TEXT;
 
 /// A format of which new containers can be made.
 pub trait Creation: Send + Sync {
-    /// Names of the files of a container that is a directory.
-    fn members(&self) -> &'static [&'static str] {
-        &[]
+    /// How the files of a container lie.
+    fn layout(&self) -> Layout {
+        Layout::FILE
     }
 
     /// Whether a container can have an array of this path.

@@ -4,7 +4,7 @@
 //! rewritten again and again would grow. The list belongs to a version of a container: it is good
 //! as long as no other program changes the file. Used by `hdf5`; kept by `live`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Most ranges that are remembered; the smallest go first.
 const MOST: usize = 4096;
@@ -32,7 +32,7 @@ impl FreeRoom {
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<[(u64, u64)]>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

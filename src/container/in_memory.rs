@@ -9,14 +9,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::walked::{open, walk};
+use super::walked::{LONGEST, corpora_in, open, walk};
 use crate::array::uncached::read_all;
 use crate::container::inside::join;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 use crate::source::memory::MemoryStore;
-
-const FORMATS: [&str; 4] = ["binsparse", "bloscpack", "bpcells", "daphne"];
 
 /// Those beside the mounted tests, and the whole of them where they lie.
 fn corpora() -> Vec<PathBuf> {
@@ -25,11 +23,7 @@ fn corpora() -> Vec<PathBuf> {
         clone.join("mount-tests/golden"),
         clone.join("../shared/golden"),
     ];
-    let each = at
-        .iter()
-        .flat_map(|at| FORMATS.map(|format| at.join(format)));
-    each.filter(|corpus| corpus.join("manifest.json").exists())
-        .collect()
+    at.iter().flat_map(|at| corpora_in(at)).collect()
 }
 
 fn cases(corpus: &Path) -> Vec<Value> {
@@ -108,7 +102,8 @@ fn golden_containers_give_the_same_from_memory() {
                 put(&mut memory, &sources, &sidecar);
             }
             let memory: Arc<dyn Store> = Arc::new(memory);
-            let (from_files, from_memory) = (walk(&local, name), walk(&memory, name));
+            let (from_files, from_memory) =
+                (walk(&local, name, LONGEST), walk(&memory, name, LONGEST));
             let mut complain = |said: String| complaints.push(format!("{}: {said}", case["id"]));
             for what in from_files.keys().chain(from_memory.keys()) {
                 let (one, other) = (told(from_files.get(what)), told(from_memory.get(what)));

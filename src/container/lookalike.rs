@@ -150,7 +150,7 @@ pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
 
 fn promised_by_name(candidate: &Candidate<'_>) -> Option<&'static dyn Format> {
     let extension = candidate.extension()?.to_str()?;
-    let mut files = FORMATS.iter().filter(|format| format.members().is_empty());
+    let mut files = FORMATS.iter().filter(|format| format.layout().is_file());
     files
         .find(|format| format.extensions().contains(&extension))
         .copied()

@@ -20,11 +20,14 @@ pub mod creation;
 pub mod daphne;
 pub mod describe;
 pub mod free_room;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzed;
 pub mod hdf5;
 #[cfg(test)]
 mod in_memory;
 pub mod in_sequence;
 pub mod inside;
+pub mod layout;
 pub mod left_by_commits;
 pub mod logged;
 mod lookalike;
@@ -43,7 +46,7 @@ pub mod rewrite;
 pub mod stored;
 pub mod successor;
 pub mod told_once;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 mod walked;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +62,7 @@ use crate::source::{Source, Store};
 pub use candidate::Candidate;
 use carried::CarriedOver;
 use creation::Creation;
+pub use layout::{AllMembers, Layout};
 use left_by_commits::LeftByCommits;
 pub use lookalike::lookalike;
 use only_read::OnlyRead;
@@ -132,17 +136,9 @@ pub trait Format: Send + Sync {
     /// Cheap: at most the first bytes of the file, or of a file in the directory.
     fn recognise(&self, candidate: &Candidate<'_>) -> Result<Verdict>;
 
-    /// Files of a container directory whose identities make up the container's; empty for a
-    /// container that is one file. They are not shown beside the arrays.
-    fn members(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// What follows the name of a container that is one file in the names of files beside it that
-    /// decide how it is read: their identities are part of the container's. They are shown as they
-    /// are.
-    fn sidecars(&self) -> &'static [&'static str] {
-        &[]
+    /// How the files of its containers lie.
+    fn layout(&self) -> Layout {
+        Layout::FILE
     }
 
     /// Whether containers of this format can be changed; then there may be logs of changes beside

@@ -7,12 +7,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::walked::{self, Outcomes};
 use crate::error::Error;
 use crate::memory::refusing::refusing;
 use crate::source::local::LocalStore;
+use crate::sync::Mutex;
 
 /// Names the container that a process of its own walks.
 const VARIABLE: &str = "ARRAYFS_TEST_CONTAINER";
@@ -32,7 +33,7 @@ fn walk(path: &Path) -> Outcomes {
     let (directory, name) = (path.parent().unwrap(), path.file_name().unwrap());
     let opened = LocalStore::open(directory, directory);
     match opened.map_err(|e| Error::io("cannot open", e)) {
-        Ok(store) => walked::walk(&(Arc::new(store) as _), Path::new(name)),
+        Ok(store) => walked::walk(&(Arc::new(store) as _), Path::new(name), walked::LONGEST),
         Err(e) => Outcomes::from([("opening".into(), Err(e))]),
     }
 }
@@ -87,10 +88,10 @@ fn walks_one() {
 }
 
 fn containers() -> Vec<PathBuf> {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/golden");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("mount-tests/golden");
     let mut found = Vec::new();
-    for corpus in ["binsparse", "bloscpack", "bpcells", "daphne"] {
-        let sources = corpora.join(corpus).join("sources");
+    for corpus in walked::corpora_in(&golden) {
+        let sources = corpus.join("sources");
         let entries = std::fs::read_dir(sources).unwrap();
         found.extend(entries.map(|entry| entry.unwrap().path()));
     }
@@ -121,14 +122,14 @@ fn failure(path: &Path) -> Option<String> {
 fn a_refused_allocation_is_an_error_or_nothing_at_all() {
     let queue = Mutex::new(containers().into_iter());
     let failures = Mutex::new(Vec::new());
-    let next = || queue.lock().unwrap().next();
+    let next = || queue.lock().next();
     let walk = || {
         while let Some(path) = next() {
             let failed = failure(&path);
-            failures.lock().unwrap().extend(failed);
+            failures.lock().extend(failed);
         }
     };
     std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(walk))));
-    let failures = failures.into_inner().unwrap();
+    let failures = failures.into_inner();
     assert!(failures.is_empty(), "{}: {failures:#?}", failures.len());
 }

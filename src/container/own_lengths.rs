@@ -7,7 +7,8 @@
 //! when a container is opened.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// By the names of arrays, in bytes.
 pub type ArrayLengths = BTreeMap<String, u64>;
@@ -35,6 +36,6 @@ impl OwnLengths {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Box<ArrayLengths>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -5,7 +5,9 @@
 //! `live`.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// Most that are remembered; others are tried each time.
 const MOST: usize = 4096;
@@ -32,7 +34,7 @@ impl ProvenEncodings {
 }
 
 fn lock(proven: &Mutex<Encodings>) -> MutexGuard<'_, Encodings> {
-    proven.lock().unwrap_or_else(PoisonError::into_inner)
+    proven.lock()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::left_by_commits::LeftByCommits;
-use super::{Candidate, Container, FORMATS, Format, OpenRequest, Preferences, Verdict};
+use super::{Candidate, Container, FORMATS, Format, Layout, OpenRequest, Preferences, Verdict};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Identity, Stat, Store};
@@ -26,9 +26,9 @@ pub struct Recognised {
 /// A container and its companions as the source has them.
 pub struct MemberStats {
     pub own: Stat,
-    /// In the order of [`Format::members`].
+    /// In the order of [`Layout::identifying`].
     pub members: Vec<Option<Stat>>,
-    /// In the order of [`Format::sidecars`].
+    /// In the order of [`Layout::sidecars`].
     sidecars: Vec<Option<Stat>>,
 }
 
@@ -150,7 +150,7 @@ impl Recognised {
             Err(e) => Err(e),
         };
         let mut members: Vec<_> = found.map(companion).collect::<Result<_>>()?;
-        let sidecars = members.split_off(self.format.members().len().min(members.len()));
+        let sidecars = members.split_off(self.layout().identifying().len().min(members.len()));
         Ok(MemberStats {
             own,
             members,
@@ -167,7 +167,7 @@ impl Recognised {
     /// The directory in which the files of the container at `path` lie, and the name of the only
     /// one or the first one.
     pub fn first_file(&self, path: &Path) -> Option<(PathBuf, OsString)> {
-        match self.format.members().first() {
+        match self.layout().identifying().first() {
             Some(first) => Some((path.to_owned(), first.into())),
             None => {
                 let above = path.parent().unwrap_or(Path::new(""));
@@ -176,29 +176,34 @@ impl Recognised {
         }
     }
 
-    /// Names of all files that a container can have whose first one has this name.
+    /// Names of the files that make the identity of a container whose first one has this name.
     pub fn file_names(&self, first: &OsStr) -> Vec<OsString> {
-        match self.format.members() {
-            [] => vec![first.to_owned()],
-            members => members.iter().map(OsString::from).collect(),
+        match self.layout() {
+            Layout::File { .. } => vec![first.to_owned()],
+            layout => layout.identifying().iter().map(OsString::from).collect(),
         }
     }
 
     /// Paths of these files.
     pub fn files(&self, path: &Path) -> Vec<PathBuf> {
-        match self.format.members() {
-            [] => vec![path.to_owned()],
-            _ => self.members(path).collect(),
+        match self.layout() {
+            Layout::File { .. } => vec![path.to_owned()],
+            Layout::Directory(_) => self.members(path).collect(),
         }
     }
 
+    /// How its files lie.
+    pub fn layout(&self) -> Layout {
+        self.format.layout()
+    }
+
     fn members<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
-        let members = self.format.members().iter();
+        let members = self.layout().identifying().iter();
         members.map(move |name| path.join(name))
     }
 
     fn sidecars<'a>(&self, path: &'a Path) -> impl Iterator<Item = PathBuf> + use<'a> {
-        let sidecars = self.format.sidecars().iter();
+        let sidecars = self.layout().sidecars().iter();
         sidecars.map(move |suffix| beside(path, suffix))
     }
 }

@@ -7,7 +7,7 @@
 //! commit changes values and nothing that is said of the arrays beside. Used by `hdf5`, and by
 //! `live`, which opens a container before a commit becomes visible.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::Container;
 use super::rewrite::Rewrite;
@@ -15,6 +15,7 @@ use crate::array::Array;
 use crate::source::Source;
 use crate::source::bound::BoundSource;
 use crate::source::switched::SwitchedSource;
+use crate::sync::Mutex;
 
 /// An array that is another than before, and its number in the container.
 pub type OtherArray = (usize, Arc<dyn Array>);
@@ -62,12 +63,12 @@ impl Handover {
         for array in &self.after {
             array.bind(None);
         }
-        *self.was.lock().unwrap_or_else(PoisonError::into_inner) = Some(was);
+        *self.was.lock() = Some(was);
     }
 
     /// The container after the commit is not shown, after all.
     pub fn take_back(&self) {
-        let mut was = self.was.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut was = self.was.lock();
         if let Some(was) = was.take() {
             for array in &self.after {
                 array.bind(Some(self.file.now()));

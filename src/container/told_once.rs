@@ -4,7 +4,9 @@
 //! `live`.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use crate::sync::Mutex;
 
 /// Most parts that are remembered; of others nothing is told.
 const MOST: usize = 4096;
@@ -16,8 +18,7 @@ pub struct ToldOnce(OnceLock<Box<Mutex<BTreeSet<u64>>>>);
 impl ToldOnce {
     /// Whether it is to be told of this part: the first time alone.
     pub(in crate::container) fn is_first(&self, part: u64) -> bool {
-        let told = self.0.get_or_init(Box::default).lock();
-        let mut told = told.unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.get_or_init(Box::default).lock();
         told.len() < MOST && told.insert(part)
     }
 }

@@ -1,5 +1,5 @@
 //! Everything in a container, opened, described, read and checked, for tests that compare what
-//! becomes of it. Used by [`super::out_of_memory`] and [`super::in_memory`].
+//! becomes of it. Used by [`super::out_of_memory`], [`super::in_memory`] and [`super::fuzzed`].
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -16,8 +16,23 @@ use crate::memory::set_aside;
 /// what went wrong.
 pub(super) type Outcomes = BTreeMap<String, Result<u64>>;
 
-/// Opens, describes, reads and checks a container.
-pub(super) fn walk(store: &Arc<dyn Store>, name: &Path) -> Outcomes {
+/// The corpora of containers in a directory, one for each format: those that say what they hold.
+#[cfg(test)]
+pub(super) fn corpora_in(golden: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(golden).into_iter().flatten();
+    let mut corpora: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    corpora.retain(|corpus| corpus.join("manifest.json").exists());
+    corpora.sort();
+    corpora
+}
+
+/// Longest array that is read by tests.
+#[cfg(test)]
+pub(super) const LONGEST: u64 = 64 << 20;
+
+/// Opens, describes, reads and checks a container. Arrays of more bytes than `longest` are read as
+/// far as there is something stored.
+pub(super) fn walk(store: &Arc<dyn Store>, name: &Path, longest: u64) -> Outcomes {
     let mut outcomes = Outcomes::new();
     let container = match open(store, name) {
         Ok(Some(container)) => container,
@@ -40,25 +55,26 @@ pub(super) fn walk(store: &Arc<dyn Store>, name: &Path) -> Outcomes {
     };
     for located in arrays {
         let array = &*located.array;
-        outcomes.insert(located.path(), read(array));
+        outcomes.insert(located.path(), read(array, longest));
         let mut faults = 0;
         let verified = array.verify(&mut |_| faults += 1).map(|()| faults);
         outcomes.insert(format!("{} checked", located.path()), verified);
     }
     for (number, (_, check)) in container.all_checks().into_iter().enumerate() {
         let mut faults = 0;
-        let checked = check.check(&Budget::new(64 << 20), &mut |_| faults += 1);
+        let checked = check.check(&Budget::impatient(64 << 20), &mut |_| faults += 1);
         outcomes.insert(format!("check {number}"), checked.map(|()| faults));
     }
     outcomes
 }
 
+/// Opens a container, if it is one.
 pub(super) fn open(store: &Arc<dyn Store>, name: &Path) -> Result<Option<Arc<Container>>> {
     let kind = store.stat(name)?.kind;
     let candidate = Candidate::new(&**store, name, kind, Preferences::default());
     match recognise(&candidate)? {
         Some(recognised) => {
-            let container = recognised.open(store, name, &Budget::new(64 << 20))?;
+            let container = recognised.open(store, name, &Budget::impatient(64 << 20))?;
             Ok(Some(Arc::new(container)))
         }
         None => Ok(None),
@@ -66,10 +82,9 @@ pub(super) fn open(store: &Arc<dyn Store>, name: &Path) -> Result<Option<Arc<Con
 }
 
 /// A hash of what is stored of an array: its blocks and its direct bytes.
-fn read(array: &dyn Array) -> Result<u64> {
-    const LONGEST: u64 = 64 << 20;
+fn read(array: &dyn Array, longest: u64) -> Result<u64> {
     const SURVEYED: usize = 100;
-    let budget = Budget::new(64 << 20);
+    let budget = Budget::impatient(64 << 20);
     let mut hasher = DefaultHasher::new();
     let mut stored: Vec<Piece> = Vec::new();
     array.survey(&mut |piece| {
@@ -78,7 +93,7 @@ fn read(array: &dyn Array) -> Result<u64> {
         }
     })?;
     let bytes = array.info()?.bytes;
-    if bytes > LONGEST {
+    if bytes > longest {
         for piece in stored {
             crate::array::uncached::check(array, piece, &budget)?;
         }

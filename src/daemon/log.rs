@@ -11,9 +11,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
+
+use crate::sync::{Mutex, MutexGuard};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
@@ -203,11 +205,11 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 
 impl Logger {
     fn sink(&self) -> MutexGuard<'_, Sink> {
-        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sink.lock()
     }
 
     fn told(&self) -> MutexGuard<'_, ToldMessages> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock()
     }
 
     /// What whoever debugs asks for is told each time.

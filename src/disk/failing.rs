@@ -7,8 +7,8 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{
     Allocation, Caller, Disk, DiskFile, NewAttributes, NewEntry, Place, Putting, Renaming, Target,
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::source::{FileId, Source, on_descriptor};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Calls until one fails; the others succeed.
 #[derive(Default)]
@@ -81,7 +82,7 @@ impl Failure {
 
     /// This is done while the next sync is waited for.
     pub fn at_sync(&self, meanwhile: impl FnOnce() + Send + 'static) {
-        let mut at_sync = self.at_sync.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at_sync = self.at_sync.lock();
         *at_sync = Some(Box::new(meanwhile));
     }
 
@@ -91,7 +92,7 @@ impl Failure {
     }
 
     fn sync(&self) {
-        let mut at_sync = self.at_sync.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at_sync = self.at_sync.lock();
         let meanwhile = at_sync.take();
         drop(at_sync);
         if let Some(meanwhile) = meanwhile {
@@ -100,7 +101,7 @@ impl Failure {
     }
 
     fn instead(&self) -> MutexGuard<'_, Option<Instead>> {
-        self.instead.lock().unwrap_or_else(PoisonError::into_inner)
+        self.instead.lock()
     }
 
     /// The file system keeps no modes from now on.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::local::LocalDisk;
 use super::{
@@ -18,6 +18,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::source::local::LocalStore;
 use crate::source::{FileId, Source, SpecialKind, Store};
+use crate::sync::Mutex;
 
 /// A file that is written, from its opening on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,14 +74,14 @@ type Watcher = Box<dyn FnMut(&Change) -> bool + Send>;
 /// Writes a change down, and calls the watcher: while nothing is locked, so it may change something
 /// itself.
 fn note(record: &Mutex<Record>, change: Change) {
-    let mut locked = record.lock().unwrap();
+    let mut locked = record.lock();
     locked.changes.push(change.clone());
     let watcher = locked.watcher.take();
     drop(locked);
     if let Some(mut watcher) = watcher
         && !watcher(&change)
     {
-        record.lock().unwrap().watcher = Some(watcher);
+        record.lock().watcher = Some(watcher);
     }
 }
 
@@ -122,12 +123,12 @@ impl RecordingDisk {
     }
 
     pub fn changes(&self) -> Vec<Change> {
-        self.record.lock().unwrap().changes.clone()
+        self.record.lock().changes.clone()
     }
 
     /// Tells `watcher` of every change from now on, until it says that this is enough.
     pub fn watch(&self, watcher: impl FnMut(&Change) -> bool + Send + 'static) {
-        self.record.lock().unwrap().watcher = Some(Box::new(watcher));
+        self.record.lock().watcher = Some(Box::new(watcher));
     }
 
     fn note(&self, change: Change) -> Result<()> {
@@ -140,7 +141,7 @@ impl RecordingDisk {
         file: Arc<dyn DiskFile>,
         change: impl FnOnce(Writer) -> Change,
     ) -> Arc<dyn DiskFile> {
-        let mut record = self.record.lock().unwrap();
+        let mut record = self.record.lock();
         let writer = Writer(record.next);
         record.next += 1;
         record.writers.insert(file.source().id(), writer);
@@ -158,7 +159,7 @@ impl RecordingDisk {
             Target::Named { path, .. } => Of::Named(path.to_owned()),
             Target::Open(source) => {
                 let id = source.id();
-                let known = self.record.lock().unwrap().writers.get(&id).copied();
+                let known = self.record.lock().writers.get(&id).copied();
                 known.map_or(Of::Read(id), Of::Written)
             }
         }

@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::{Allocation, Caller, Disk, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::descriptors::{Reopened, Reopening};
 use crate::source::{Fetch, FileId, Source, SourceIdentity, Stat};
+use crate::sync::Mutex;
 
 /// Runs what is given with the path by which a file is found now, and again if it is not found
 /// because something is moved meanwhile.
@@ -66,7 +67,7 @@ impl Reopening for FileOpener {
     type File = dyn DiskFile;
 
     fn open(&self) -> Result<Arc<dyn DiskFile>> {
-        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = self.at.lock();
         let now = Arc::clone(&at);
         drop(at);
         let file = opened_at(&now, |path| self.disk.open(path, self.id))?;
@@ -121,7 +122,7 @@ impl ReopenedFile {
     /// It lies there from now on.
     pub fn lies_at(&self, at: AtPath) {
         let opener = self.file.how();
-        *opener.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
+        *opener.at.lock() = at;
     }
 
     /// It is losing its name, and stays open as long as this lives.

@@ -9,10 +9,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fuser::INodeNo;
 
+use crate::sync::{Mutex, MutexGuard};
 use crate::tree::HandleId;
 
 /// Files that are open for writing past the page cache.
@@ -74,7 +74,7 @@ impl DirectWrites {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<INodeNo, DirectlyWritten>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock()
     }
 }
 

@@ -7,10 +7,11 @@
 //! Used by `adapter`.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use fuser::{BackingId, FileHandle, FopenFlags, INodeNo, ReplyOpen};
 
+use crate::sync::{Mutex, MutexGuard};
 use crate::tree::{HandleId, Tree};
 
 #[derive(Default)]
@@ -91,6 +92,6 @@ impl Passthrough {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<INodeNo, Opens>> {
-        self.by_inode.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_inode.lock()
     }
 }

@@ -1,8 +1,9 @@
 //! The slowest requests of the last minute: what they asked for, of which path, and how long it
 //! took. A request that is not slow never comes here. Used by `request_counters`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ impl SlowRequests {
 
     /// Without those that are old by now.
     fn lock(&self, now: Instant) -> MutexGuard<'_, Vec<SlowRequest>> {
-        let mut slowest = self.slowest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slowest = self.slowest.lock();
         slowest.retain(|old| now.saturating_duration_since(old.ended) < REMEMBERED);
         slowest
     }

@@ -8,11 +8,12 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::memory::room_for_thread;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Most threads that stand in, and most of them that read. Beyond, requests wait for each other.
 const MOST: usize = 64;
@@ -161,11 +162,9 @@ impl StandIns {
                 continue;
             }
             waiting.idle += 1;
-            let woken = self.more.wait_timeout(waiting, IDLE);
-            let (again, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
-            waiting = again;
+            let woken = self.more.wait_for(&mut waiting, IDLE);
             waiting.idle -= 1;
-            if timeout.timed_out() && waiting.looks.is_empty() && waiting.reads.is_empty() {
+            if woken.timed_out() && waiting.looks.is_empty() && waiting.reads.is_empty() {
                 waiting.threads -= 1;
                 return;
             }
@@ -173,7 +172,7 @@ impl StandIns {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

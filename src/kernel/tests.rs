@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirEntryExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -15,6 +15,7 @@ use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::source::local::LocalStore;
 use crate::source::{Fetch, Listed, PosixStore, Source, SourceIdentity, Stat, Store};
+use crate::sync::{Condvar, Mutex};
 use crate::tree::{Settings, Tree};
 
 /// Far more than anything takes; only what hangs meets it.
@@ -35,26 +36,25 @@ struct GateState {
 
 impl Gate {
     fn set(&self, closed: bool) {
-        self.state.lock().unwrap().closed = closed;
+        self.state.lock().closed = closed;
         self.changed.notify_all();
     }
 
     fn pass(&self) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         state.waiting += 1;
         self.changed.notify_all();
         while state.closed {
-            state = self.changed.wait(state).unwrap();
+            self.changed.wait(&mut state);
         }
         state.waiting -= 1;
     }
 
     /// Returns when so many wait.
     fn has_waiting(&self, many: usize) {
-        let state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         let fewer = |state: &mut GateState| state.waiting < many;
-        let waited = self.changed.wait_timeout_while(state, PATIENCE, fewer);
-        let (state, timeout) = waited.unwrap();
+        let timeout = self.changed.wait_while_for(&mut state, fewer, PATIENCE);
         let waiting = state.waiting;
         drop(state);
         assert!(!timeout.timed_out(), "only {waiting} wait");

@@ -4,12 +4,13 @@
 //! The tree keeps one of these for each container that it shows, and passes it to
 //! [`super::Containers`] with the container's number. Used by `tree::node`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::creation::state::CreationState;
 use super::version::ContainerVersion;
 use crate::container::Recognised;
 use crate::source::{FileKind, SourceIdentity};
+use crate::sync::{Mutex, MutexGuard};
 
 pub struct LiveContainer {
     /// Its kind in the source: a file or a directory.
@@ -42,7 +43,7 @@ impl LiveContainer {
     }
 
     pub(crate) fn known(&self) -> MutexGuard<'_, KnownContainer> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

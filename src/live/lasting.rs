@@ -7,13 +7,14 @@
 //! Charged as a table. Used by all of `live`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::version::ContainerVersion;
 use super::{Containers, LiveContainer};
 use crate::container::own_lengths::ArrayLengths;
 use crate::memory::budget::{Budget, TableCharge};
 use crate::source::Identity;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Of one container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,7 +88,7 @@ impl LastingTable {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Identity, LastingFacts>> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.facts.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 //! The place is remembered until something is moved. Used by [`super::staged`].
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::{ContainerId, Places};
 use crate::commit::recovery::spot_at;
@@ -12,6 +12,7 @@ use crate::disk::Disk;
 use crate::error::Result;
 use crate::source::Store;
 use crate::stage::{LogPlace, LogSpot, PinnedSpot};
+use crate::sync::Mutex;
 
 /// A place that was found out.
 pub(crate) struct KnownSpot {
@@ -42,7 +43,7 @@ impl LogPlace for ContainerPlace {
         // Before the path is looked at, which may be an old one.
         let moves = self.places.moves();
         let looked_up = self.places.known_path(self.id)?;
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         if let Some(known) = &*known
             && (known.moves, &known.path) == (moves, &looked_up)
         {
@@ -51,7 +52,7 @@ impl LogPlace for ContainerPlace {
         drop(known);
         let (disk, store) = (Arc::clone(&self.disk), Arc::clone(&self.store));
         let spot = spot_at(&self.recognised, disk, store, &self.path()?)?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         *known = Some(KnownSpot {
             moves,
             path: looked_up,
@@ -75,6 +76,6 @@ impl LogPlace for ContainerPlace {
     }
 
     fn owner_changed(&self) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.known.lock() = None;
     }
 }

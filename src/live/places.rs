@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 use super::container::LiveContainer;
 use super::shown::entry_table::EntryIndex;
@@ -15,6 +15,7 @@ use super::staged::replacing::OldPages;
 use crate::cache::VersionId;
 use crate::error::Result;
 use crate::source::{FileId, Stat};
+use crate::sync::RwLockReadGuard;
 
 /// A container, whatever its name and place are by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

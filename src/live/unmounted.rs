@@ -5,7 +5,7 @@
 //! directory as a source, says so. Used by `arrayfs stage commit` and `arrayfs append`.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use super::places::Forget;
 use super::shown::entry_table::ArrayNumber;
@@ -17,6 +17,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::memory::limit::default_limit;
 use crate::source::{FileId, Source, Stat, Store};
+use crate::sync::{RwLock, RwLockReadGuard};
 
 /// There is one.
 const ONLY: ContainerId = ContainerId(1);
@@ -46,7 +47,7 @@ impl Places for OnlyPlace {
     }
 
     fn pin(&self) -> RwLockReadGuard<'_, ()> {
-        self.still.read().unwrap_or_else(PoisonError::into_inner)
+        self.still.read()
     }
 
     fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>> {

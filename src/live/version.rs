@@ -6,8 +6,8 @@
 //! `tree::node`.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::container::{KnownContainer, LiveContainer};
 use super::opening::{OpenVersions, VersionOpening};
@@ -23,6 +23,7 @@ use crate::cache::VersionId;
 use crate::container::{MemberStats, Recognised};
 use crate::error::Result;
 use crate::source::{FileKind, Identity};
+use crate::sync::Mutex;
 
 pub struct ContainerVersion {
     pub(crate) id: VersionId,
@@ -42,21 +43,19 @@ pub struct ContainerVersion {
 
 impl ContainerVersion {
     pub(crate) fn owner(&self) -> Owner {
-        let owner = self.owner.lock();
-        owner.unwrap_or_else(PoisonError::into_inner).clone()
+        self.owner.lock().clone()
     }
 
     /// Notes how its files are now, and says whether others may read them than before.
     fn note_owner(&self, now: Owner) -> bool {
-        let mut owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owner = self.owner.lock();
         let same = owner.lets_in_as(&now);
         *owner = now;
         !same
     }
 
     pub(crate) fn identity(&self) -> Identity {
-        let identity = self.identity.lock();
-        identity.unwrap_or_else(PoisonError::into_inner).clone()
+        self.identity.lock().clone()
     }
 
     pub(crate) fn blocks(&self) -> VersionId {
@@ -65,7 +64,7 @@ impl ContainerVersion {
 
     /// A change of our own: the version goes on. Returns the identity that it had.
     pub(crate) fn adopt(&self, to: Identity, blocks: VersionId) -> Identity {
-        let mut identity = self.identity.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut identity = self.identity.lock();
         self.blocks.store(blocks.0, Ordering::Release);
         std::mem::replace(&mut identity, to)
     }

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::descr::{Literal, parse};
 use crate::array::dtype::Dtype;
+use crate::array::dtype::literal::Literal;
 use crate::container::stored::{SpelledType, StoredType};
 
 /// Parts of all levels of a type that are told apart.
@@ -71,7 +71,7 @@ impl ElementType {
     pub fn of(dtype: &Dtype) -> Option<ElementType> {
         let size = usize::try_from(dtype.itemsize()?).ok()?;
         let spelled = dtype.npy_descr();
-        let parsed = parse(&spelled).and_then(|literal| of_literal(&literal, &mut 0));
+        let parsed = Literal::parse(&spelled).and_then(|literal| of_literal(&literal, &mut 0));
         let raw = ElementType::Raw { size };
         Some(parsed.filter(|parsed| parsed.size() == size).unwrap_or(raw))
     }
@@ -205,30 +205,27 @@ fn names_of(members: &[(String, serde_json::Number)]) -> NumberNames {
 
 fn of_literal(literal: &Literal, parts: &mut usize) -> Option<ElementType> {
     match literal {
-        Literal::Text(text) => of_text(text),
-        Literal::Sequence(fields) => structure(fields, parts),
-        Literal::Number(_) => None,
+        Literal::Str(text) => of_text(text),
+        Literal::List(fields) | Literal::Tuple(fields) => structure(fields, parts),
+        Literal::Int(_) => None,
     }
 }
 
 fn structure(fields: &[Literal], so_far: &mut usize) -> Option<ElementType> {
     let (mut parts, mut offset) = (Vec::new(), 0usize);
     for field in fields {
-        let Literal::Sequence(field) = field else {
-            return None;
-        };
+        let field = field.items()?;
         *so_far += 1;
         if *so_far > PARTS_MOST {
             return None;
         }
         let name = match field.first()? {
-            Literal::Text(name) => name.clone(),
+            Literal::Str(name) => name.clone(),
             // A title and a name.
-            Literal::Sequence(names) => match names.get(1)? {
-                Literal::Text(name) => name.clone(),
+            names => match names.items()?.get(1)? {
+                Literal::Str(name) => name.clone(),
                 _ => return None,
             },
-            Literal::Number(_) => return None,
         };
         let mut element = of_literal(field.get(1)?, so_far)?;
         if let Some(dims) = field.get(2) {
@@ -259,12 +256,14 @@ fn structure(fields: &[Literal], so_far: &mut usize) -> Option<ElementType> {
 
 fn repeated(base: ElementType, dims: &Literal) -> Option<ElementType> {
     let count = match dims {
-        Literal::Number(n) => *n,
-        Literal::Sequence(dims) => dims.iter().try_fold(1u64, |count, dim| match dim {
-            Literal::Number(n) => count.checked_mul(*n),
-            _ => None,
-        })?,
-        Literal::Text(_) => return None,
+        Literal::Int(n) => *n,
+        dims => dims
+            .items()?
+            .iter()
+            .try_fold(1u64, |count, dim| match dim {
+                Literal::Int(n) => count.checked_mul(*n),
+                _ => None,
+            })?,
     };
     let count = usize::try_from(count).ok()?;
     count.checked_mul(base.size())?;

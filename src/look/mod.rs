@@ -9,7 +9,6 @@
 
 pub mod canvas;
 pub mod chart;
-pub mod descr;
 pub mod element;
 pub mod figures;
 pub mod histogram;

@@ -3,7 +3,6 @@
 //!
 //! Used by the command `show`.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::element::ElementType;
@@ -14,6 +13,7 @@ use super::value::{ElementNumber, complex, number};
 use crate::array::Info;
 use crate::array::read::CachedArray;
 use crate::error::Result;
+use crate::sync::Mutex;
 
 /// Decoded bytes that a picture takes, at most, about.
 const DECODED_MOST: u64 = 4 << 30;
@@ -156,9 +156,7 @@ impl SampleReader<'_> {
             while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let read = self.read_part(&part.1);
                 let failed = read.is_err();
-                let mut done = done
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut done = done.lock();
                 if let Some(place) = done.get_mut(part.0) {
                     *place = Some(read);
                 }
@@ -175,9 +173,7 @@ impl SampleReader<'_> {
             }
             work();
         });
-        let done = done
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let done = done.into_inner();
         let mut values = Vec::new();
         // Only parts behind a fault were left out.
         for part in done.into_iter().flatten() {

@@ -7,7 +7,6 @@
 //! `array`.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::MmapMut;
 
@@ -18,6 +17,7 @@ use super::pages::{LARGE_PAGE, mapped};
 use super::scratch::{self, Scratch};
 use super::spare::SpareMappings;
 use crate::error::Result;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Blocks of at least this size are mapped.
 const MAPPED_FROM: u64 = 64 << 10;
@@ -164,7 +164,7 @@ impl FreedMemory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Freed> {
-        self.freed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.freed.lock()
     }
 }
 

@@ -23,18 +23,21 @@
 //! and `container`.
 
 mod overdraft;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 pub use tables::TableCharge;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::block::FreedMemory;
 use super::{allocator, no_memory};
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard, RwLock};
 use overdraft::Overdrawer;
 
 /// What opened containers may keep whatever `cache=` says: the index of a file with some 20,000
@@ -126,13 +129,13 @@ enum Charged {
 
 impl Budget {
     /// One of `limit` bytes, half of which may be kept.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn new(limit: u64) -> Arc<Self> {
         Budget::keeping(limit, 0)
     }
 
     /// One of which no thread waits for memory that nobody gives back.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn impatient(limit: u64) -> Arc<Self> {
         let budget = Budget::with(limit, 0, Duration::ZERO);
         Arc::new(budget)
@@ -164,7 +167,7 @@ impl Budget {
     }
 
     /// Bytes in use.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn used(&self) -> u64 {
         self.lock().used
     }
@@ -182,7 +185,7 @@ impl Budget {
 
     /// The lender will be asked for memory, after those registered before, for as long as it lives.
     pub fn register(&self, lender: Weak<dyn Reclaim>) {
-        let mut lenders = self.lenders.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lenders = self.lenders.write();
         lenders.retain(|lender| lender.strong_count() > 0);
         lenders.push(lender);
     }
@@ -286,8 +289,7 @@ impl Budget {
         if let Some(hold) = self.try_keep(bytes) {
             return Ok(hold);
         }
-        let closing = self.closing.lock();
-        let _alone = closing.unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.closing.lock();
         loop {
             match self.try_keep(bytes) {
                 Some(hold) => return Ok(hold),
@@ -354,21 +356,21 @@ impl Budget {
     }
 
     fn reclaimable(&self) -> u64 {
-        let lenders = self.lenders.read().unwrap_or_else(PoisonError::into_inner);
+        let lenders = self.lenders.read();
         let lenders = lenders.iter().filter_map(Weak::upgrade);
         lenders.fold(0, |sum, lender| sum.saturating_add(lender.reclaimable()))
     }
 
     /// Takes a part back from the first that has some.
     fn reclaim(&self) -> bool {
-        let lenders = self.lenders.read().unwrap_or_else(PoisonError::into_inner);
+        let lenders = self.lenders.read();
         let mut lenders = lenders.iter().filter_map(Weak::upgrade);
         lenders.any(|lender| lender.give_up())
     }
 
     /// Takes something kept back from the first that has some.
     fn reclaim_kept(&self) -> bool {
-        let lenders = self.lenders.read().unwrap_or_else(PoisonError::into_inner);
+        let lenders = self.lenders.read();
         let mut lenders = lenders.iter().filter_map(Weak::upgrade);
         lenders.any(|lender| lender.give_up_kept())
     }
@@ -379,7 +381,7 @@ impl Budget {
         let number = account.next;
         account.next = account.next.wrapping_add(1);
         while account.first != number {
-            account = wait(&self.moved, account);
+            self.moved.wait(&mut account);
         }
         Turn { budget: self }
     }
@@ -412,7 +414,7 @@ impl Budget {
     }
 
     fn lock(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        self.account.lock()
     }
 }
 
@@ -428,12 +430,6 @@ impl Account {
     }
 }
 
-fn wait<'a>(condition: &Condvar, account: MutexGuard<'a, Account>) -> MutexGuard<'a, Account> {
-    condition
-        .wait(account)
-        .unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Turn<'_> {
     /// To be asked before one looks for memory, and given to [`Turn::wait`] if there was none.
     fn changes(&self) -> u64 {
@@ -443,13 +439,10 @@ impl Turn<'_> {
     /// Waits until something has changed since [`Turn::changes`] was asked, or a moment: a lender
     /// that could give nothing because another thread held its lock says nothing when that is free.
     fn wait(&self, seen: u64) {
-        let account = self.budget.lock();
+        let mut account = self.budget.lock();
         let is_same = |account: &mut Account| account.changes == seen;
-        let waited = self
-            .budget
-            .changed
-            .wait_timeout_while(account, LENDERS_ASKED, is_same);
-        drop(waited);
+        let changed = &self.budget.changed;
+        changed.wait_while_for(&mut account, is_same, LENDERS_ASKED);
     }
 }
 

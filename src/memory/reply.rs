@@ -6,10 +6,10 @@
 //! one waits for a block, which a thread that holds memory of the budget must not. Used by `array`.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
 
 use super::no_memory;
 use crate::error::Result;
+use crate::sync::Mutex;
 
 /// Buffers that are kept when they are not in use.
 const KEPT: usize = 16;
@@ -29,7 +29,7 @@ pub struct ReplyBuffer<'a> {
 impl ReplyBuffers {
     /// One of `len` bytes; ENOMEM if the system has no memory left.
     pub fn take(&self, len: usize) -> Result<ReplyBuffer<'_>> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         let mut bytes = free.pop().unwrap_or_default();
         drop(free);
         if bytes.len() < len {
@@ -62,8 +62,7 @@ impl DerefMut for ReplyBuffer<'_> {
 impl Drop for ReplyBuffer<'_> {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        let free = self.buffers.free.lock();
-        let mut free = free.unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.buffers.free.lock();
         if free.len() < KEPT {
             free.push(bytes);
         }
@@ -84,10 +83,10 @@ mod tests {
         drop(first);
         assert_eq!(buffers.take(50).unwrap().as_ptr(), place);
         drop(second);
-        assert_eq!(buffers.free.lock().unwrap().len(), 2);
+        assert_eq!(buffers.free.lock().len(), 2);
         let many: Vec<_> = (0..2 * KEPT).map(|_| buffers.take(1).unwrap()).collect();
         drop(many);
-        assert_eq!(buffers.free.lock().unwrap().len(), KEPT);
+        assert_eq!(buffers.free.lock().len(), KEPT);
         assert!(buffers.take(usize::MAX / 2).is_err());
     }
 }

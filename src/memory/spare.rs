@@ -6,7 +6,7 @@
 //! without requests it gives them back. A few at most, beside the budget, like the freed memory
 //! that [`super::block`] keeps, which uses them.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -14,6 +14,7 @@ use memmap2::MmapMut;
 
 use super::pages::mapped;
 use super::{is_short, room_for_thread};
+use crate::sync::Mutex;
 
 /// As many of one size are made ready, if all of them together are not more than that.
 const READY: usize = 6;
@@ -147,7 +148,7 @@ fn give_back(ready: &Mutex<Ready>) {
 
 /// A lock under which nothing is waited for.
 fn with<T>(ready: &Mutex<Ready>, work: impl FnOnce(&mut Ready) -> T) -> T {
-    work(&mut ready.lock().unwrap_or_else(PoisonError::into_inner))
+    work(&mut ready.lock())
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! until it is changed: then it need not be encoded again. Used by [`super::content`].
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+
+use crate::sync::Mutex;
 
 /// So much is kept for the next chunks.
 const KEPT: usize = 16 << 20;
@@ -57,7 +58,7 @@ impl HeldBytes {
         if len < LEAST {
             return HeldBytes::default();
         }
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = FREE.lock();
         let fits = |list: &Vec<u8>| (len..=2 * len).contains(&list.capacity());
         match free.lists.iter().rposition(fits) {
             Some(at) => {
@@ -84,7 +85,7 @@ impl Drop for HeldBytes {
         if list.capacity() < LEAST {
             return;
         }
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = FREE.lock();
         if free.bytes + list.capacity() <= KEPT {
             list.clear();
             free.bytes += list.capacity();

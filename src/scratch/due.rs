@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::file::ScratchFile;
@@ -18,6 +18,7 @@ use super::flush::FlushExtent;
 use super::room::ScratchRoom;
 use crate::error::Result;
 use crate::source::FileId;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How often it is looked whether something is due.
 const LOOK: Duration = Duration::from_millis(500);
@@ -74,7 +75,7 @@ impl Drop for UnderWay<'_> {
 
 impl DueFiles {
     fn lock(&self) -> MutexGuard<'_, DueQueue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn add(&self, file: &Arc<ScratchFile>) {

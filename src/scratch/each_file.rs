@@ -6,11 +6,11 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::names;
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Listed, Stat, Store};
+use crate::sync::Mutex;
 
 /// What is done to a file, by its place in the store.
 pub(super) type OnFile<'a> = &'a (dyn Fn(&Path, &Stat) -> Result<()> + Sync);
@@ -76,12 +76,12 @@ fn together(store: &dyn Store, files: &[PathBuf], each: OnFile<'_>) -> Vec<(Path
         }
         work();
     });
-    for path in linked.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    for path in linked.into_inner() {
         fail(path, store.stat(path).and_then(|stat| each(path, &stat)));
     }
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    failed.into_inner()
 }
 
-fn locked<T>(list: &Mutex<Vec<T>>) -> std::sync::MutexGuard<'_, Vec<T>> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(list: &Mutex<Vec<T>>) -> crate::sync::MutexGuard<'_, Vec<T>> {
+    list.lock()
 }

@@ -10,10 +10,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError,
-};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::base::StoredChunks;
@@ -29,6 +26,7 @@ use crate::disk::DiskFile;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::{FileId, Source, SourceIdentity, Stat, Timestamp};
+use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How long a file for which there was no room is not tried again by those who write to it.
 const REFUSED: Duration = Duration::from_secs(1);
@@ -189,35 +187,33 @@ impl ScratchFile {
     }
 
     pub(super) fn io(&self) -> MutexGuard<'_, StoredState> {
-        self.io.lock().unwrap_or_else(PoisonError::into_inner)
+        self.io.lock()
     }
 
     /// Whether a thread writes to the stored file, or waits for the disk.
     pub(super) fn is_being_stored(&self) -> bool {
-        matches!(self.io.try_lock(), Err(TryLockError::WouldBlock))
+        self.io.is_locked()
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, FileContent> {
-        self.content.read().unwrap_or_else(PoisonError::into_inner)
+        self.content.read()
     }
 
     pub(super) fn change(&self) -> RwLockWriteGuard<'_, FileContent> {
-        self.content.write().unwrap_or_else(PoisonError::into_inner)
+        self.content.write()
     }
 
     pub(super) fn times(&self) -> MutexGuard<'_, FileTimes> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+        self.times.lock()
     }
 
     /// When it was changed first since it was stored, if it was; none at all while a thread is
     /// storing it.
     pub(super) fn changed_since(&self) -> Option<Option<Instant>> {
-        match self.times.try_lock() {
-            _ if self.is_being_stored() => None,
-            Ok(times) => Some(times.since),
-            Err(TryLockError::Poisoned(times)) => Some(times.into_inner().since),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        let times = self.times.try_lock();
+        times
+            .filter(|_| !self.is_being_stored())
+            .map(|times| times.since)
     }
 
     /// As programs see it.
@@ -300,20 +296,20 @@ impl ScratchFile {
 
     /// A background flush has failed: the next fsync or close says so.
     pub(super) fn note_failure(&self, e: &Error) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         *failure = Some(e.clone());
     }
 
     /// There is, or was not, room to store it.
     pub(super) fn note_room<T>(&self, stored: &Result<T>) {
         let refused = matches!(stored, Err(e) if e.is_no_room());
-        let mut known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.refused.lock();
         *known = refused.then(Instant::now);
     }
 
     /// There was no room a moment ago: to encode everything once more would be in vain.
     pub(super) fn check_room(&self) -> Result<()> {
-        let known = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *self.refused.lock();
         match known.is_some_and(|at| at.elapsed() < REFUSED) {
             true => {
                 let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
@@ -327,14 +323,14 @@ impl ScratchFile {
     }
 
     pub(super) fn take_failure(&self) -> Result<()> {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         failure.take().map_or(Ok(()), Err)
     }
 
     /// Bytes that are not in their chunks, at least one if anything is not; none if that is
     /// changing.
     pub(super) fn held_back(&self) -> Option<u64> {
-        let content = self.content.try_read().ok()?;
+        let content = self.content.try_read()?;
         let bytes = content.held_bytes().max(1);
         Some(if content.differs() { bytes } else { 0 })
     }
@@ -342,7 +338,7 @@ impl ScratchFile {
     /// Whether nothing is to be stored; false if that is changing.
     pub(super) fn has_all_stored(&self) -> bool {
         let content = self.content.try_read();
-        content.is_ok_and(|content| !content.differs())
+        content.is_some_and(|content| !content.differs())
     }
 
     pub(super) fn is_open(&self) -> bool {

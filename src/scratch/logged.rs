@@ -6,7 +6,7 @@
 //! Assumes that the file does not change meanwhile. Used by [`super::relaid`].
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::base::{StoredChunks, StoredForm, read_all};
 use super::encode::encoded_plain;
@@ -17,6 +17,7 @@ use crate::codec::blosc::ChunkHeader;
 use crate::error::Result;
 use crate::memory::fallible;
 use crate::source::Source;
+use crate::sync::Mutex;
 
 const DOING: &str = "cannot read through a log";
 
@@ -158,16 +159,12 @@ impl LoggedChunks {
         from: u64,
         buf: &mut [u8],
     ) -> Result<usize> {
-        let known = self
-            .made
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let known = self.made.lock().clone();
         let made = match known.filter(|(known, _)| *known == number) {
             Some((_, made)) => made,
             None => {
                 let made = Arc::new(self.make(source, number)?);
-                let mut last = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last = self.made.lock();
                 *last = Some((number, Arc::clone(&made)));
                 made
             }

@@ -33,6 +33,8 @@ mod encode;
 mod file;
 mod find;
 mod flush;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzed;
 mod handles;
 mod holes;
 mod logged;
@@ -60,6 +62,8 @@ mod tail;
 mod tests;
 mod times;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use convert::fuzzed::conversion as convert_log;
 pub use convert::{ConvertDirection, ConvertWatch, Converted, convert, is_being_converted};
 pub use encode::EncodeOptions;
 pub use relaid::read_through_log;

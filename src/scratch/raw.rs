@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::disk::SourceOf;
 use super::file::ScratchFile;
@@ -19,6 +19,7 @@ use super::store::ScratchStore;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, Place, Putting, Renaming};
 use crate::error::{Error, Result};
 use crate::source::{Fetch, FileId, Source, SourceIdentity, Stat};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 
 /// A raw file that somebody has open: none until it is packed. Who works on the raw bytes holds it
 /// shared meanwhile.
@@ -27,7 +28,7 @@ pub(super) struct RawFile(RwLock<Option<Arc<ScratchFile>>>);
 
 impl RawFile {
     fn packed(&self) -> RwLockReadGuard<'_, Option<Arc<ScratchFile>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.read()
     }
 }
 
@@ -37,7 +38,7 @@ pub(super) struct RawFiles(Mutex<HashMap<FileId, Weak<RawFile>>>);
 
 impl RawFiles {
     pub(super) fn of(&self, id: FileId) -> Arc<RawFile> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if let Some(known) = all.get(&id).and_then(Weak::upgrade) {
             return known;
         }
@@ -102,7 +103,7 @@ impl RawWriter {
     /// Cuts the file to nothing, and has it stored like those of the mount from now on, if that may
     /// be.
     fn empty(&self, caller: Caller) -> Result<()> {
-        let mut packed = self.file.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut packed = self.file.0.write();
         if packed.is_none() {
             self.raw.set_len(0, caller)?;
             // Where its directory cannot be changed it stays as it is.

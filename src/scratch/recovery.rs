@@ -18,8 +18,8 @@
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::base::{ENTRY, StoredChunks, read_all};
 use super::disk::ScratchDisk;
@@ -36,6 +36,7 @@ use crate::disk::{DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::{Source, Stat, Timestamp};
+use crate::sync::Mutex;
 
 /// What the disk writes as a whole.
 const SECTOR: u64 = 512;
@@ -189,7 +190,7 @@ fn is_clear(source: &dyn Source, spare: Range<u64>) -> Result<bool> {
 fn merge_left(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<()> {
     // What a log has is held, so one after the other.
     static MERGING: Mutex<()> = Mutex::new(());
-    let _alone = MERGING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = MERGING.lock();
     let file = open(disk, path, stat)?;
     if file.read().differs() {
         file.flush(FlushExtent::IfCheap)?;

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
@@ -26,6 +26,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::memory::budget::TableCharge;
 use crate::source::{FileId, PosixStore, Store};
+use crate::sync::{Mutex, MutexGuard};
 use crate::workers::WorkerThreads;
 
 /// How long the room left on the disk is taken for what it was.
@@ -147,11 +148,11 @@ impl ScratchRoom {
     }
 
     fn files(&self) -> MutexGuard<'_, HashMap<FileId, Weak<ScratchFile>>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock()
     }
 
     pub(super) fn changed(&self) -> MutexGuard<'_, HashMap<FileId, Arc<ScratchFile>>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changed.lock()
     }
 
     /// The file, if it is open or has something to be stored.
@@ -177,7 +178,7 @@ impl ScratchRoom {
 
     /// Whether so much room is left on the disk beside twice what is held. Asked for now and then.
     pub(super) fn has_plenty(&self, plenty: u64) -> bool {
-        let mut known = self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.space.lock();
         let is_fresh = |at: &Instant| at.elapsed() < SPACE_KNOWN;
         let free = match *known {
             Some((at, free)) if is_fresh(&at) => free,
@@ -214,12 +215,12 @@ impl ScratchRoom {
     }
 
     pub(super) fn note_settled(&self, at: Instant) {
-        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        *self.settled.lock() = Some(at);
     }
 
     /// Some file was stored a moment ago: one that is touched now may look as if it had been that.
     pub(super) fn settled_lately(&self) -> bool {
-        let settled = *self.settled.lock().unwrap_or_else(PoisonError::into_inner);
+        let settled = *self.settled.lock();
         settled.is_some_and(|at| at.elapsed() < MASKED)
     }
 

@@ -6,8 +6,8 @@
 //! tree, by [`super::ScratchMount`], and file by file by [`super::room`].
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::disk::ScratchDisk;
 use super::file::ScratchFile;
@@ -17,6 +17,7 @@ use super::room::ScratchRoom;
 use crate::disk::{HeldBack, Settling};
 use crate::error::{Error, Result};
 use crate::source::FileId;
+use crate::sync::MutexGuard;
 
 /// What could not be put where it belongs when everything was to be, and why.
 #[derive(Default)]
@@ -56,8 +57,7 @@ impl ScratchDisk {
 
 impl ScratchRoom {
     fn unsettled(&self) -> MutexGuard<'_, Unsettled> {
-        let unsettled = self.unsettled.lock();
-        unsettled.unwrap_or_else(PoisonError::into_inner)
+        self.unsettled.lock()
     }
 
     fn settle_or_log(&self, file: &Arc<ScratchFile>, how: Settling, unsettled: &mut Unsettled) {

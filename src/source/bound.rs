@@ -6,10 +6,11 @@
 //! places. So it is bound before the file is switched ([`super::switched`]); the new one is bound
 //! to the file as it is going to be until then. Used by `container::hdf5`.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::Source;
 use super::current::Current;
+use crate::sync::RwLock;
 
 pub struct BoundSource {
     file: Arc<dyn Source>,
@@ -32,7 +33,7 @@ impl BoundSource {
 
     /// Reads this, and nothing else; none: the file, whatever it is.
     pub fn bind(&self, to: Option<Arc<dyn Source>>) {
-        *self.to.write().unwrap_or_else(PoisonError::into_inner) = to;
+        *self.to.write() = to;
     }
 }
 
@@ -40,7 +41,7 @@ impl Current for BoundSource {
     fn current(&self) -> Arc<dyn Source> {
         // Both under the lock: it is bound before the file is switched, and freed after that was
         // taken back.
-        let to = self.to.read().unwrap_or_else(PoisonError::into_inner);
+        let to = self.to.read();
         let file = self.file.switched();
         let bound = to.as_ref().map(Arc::clone);
         bound.or(file).unwrap_or_else(|| Arc::clone(&self.file))

@@ -15,13 +15,14 @@
 //! local is opened.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use lru::LruCache;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::error::Result;
+use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// How many are closed at once for a call that has met the limit.
 const CLOSED_AT_ONCE: usize = 4;
@@ -80,7 +81,7 @@ impl<R: Reopening> Reopened<R> {
         if let Some(file) = self.if_open() {
             return Ok(file);
         }
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.write();
         if let Some(file) = &*open {
             return Ok(Arc::clone(file));
         }
@@ -93,7 +94,7 @@ impl<R: Reopening> Reopened<R> {
 
     /// The same, if it is open.
     pub fn if_open(&self) -> Option<Arc<R::File>> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.read();
         open.clone()
     }
 
@@ -129,7 +130,7 @@ impl<R: Reopening> Closing for Reopened<R> {
     }
 
     fn close(&self) -> bool {
-        let Ok(mut open) = self.open.try_write() else {
+        let Some(mut open) = self.open.try_write() else {
             return false;
         };
         let is_idle = |file: &&Arc<R::File>| Arc::strong_count(file) == 1;
@@ -160,7 +161,7 @@ impl Descriptors {
     }
 
     fn lock(&self) -> MutexGuard<'_, LruCache<u64, Weak<dyn Closing>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     fn add(&self, number: u64, file: Weak<dyn Closing>) {

@@ -132,7 +132,7 @@ impl<'s, 'b> ForwardWindow<'s, 'b> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use crate::sync::Mutex;
 
     use super::*;
     use crate::source::{Fetch, ObjectTag, SourceIdentity};
@@ -155,7 +155,7 @@ mod tests {
         fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
             for Fetch { offset, buf } in ranges {
                 assert!(*offset + buf.len() as u64 <= self.len, "read past the end");
-                self.fetched.lock().unwrap().push((*offset, buf.len()));
+                self.fetched.lock().push((*offset, buf.len()));
                 buf.iter_mut()
                     .zip(*offset..)
                     .for_each(|(byte, at)| *byte = at as u8);
@@ -185,7 +185,7 @@ mod tests {
         for leap in 0..10 {
             window.u64(200_000 + leap * 50_000).unwrap();
         }
-        let fetched = source.fetched.lock().unwrap();
+        let fetched = source.fetched.lock();
         let lens: Vec<usize> = fetched.iter().map(|(_, len)| *len).collect();
         assert_eq!(lens[..4], [512, 2048, 8192, 16384]);
         assert_eq!(lens.iter().rev().take(6).max(), Some(&512));
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(window.bytes(1500, 0).unwrap().len(), 0);
         assert!(matches!(window.bytes(1500, 1), Err(Error::Fault(_))));
         assert!(matches!(window.bytes(u64::MAX, 1), Err(Error::Fault(_))));
-        assert_eq!(*source.fetched.lock().unwrap(), [(0, 1000), (999, 501)]);
+        assert_eq!(*source.fetched.lock(), [(0, 1000), (999, 501)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! exact to what the file system keeps; a change that leaves all of them untouched is not seen.
 //! `disk`, inodes and logs know local files, and ask for that of which they are.
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 use sha2::{Digest, Sha256};
 
 use super::{Stat, Timestamp};
@@ -65,7 +65,7 @@ impl SeenContent {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 impl ObjectTag {
     /// Of an ETag, a version id or the like.
     pub fn of(version: &[u8]) -> ObjectTag {

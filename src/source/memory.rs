@@ -3,10 +3,10 @@
 //! [`BytesSource`] is for code that has the bytes of a file. [`MemoryStore`] is a store without a
 //! file system under it: for tests, which show by it that what reads containers needs none.
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 mod store;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use store::MemoryStore;
 
 use std::sync::Arc;

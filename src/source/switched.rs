@@ -4,10 +4,11 @@
 //! container before a commit makes its files visible, and by containers that live on through
 //! commits.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::Source;
 use super::current::Current;
+use crate::sync::RwLock;
 
 pub struct SwitchedSource {
     now: RwLock<Arc<dyn Source>>,
@@ -22,11 +23,11 @@ impl SwitchedSource {
 
     /// The file is what it was going to be.
     pub fn switch(&self, file: Arc<dyn Source>) {
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = file;
+        *self.now.write() = file;
     }
 
     pub fn now(&self) -> Arc<dyn Source> {
-        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now.read();
         Arc::clone(&now)
     }
 }

@@ -13,7 +13,7 @@ mod encoded;
 mod unlogged;
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 pub(super) use unlogged::MovedExtent;
 
@@ -25,6 +25,7 @@ use super::log::LogBytes;
 use super::ranges::Ranges;
 use super::slab::{Slabs, StageSlab};
 use crate::error::{Error, Result};
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Bytes that are copied under the lock at a time.
 const STEP: usize = 128 << 10;
@@ -131,11 +132,11 @@ impl Layer {
     }
 
     fn read_state(&self) -> RwLockReadGuard<'_, LayerState> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read()
     }
 
     fn write_state(&self) -> RwLockWriteGuard<'_, LayerState> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write()
     }
 
     /// Its number in the log.
@@ -197,7 +198,7 @@ impl Layer {
     }
 
     /// Fills in staged bytes and zeros; leaves the bytes of the array below as they are.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn read(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<()> {
         let (mut at, mut done) = (at, 0);
         while done < out.len() {

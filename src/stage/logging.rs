@@ -2,7 +2,7 @@
 //! none to write to.
 
 use std::ops::Range;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::StagedArray;
 use super::layer::{Layer, no_array};
@@ -10,6 +10,7 @@ use super::log::{CommitRecord, LogSpot, LogWriter, Record, with_buffer};
 use super::slab::Lender;
 use super::staging::{Stage, StageLog};
 use crate::error::{Error, Result};
+use crate::sync::MutexGuard;
 
 /// What is staged and in no log.
 #[derive(Debug)]
@@ -47,13 +48,13 @@ impl Stage {
 
     fn note_logged(&self, outcome: &Result<()>) {
         let failure = outcome.as_ref().err().cloned();
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        *self.failure.lock() = failure;
     }
 
     /// What would be lost with the daemon: what the log could not be given when that was tried
     /// last.
     pub fn unlogged(&self) -> Option<Unlogged> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = self.failure.lock();
         let why = failure.clone().filter(|_| !self.is_clean())?;
         drop(failure);
         let log = self.lock_log();
@@ -352,12 +353,12 @@ impl Lender for Stage {
                 _ => return false,
             },
         };
-        let Ok(mut log) = self.log.try_lock() else {
+        let Some(mut log) = self.log.try_lock() else {
             return false;
         };
         let layers: Vec<Arc<Layer>> = match self.layers.try_read() {
-            Ok(layers) => layers.list().collect(),
-            Err(_) => return false,
+            Some(layers) => layers.list().collect(),
+            None => return false,
         };
         if layers.iter().all(|layer| layer.bytes_held() == 0) {
             return false;
@@ -378,8 +379,8 @@ impl Lender for Stage {
 
     fn give_up_encoded(&self) -> bool {
         match self.layers.try_read() {
-            Ok(layers) => layers.list().any(|layer| layer.give_up_encoded()),
-            Err(_) => false,
+            Some(layers) => layers.list().any(|layer| layer.give_up_encoded()),
+            None => false,
         }
     }
 }

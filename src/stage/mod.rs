@@ -21,6 +21,8 @@ mod ahead;
 mod committing;
 mod compaction;
 mod extents;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzed;
 mod intervals;
 mod layer;
 pub mod log;
@@ -30,6 +32,8 @@ mod place;
 mod ranges;
 mod ready;
 mod recovery;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod slab;
 mod staging;
 #[cfg(test)]

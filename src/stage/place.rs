@@ -6,7 +6,7 @@
 //! done there is compared with the directory's number, and fails if something else lies there by
 //! now. Implemented by `live::place`, and by [`LogSpot`] for containers that are not moved.
 
-use std::sync::RwLockReadGuard;
+use crate::sync::RwLockReadGuard;
 
 use super::log::LogSpot;
 use crate::error::Result;

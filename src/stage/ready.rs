@@ -6,13 +6,13 @@
 //! by [`super::slab`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use memmap2::MmapMut;
 
 use crate::memory::budget::Hold;
 use crate::memory::is_short;
 use crate::memory::pages::{self, LARGE_PAGE};
+use crate::sync::Mutex;
 
 /// Bytes of such a slab: one large page, which the system gives and clears at once.
 pub(super) const HUGE: u64 = LARGE_PAGE as u64;
@@ -75,7 +75,7 @@ impl ReadySlabs {
 
     /// A lock under which nothing is waited for.
     fn with<T>(&self, work: impl FnOnce(&mut Vec<(MmapMut, Hold)>) -> T) -> T {
-        work(&mut self.slabs.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.slabs.lock())
     }
 }
 

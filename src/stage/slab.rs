@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use memmap2::MmapMut;
 
@@ -19,6 +19,7 @@ use super::intervals::IntervalMemory;
 use super::ready::{HUGE, ReadySlabs, map};
 use crate::memory::budget::{Budget, Hold, Reclaim};
 use crate::memory::fallible;
+use crate::sync::RwLock;
 
 pub(super) const LARGEST_SLAB: u64 = 256 << 10;
 const SMALLEST_SLAB: u64 = 4 << 10;
@@ -108,7 +109,7 @@ impl StageMemory {
     }
 
     pub(super) fn register(&self, lender: Weak<dyn Lender>) {
-        let mut lenders = self.lenders.write().unwrap_or_else(PoisonError::into_inner);
+        let mut lenders = self.lenders.write();
         lenders.retain(|lender| lender.strong_count() > 0);
         lenders.push(lender);
     }
@@ -254,7 +255,7 @@ impl Reclaim for StageMemory {
         if self.ready.give_up() {
             return true;
         }
-        let Ok(lenders) = self.lenders.try_read() else {
+        let Some(lenders) = self.lenders.try_read() else {
             return false;
         };
         let all = || lenders.iter().filter_map(Weak::upgrade);

@@ -5,10 +5,8 @@
 
 use std::ffi::OsString;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
-};
 
 use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
@@ -19,6 +17,7 @@ use crate::disk::Trial;
 use crate::error::{Error, Result};
 use crate::memory::no_memory;
 use crate::source::{FileId, Timestamp};
+use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The largest array: what the system can number.
 pub(super) const LARGEST_ARRAY: u64 = i64::MAX as u64;
@@ -176,9 +175,10 @@ impl Stage {
     /// To be taken before any lock that readers or writers wait for: others may be waiting for the
     /// disk.
     pub fn alone(&self) -> Syncing<'_> {
-        let syncing = self.syncing.lock();
-        let _held = syncing.unwrap_or_else(PoisonError::into_inner);
-        Syncing { _held, place: None }
+        Syncing {
+            _held: self.syncing.lock(),
+            place: None,
+        }
     }
 
     /// The same for removing the log: the container stays in its place as long as this is held.
@@ -190,25 +190,21 @@ impl Stage {
 
     /// The same, for a thread that must not wait for a move.
     pub fn try_alone_in_place(&self) -> Option<Syncing<'_>> {
-        let _held = match self.syncing.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(held)) => held.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let _held = self.syncing.try_lock()?;
         let place = Some(self.place.try_pinned()?);
         Some(Syncing { _held, place })
     }
 
     pub(super) fn lock_log(&self) -> MutexGuard<'_, StageLog> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 
     pub(super) fn read_layers(&self) -> RwLockReadGuard<'_, StageLayers> {
-        self.layers.read().unwrap_or_else(PoisonError::into_inner)
+        self.layers.read()
     }
 
     pub(super) fn write_layers(&self) -> RwLockWriteGuard<'_, StageLayers> {
-        self.layers.write().unwrap_or_else(PoisonError::into_inner)
+        self.layers.write()
     }
 
     /// Writes bytes, beyond the end as well: what lies between is zeros. Says how many, fewer only
@@ -296,10 +292,7 @@ impl Stage {
 
     fn was_written(&self) {
         let now = Timestamp::now();
-        *self
-            .last_write
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(now);
+        *self.last_write.lock() = Some(now);
         self.since().get_or_insert(now);
         self.time_set.store(false, Ordering::Release);
         self.has_changed();
@@ -324,10 +317,7 @@ impl Stage {
     /// When something was last written: the time of modification that is shown. None if nothing has
     /// been since the last commit.
     pub fn last_write(&self) -> Option<Timestamp> {
-        *self
-            .last_write
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *self.last_write.lock()
     }
 
     /// The time that a program has set since the last write: that of all the container's files.
@@ -338,10 +328,7 @@ impl Stage {
 
     /// What was staged has been committed or thrown away.
     pub(super) fn forget_last_write(&self) {
-        *self
-            .last_write
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = None;
+        *self.last_write.lock() = None;
         *self.since() = None;
     }
 
@@ -356,9 +343,7 @@ impl Stage {
     }
 
     fn since(&self) -> MutexGuard<'_, Option<Timestamp>> {
-        self.staged_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.staged_since.lock()
     }
 
     /// Whether there is nothing to commit.
@@ -425,10 +410,7 @@ impl Stage {
 
     /// A program has set the time of modification: it is the container's when this is committed.
     pub fn set_last_write(&self, to: Timestamp) {
-        *self
-            .last_write
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(to);
+        *self.last_write.lock() = Some(to);
         self.time_set.store(true, Ordering::Release);
     }
 }

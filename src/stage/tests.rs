@@ -6,7 +6,7 @@ mod content;
 mod failing;
 mod forged;
 mod lender;
-mod sample;
+pub(super) mod sample;
 mod zeros;
 
 use std::sync::Arc;

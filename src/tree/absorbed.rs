@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::InodeId;
 use crate::cache::VersionId;
 use crate::live::shown::entry_table::EntryIndex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// An array, by its version and entry.
 pub(super) type AbsorbingArray = (VersionId, EntryIndex);
@@ -46,6 +46,6 @@ impl AbsorbedFiles {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<InodeId, AbsorbingArray>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock()
     }
 }

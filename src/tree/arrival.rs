@@ -182,7 +182,7 @@ impl Tree {
             let found = self.store.stat(&path.join(member));
             found.is_ok_and(|stat| self.written_here.contains(stat.id))
         };
-        !self.written_here.is_empty() && container.format.members().iter().any(is_ours)
+        !self.written_here.is_empty() && container.layout().identifying().iter().any(is_ours)
     }
 
     /// What an entry of the source is shown as, without an inode.

@@ -4,7 +4,7 @@
 //! Before that the kernel believes what it has been told of them. It forgets that before the first
 //! request is answered that may write. Used by `writing`, and by `kernel::serving`.
 
-use std::sync::{Mutex, PoisonError};
+use crate::sync::Mutex;
 
 use super::InodeId;
 
@@ -13,13 +13,13 @@ pub(super) struct FollowingEntries(Mutex<Vec<InodeId>>);
 
 impl FollowingEntries {
     pub(super) fn add(&self, entries: Vec<InodeId>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.extend(entries);
     }
 
     /// Gives each of them away. Whoever comes meanwhile waits until that is done.
     pub(super) fn drain(&self, each: impl FnMut(InodeId)) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.drain(..).for_each(each);
     }
 }

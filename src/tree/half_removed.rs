@@ -4,10 +4,11 @@
 //! `writing::removal`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::inode::InodeId;
 use crate::live::version::ContainerVersion;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Versions of which entries have been removed, by the inodes of their containers.
 #[derive(Default)]
@@ -33,6 +34,6 @@ impl HalfRemoved {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<InodeId, Arc<ContainerVersion>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

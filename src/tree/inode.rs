@@ -17,7 +17,7 @@ mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::node::Node;
 use crate::cache::VersionId;
@@ -27,6 +27,7 @@ use crate::live::shown::entry_table::EntryIndex;
 use crate::memory::budget::{Budget, TableCharge};
 use crate::memory::{is_short, no_memory};
 use crate::source::{FileKind, Stat};
+use crate::sync::{Mutex, MutexGuard};
 use table::{Inode, InodeKey, InodeTable, NameIn};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -278,7 +279,7 @@ impl Inodes {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, InodeTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lru::LruCache;
 
@@ -17,6 +17,7 @@ use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::set_aside;
 use crate::source::FileKind;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of one run of names, and of all that are kept.
 const RUN: usize = 4 << 20;
@@ -228,7 +229,7 @@ impl ListingCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, KeptRuns> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -7,15 +7,12 @@
 //! every request that follows a path.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{
-    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError,
-};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 use super::Tree;
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 #[derive(Default)]
 pub(super) struct Moves {
@@ -66,15 +63,14 @@ impl Drop for Moving<'_> {
 
 impl Moves {
     pub(super) fn begin(&self) -> Moving<'_> {
-        let guard = self.under_way.write();
         Moving {
             moves: self,
-            _guard: guard.unwrap_or_else(PoisonError::into_inner),
+            _guard: self.under_way.write(),
         }
     }
 
     fn starved(&self) -> MutexGuard<'_, Vec<ThreadId>> {
-        self.starved.lock().unwrap_or_else(PoisonError::into_inner)
+        self.starved.lock()
     }
 
     fn starve(&self) -> Starved<'_> {
@@ -87,10 +83,8 @@ impl Moves {
     pub(super) fn let_others_through(&self) {
         let own = std::thread::current().id();
         let others = |starved: &mut Vec<ThreadId>| starved.iter().any(|thread| *thread != own);
-        let waited = self
-            .fed
-            .wait_timeout_while(self.starved(), PATIENCE, others);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.fed
+            .wait_while_for(&mut self.starved(), others, PATIENCE);
     }
 
     /// To be taken before a name is looked at that is entered later.
@@ -101,24 +95,18 @@ impl Moves {
     /// Keeps everything where it is for a moment, if nothing has been moved since `mark`.
     pub(super) fn pin_since(&self, mark: u64) -> Option<RwLockReadGuard<'_, ()>> {
         let guard = self.under_way.read();
-        let guard = guard.unwrap_or_else(PoisonError::into_inner);
         (self.mark() == mark).then_some(guard)
     }
 
     /// Nothing is moved before this is dropped: what is staged goes to a log that has the
     /// container's name.
     pub(super) fn pin(&self) -> RwLockReadGuard<'_, ()> {
-        let guard = self.under_way.read();
-        guard.unwrap_or_else(PoisonError::into_inner)
+        self.under_way.read()
     }
 
     /// The same, unless something is being moved.
     pub(super) fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        match self.under_way.try_read() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.under_way.try_read()
     }
 
     /// Counts what moves have done, when none is under way.

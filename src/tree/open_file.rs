@@ -4,8 +4,8 @@
 //! name. Read by many threads at once; the table is locked only to find the handle.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use super::InodeId;
 use super::node::Node;
@@ -17,6 +17,7 @@ use crate::live::shown::open_entry::{OpenEntry, PageCache};
 use crate::live::staged::ArrayWriter;
 use crate::memory::fallible;
 use crate::source::Source;
+use crate::sync::RwLock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandleId(pub u64);
@@ -145,33 +146,33 @@ impl OpenFiles {
     /// One more handle of an open file. No position is shared: there is none.
     pub(super) fn share(&self, inode: InodeId, handle: Arc<OpenFile>) -> HandleId {
         let id = HandleId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.write();
         table.files.insert(id, (inode, handle));
         table.by_inode.entry(inode).or_default().push(id);
         id
     }
 
     pub(super) fn get(&self, id: HandleId) -> Result<Arc<OpenFile>> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         let found = table.files.get(&id).map(|(_, handle)| Arc::clone(handle));
         found.ok_or(Error::NotFound)
     }
 
     pub(super) fn inode_of(&self, id: HandleId) -> Result<InodeId> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         let found = table.files.get(&id);
         found.map(|(inode, _)| *inode).ok_or(Error::NotFound)
     }
 
     /// What is open.
     pub(super) fn inodes(&self) -> Vec<InodeId> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         table.by_inode.keys().copied().collect()
     }
 
     /// The handles of an inode.
     pub(super) fn of_inode(&self, inode: InodeId) -> Vec<Arc<OpenFile>> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         let handles = table.by_inode.get(&inode).into_iter().flatten();
         let files = handles.filter_map(|handle| table.files.get(handle));
         files.map(|(_, file)| Arc::clone(file)).collect()
@@ -184,7 +185,7 @@ impl OpenFiles {
         by: impl Fn(&OpenFile) -> Option<OpenFile>,
     ) -> Vec<Arc<OpenFile>> {
         let handles = {
-            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            let table = self.table.read();
             table.by_inode.get(&inode).cloned().unwrap_or_default()
         };
         let mut replaced = Vec::new();
@@ -193,7 +194,7 @@ impl OpenFiles {
             let Some(file) = self.get(id).ok().and_then(|file| by(&file)) else {
                 continue;
             };
-            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            let mut table = self.table.write();
             if let Some((_, open)) = table.files.get_mut(&id) {
                 replaced.push(std::mem::replace(open, Arc::new(file)));
             }
@@ -202,7 +203,7 @@ impl OpenFiles {
     }
 
     pub(super) fn remove(&self, id: HandleId) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.write();
         let closed = table.files.remove(&id);
         if let Some((inode, _)) = &closed
             && let Some(handles) = table.by_inode.get_mut(inode)
@@ -217,7 +218,7 @@ impl OpenFiles {
     }
 
     pub(super) fn len(&self) -> usize {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         table.files.len()
     }
 }

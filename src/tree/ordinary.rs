@@ -8,12 +8,12 @@
 //! process while one of ours is under way is not seen. Used by `tree`.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::node::StoredAt;
 use super::{InodeId, Tree};
 use crate::error::Result;
 use crate::source::{SeenContent, SourceIdentity};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Of a mode: set-user-id and set-group-id.
 pub(super) const SET_ID: u16 = 0o6000;
@@ -212,7 +212,7 @@ impl OrdinaryFile {
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+        self.content.lock()
     }
 
     fn is(&self, known: SeenContent, found: SourceIdentity) -> bool {

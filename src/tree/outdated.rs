@@ -8,12 +8,13 @@
 //! `kernel::stale_pages` takes them from here. Used by `writing`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
 use super::InodeId;
 use crate::live::staged::replacing::OldPages;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How often the pages of each of these are still to be dropped.
 type WaitingAnswers = Arc<Mutex<HashMap<InodeId, usize>>>;
@@ -83,7 +84,7 @@ impl Drop for OutdatedPages {
 }
 
 fn lock(waiting: &WaitingAnswers) -> MutexGuard<'_, HashMap<InodeId, usize>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    waiting.lock()
 }
 
 #[cfg(test)]

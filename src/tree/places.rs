@@ -5,7 +5,7 @@
 //! by [`super::arrival`].
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::live::places::{Forget, Stale};
 use crate::live::{ContainerId, LiveContainer, Places};
 use crate::source::{FileId, FileKind, Stat, Store};
+use crate::sync::RwLockReadGuard;
 
 /// What both the tree and the containers in it look at.
 pub(super) struct TreePlaces {

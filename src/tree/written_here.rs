@@ -5,12 +5,13 @@
 //! kept, and charged. Used by `tree`.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use crate::error::Result;
 use crate::memory::budget::{Budget, TableCharge};
 use crate::memory::{is_short, no_memory};
 use crate::source::FileId;
+use crate::sync::RwLock;
 
 /// What a file takes, in a table that has doubled some time ago.
 const FILE: u64 = 48;
@@ -29,12 +30,12 @@ impl WrittenHere {
     }
 
     pub(super) fn contains(&self, file: FileId) -> bool {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         files.contains(&file)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         files.is_empty()
     }
 
@@ -42,7 +43,7 @@ impl WrittenHere {
         if self.contains(file) {
             return Ok(());
         }
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         if files.try_reserve(1).is_err() || is_short() {
             return Err(no_memory("cannot remember a file"));
         }
@@ -56,7 +57,7 @@ impl WrittenHere {
 
     /// It has no name any more.
     pub(super) fn remove(&self, file: FileId) {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         let was_there = files.remove(&file);
         drop(files);
         if was_there {

@@ -1,6 +1,5 @@
 //! Ranges of arrays that are made up, against their bytes.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
@@ -9,6 +8,7 @@ use crate::array::steps;
 use crate::array::{Info, Order};
 use crate::error::Fault;
 use crate::memory::Scratch;
+use crate::sync::Mutex;
 use proptest::prelude::*;
 
 /// An array of two dimensions, in blocks of so many rows and columns; columns from `plain` on are
@@ -98,7 +98,7 @@ impl Array for Grid {
             out.push(piece);
         }
         self.most_pieces.fetch_max(out.len(), Ordering::Relaxed);
-        self.spoil.lock().unwrap()(out);
+        self.spoil.lock()(out);
         Ok(())
     }
 
@@ -251,7 +251,7 @@ fn pieces_that_do_not_cover_the_range_are_a_fault() {
         },
     ];
     for (number, spoil) in spoils.into_iter().enumerate() {
-        *grid.spoil.lock().unwrap() = spoil;
+        *grid.spoil.lock() = spoil;
         for range in [0..100, 0..10_000, 0..1 << 18] {
             let read = read(&array, range.clone(), Tail::Whole);
             assert_eq!(read.is_ok(), number == 0, "{number} {range:?}");

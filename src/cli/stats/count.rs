@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use indicatif::ProgressBar;
 
@@ -19,6 +18,7 @@ use crate::look::figures::ColumnSums;
 use crate::look::layout::ElementLayout;
 use crate::look::physical::PhysicalScale;
 use crate::look::portions::ArrayPortions;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Portions that may be done before one that is not.
 const AHEAD: u64 = 64;
@@ -86,7 +86,7 @@ impl ArrayCount<'_> {
             }
             self.work(&shared);
         });
-        let merged = merged.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let merged = merged.into_inner();
         match merged.failed {
             Some(error) => Err(error),
             None => Ok(merged.sums),
@@ -169,15 +169,14 @@ struct SharedCount<'a> {
 
 impl SharedCount<'_> {
     fn lock(&self) -> MutexGuard<'_, MergedSums> {
-        self.merged.lock().unwrap_or_else(PoisonError::into_inner)
+        self.merged.lock()
     }
 
     /// Waits until not too many portions before this one are to be merged; false if one has failed.
     fn may_begin(&self, n: u64) -> bool {
         let mut merged = self.lock();
         while merged.failed.is_none() && n >= merged.next.saturating_add(AHEAD) {
-            let woken = self.moved.wait(merged);
-            merged = woken.unwrap_or_else(PoisonError::into_inner);
+            self.moved.wait(&mut merged);
         }
         merged.failed.is_none()
     }

@@ -30,7 +30,7 @@ pub(crate) mod version;
 pub(crate) mod write;
 
 use super::creation::Creation;
-use super::{Candidate, Container, Format, OpenRequest, Text, Verdict};
+use super::{AllMembers, Candidate, Container, Format, Layout, OpenRequest, Text, Verdict};
 use crate::error::Result;
 use directory::Directory;
 use fields::Fields;
@@ -38,8 +38,11 @@ use version::{Holds, Seen, Variant};
 
 pub(crate) const NAME: &str = "bpcells";
 
+/// They are few, and none is right without the others.
+const LAYOUT: Layout = Layout::Directory(&AllMembers(MEMBERS));
+
 /// Every file name of any version.
-pub(crate) static MEMBERS: &[&str] = &[
+pub(crate) const MEMBERS: &[&str] = &[
     "version",
     "storage_order",
     "shape",
@@ -93,8 +96,8 @@ impl Format for BpCells {
         recognise::recognise(candidate)
     }
 
-    fn members(&self) -> &'static [&'static str] {
-        MEMBERS
+    fn layout(&self) -> Layout {
+        LAYOUT
     }
 
     fn is_changed(&self) -> bool {

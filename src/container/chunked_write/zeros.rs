@@ -4,10 +4,11 @@
 //! One that does not become small is not kept: to copy it takes as long as to encode it again. Used
 //! by [`super`].
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::memory::fallible;
+use crate::sync::{Mutex, MutexGuard};
 
 /// A longer one is not kept.
 const LONGEST: usize = 64 << 10;
@@ -48,7 +49,7 @@ impl<S: Copy + PartialEq> EncodedZeros<S> {
     /// Held while zeros are encoded for the first time, so that it is done once.
     pub(super) fn wait_for_first(&self) -> Option<MutexGuard<'_, ()>> {
         let unknown = self.known.get().is_none();
-        unknown.then(|| self.first.lock().unwrap_or_else(PoisonError::into_inner))
+        unknown.then(|| self.first.lock())
     }
 
     pub(super) fn keep(&self, settings: &S, plain: u64, encoded: &[u8]) -> Result<()> {

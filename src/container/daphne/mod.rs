@@ -36,7 +36,7 @@ mod value;
 mod write;
 
 use super::creation::Creation;
-use super::{Candidate, Container, Dialect, Format, OpenRequest, Verdict, lookalike};
+use super::{Candidate, Container, Dialect, Format, Layout, OpenRequest, Verdict, lookalike};
 use crate::error::{Error, Fault, Result};
 
 pub(crate) const NAME: &str = "daphne";
@@ -75,8 +75,10 @@ impl Format for Daphne {
         Some(&Daphne)
     }
 
-    fn sidecars(&self) -> &'static [&'static str] {
-        &[sidecar::SUFFIX]
+    fn layout(&self) -> Layout {
+        Layout::File {
+            sidecars: &[sidecar::SUFFIX],
+        }
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {

@@ -26,6 +26,7 @@ use super::strings::heap::Heap;
 use super::strings::{self, Strings};
 use super::worker;
 use crate::array::dtype::Dtype;
+use crate::array::grid::product;
 use crate::array::nested::NestedBlocks;
 use crate::array::{Array, BlockId, Info, Order, Piece, Unfiltered};
 use crate::error::{Error, Fault, NotShown, Result};
@@ -301,14 +302,6 @@ fn size(dims: &[u64], element: u64) -> Result<u64> {
         ))
         .into()
     })
-}
-
-/// Product of `dims` and `element`; 0 if any of them is, however large the others are.
-pub(super) fn product(dims: &[u64], element: u64) -> Option<u64> {
-    if dims.contains(&0) {
-        return Some(0);
-    }
-    dims.iter().try_fold(element, |n, &dim| n.checked_mul(dim))
 }
 
 /// How the bytes of a dataset that has some are read.

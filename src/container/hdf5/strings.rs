@@ -22,7 +22,7 @@ use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Scratch, no_memory, room};
-use heap::{Heap, Reference, Wanted};
+use heap::{Heap, HeapPlace, Reference};
 
 /// Strings of a block at most.
 const STRINGS: u64 = 4096;
@@ -215,7 +215,7 @@ impl Strings {
 
     /// Reads elements: what is wanted of the heap, in order of collections and objects. Gives the
     /// number of shown bytes.
-    fn wanted(&self, first: u64, raw: &mut [u8], wanted: &mut [Wanted]) -> Result<u64> {
+    fn wanted(&self, first: u64, raw: &mut [u8], wanted: &mut [HeapPlace]) -> Result<u64> {
         let size = self.heap.element_size();
         self.elements.read(first * size as u64, raw)?;
         let mut to = 0;
@@ -239,7 +239,7 @@ impl Strings {
 
     /// Fills in the strings, whose lengths add up with line feeds to `out`. Each collection is read
     /// once.
-    fn fill(&self, wanted: &mut [Wanted], out: &mut [u8], window: &mut [u8]) -> Result<()> {
+    fn fill(&self, wanted: &mut [HeapPlace], out: &mut [u8], window: &mut [u8]) -> Result<()> {
         for [_, _, to, length] in &*wanted {
             if let Some(feed) = out.get_mut((to + length) as usize) {
                 *feed = b'\n';
@@ -256,7 +256,7 @@ impl Strings {
         Ok(())
     }
 
-    fn fill_in(&self, wanted: &[Wanted], out: &mut [u8]) -> Result<()> {
+    fn fill_in(&self, wanted: &[HeapPlace], out: &mut [u8]) -> Result<()> {
         for [_, _, to, length] in wanted {
             let end = to.saturating_add(*length) as usize;
             match out.get_mut(*to as usize..end) {
@@ -362,7 +362,7 @@ impl Array for Strings {
         let blocks = self.layout().ok();
         let strings = blocks.and_then(|blocks| blocks.strings(block));
         let count = strings.map_or(0, |strings| strings.end - strings.start);
-        let wanted = room(count.saturating_mul(size_of::<Wanted>() as u64));
+        let wanted = room(count.saturating_mul(size_of::<HeapPlace>() as u64));
         room(count.saturating_mul(self.heap.element_size() as u64))
             .saturating_add(wanted)
             .saturating_add(room(self.heap.window()))

@@ -6,7 +6,8 @@
 
 use std::cell::OnceCell;
 use std::marker::PhantomData;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sync::{Mutex, MutexGuard};
 
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -30,7 +31,7 @@ pub(super) struct Umask {
 impl Umask {
     pub(super) fn put_on(bits: u32) -> Umask {
         let has_own = HAS_OWN.with(|known| *known.get_or_init(get_own));
-        let alone = (!has_own).then(|| SHARED.lock().unwrap_or_else(PoisonError::into_inner));
+        let alone = (!has_own).then(|| SHARED.lock());
         Umask {
             before: umask(Mode::from_raw_mode(bits & 0o777)),
             _alone: alone,

@@ -6,7 +6,7 @@
 //! one of them at a time. This module says when; [`super::later`] makes them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::commit::CommitLimits;
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::live::ContainerId;
 use crate::live::version::ContainerVersion;
 use crate::patience::{self, BETWEEN_LOOKS};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// How long programs that close files may wait for commits.
 #[derive(Debug, Clone, Copy)]
@@ -145,16 +146,10 @@ impl DueCommits {
             let due = list.due.iter();
             let due = due.filter(|((of, id), _)| *of == why && !list.under_way.contains(id));
             let next = due.map(|(_, due)| due.at).min();
-            list = match next.map(|next| next.saturating_duration_since(Instant::now())) {
-                Some(left) => {
-                    let waited = self.changed.wait_timeout(list, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => {
-                    let waited = self.changed.wait(list);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-            };
+            match next {
+                Some(next) => drop(self.changed.wait_until(&mut list, next)),
+                None => self.changed.wait(&mut list),
+            }
         }
     }
 
@@ -162,10 +157,8 @@ impl DueCommits {
     pub(crate) fn wait_for(&self, container: ContainerId) -> Result<()> {
         let mut list = self.lock();
         while list.under_way.contains(&container) {
-            let waited = self.changed.wait_timeout(list, BETWEEN_LOOKS);
-            let (now, wait) = waited.unwrap_or_else(PoisonError::into_inner);
-            list = now;
-            if wait.timed_out() {
+            let waited = self.changed.wait_for(&mut list, BETWEEN_LOOKS);
+            if waited.timed_out() {
                 // A look may take a while, and others want the list.
                 drop(list);
                 if patience::caller().has_gone() {
@@ -178,7 +171,7 @@ impl DueCommits {
     }
 
     fn lock(&self) -> MutexGuard<'_, DueList> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock()
     }
 }
 

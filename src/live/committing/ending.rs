@@ -6,13 +6,14 @@
 //! A command may find the mount in use, and it goes on: so the hurry ends by itself. Used by
 //! [`super`], by `creation`, and by `tree`, which is told of the command.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Effort;
 use crate::error::{Error, Result};
 use crate::live::{Containers, refused_saying};
 use crate::patience;
+use crate::sync::Mutex;
 
 /// How long a command has commits hurried; the daemon hears of the unmount within that time.
 pub const HURRY: Duration = Duration::from_secs(30);
@@ -38,8 +39,7 @@ impl Effort {
 impl MountEnd {
     /// Until when long commits wait, if they do.
     pub(super) fn hurried_until(&self) -> Option<Instant> {
-        let until = self.hurried_until.lock();
-        let until = *until.unwrap_or_else(PoisonError::into_inner);
+        let until = *self.hurried_until.lock();
         until.filter(|until| Instant::now() < *until)
     }
 
@@ -56,8 +56,7 @@ impl Containers {
     /// The mount is about to end, and for so long nobody waits for long commits.
     pub(crate) fn hurry_for(&self, time: Duration) {
         let until = Instant::now() + time;
-        let hurried = self.ending.hurried_until.lock();
-        let mut hurried = hurried.unwrap_or_else(PoisonError::into_inner);
+        let mut hurried = self.ending.hurried_until.lock();
         *hurried = (*hurried).max(Some(until));
     }
 

@@ -213,7 +213,7 @@ impl Containers {
             spot: &self.spot_of_files(version, &path)?,
             at_spot: &at_spot,
             seen: &seen,
-            is_directory: !version.recognised.format.members().is_empty(),
+            is_directory: !version.recognised.layout().is_file(),
             stage: &container.stage,
             layer: changes.layer,
             rewrite: changes.rewrite,

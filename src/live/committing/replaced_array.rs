@@ -75,7 +75,7 @@ impl Containers {
         if said.is_none() {
             writer.permits(Change::SetLen(now.size))?;
         }
-        let is_one_file = writer.version.recognised.format.members().is_empty();
+        let is_one_file = writer.version.recognised.layout().is_file();
         Ok(ArrayContent {
             number: writer.number,
             before: None,

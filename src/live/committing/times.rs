@@ -108,15 +108,15 @@ impl Containers {
         found: &MemberStats,
     ) -> Result<()> {
         let disk = self.writable()?;
-        let members = version.recognised.format.members();
-        for (name, stat) in members.iter().zip(&found.members) {
+        let layout = version.recognised.layout();
+        for (name, stat) in layout.identifying().iter().zip(&found.members) {
             if let Some(stat) = stat {
                 let (path, id) = (&*path.join(name), stat.id);
                 disk.sync(Target::Named { path, id }, false)?;
             }
         }
         let id = found.own.id;
-        match members.is_empty() {
+        match layout.is_file() {
             true => disk.sync(Target::Named { path, id }, false),
             false => Ok(()),
         }
@@ -131,7 +131,7 @@ impl Containers {
         own_mode: Option<u32>,
     ) -> Result<()> {
         let disk = self.writable()?;
-        let members = version.recognised.format.members().iter();
+        let members = version.recognised.layout().identifying().iter();
         for (name, stat) in members.zip(&found.members) {
             if let Some(stat) = stat {
                 let (path, id) = (&*path.join(name), stat.id);

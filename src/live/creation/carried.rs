@@ -110,7 +110,7 @@ impl Containers {
             return Ok(());
         }
         let (disk, store, now) = (self.writable()?, &*self.store, self.store.stat(container)?);
-        let top = match creation.members().is_empty() {
+        let top = match creation.layout().is_file() {
             true => self.room_for_added(container)?,
             false => (container.to_owned(), now.id),
         };

@@ -74,7 +74,7 @@ impl Containers {
             disk: self.writable()?,
             store: &self.store,
             spot,
-            members: creation.members(),
+            layout: creation.layout(),
             owner,
             go_on: &|| true,
         })
@@ -271,10 +271,11 @@ impl Containers {
     /// Removes an empty container that one has replaced which is a directory: a crash may have left
     /// it.
     fn clear_replaced(&self, recognised: &Recognised, path: &Path) -> Result<()> {
-        if !recognised.format.members().is_empty() {
+        let layout = recognised.layout();
+        if !layout.is_file() {
             let (disk, spot) = (self.writable()?, self.spot(path)?);
-            let (hidden, members) = (new_name(&spot.name), recognised.format.members());
-            if let Err(e) = remove_left(disk, &*self.store, &spot, &hidden, members) {
+            let hidden = new_name(&spot.name);
+            if let Err(e) = remove_left(disk, &*self.store, &spot, &hidden, layout) {
                 log::warn!("{}", e.told_of(&self.store.display(path), ""));
             }
         }

@@ -3,7 +3,7 @@
 //! The log has all of it; here are the first lines, as many as a message can have. Used by
 //! [`super::pack`], and by the status that `arrayfs umount` asks for.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Most bytes of the lines: the status is an attribute, and has more to say.
 const MOST: usize = 8 << 10;
@@ -33,7 +33,7 @@ impl NotKept {
     }
 
     fn lock(&self) -> MutexGuard<'_, NamedLosses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

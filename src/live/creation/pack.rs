@@ -356,7 +356,7 @@ impl Containers {
             disk: self.writable()?,
             store: &self.store,
             spot,
-            members: creation.members(),
+            layout: creation.layout(),
             owner: Caller::of(now.uid, now.gid),
             go_on: may,
         })

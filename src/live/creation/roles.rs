@@ -218,7 +218,7 @@ impl<'a> DraftRules<'a> {
             return role;
         }
         // Beside a container that is a file only files can lie, also in its groups.
-        let fits_beside = match creation.members().is_empty() {
+        let fits_beside = match creation.layout().is_file() {
             true => kind == FileKind::File,
             false => in_root,
         };
@@ -230,7 +230,7 @@ impl<'a> DraftRules<'a> {
 
     /// What a container shows by this name beside its arrays is made anew.
     fn reserved(&self, name: &OsStr, kind: FileKind, in_root: bool) -> Option<DraftRole> {
-        let names = match self.creation.members().is_empty() {
+        let names = match self.creation.layout().is_file() {
             true => &RESERVED[..],
             // Its directory is shown as it is, but for these.
             false => &OF_EVERY_CONTAINER[..],

@@ -9,15 +9,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{
-    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError,
-};
 use std::time::{Duration, Instant};
 
 use super::not_kept::NotKept;
 use crate::live::ContainerId;
 use crate::source::FileId;
+use crate::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Of one container.
 #[derive(Default)]
@@ -61,11 +58,7 @@ impl CreationState {
 
     /// The same, unless another thread has it.
     pub(crate) fn try_lock_creation(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.creating.try_lock() {
-            Ok(turn) => Some(turn),
-            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.creating.try_lock()
     }
 }
 
@@ -247,7 +240,7 @@ impl NewContainers {
 
     /// Keeps drafts from becoming a container for a moment.
     pub(crate) fn shared(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+        self.gate.read()
     }
 
     /// One directory at a time.
@@ -257,7 +250,7 @@ impl NewContainers {
 
     /// No request opens or changes anything meanwhile.
     pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, ()> {
-        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+        self.gate.write()
     }
 
     /// To be taken before the list is looked at, and waited for changes since.
@@ -267,16 +260,16 @@ impl NewContainers {
 
     /// Returns when a container has been made or used since, at the latest after this time.
     pub(crate) fn wait(&self, since: u64, most: Option<Duration>) {
-        let list = lock(&self.list);
+        let mut list = lock(&self.list);
         if list.changes == since {
             match most {
-                Some(most) => drop(self.changed.wait_timeout(list, most)),
-                None => drop(self.changed.wait(list)),
+                Some(most) => drop(self.changed.wait_for(&mut list, most)),
+                None => self.changed.wait(&mut list),
             }
         }
     }
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    of.lock()
 }

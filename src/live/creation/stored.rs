@@ -2,7 +2,6 @@
 //!
 //! Used by [`super::pack`], and by `tree::writing::promote` when such a file is closed.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::commit::tidy::remove_tree;
@@ -19,17 +18,16 @@ impl Containers {
     /// Whether a directory has files of a container as they are stored: one that is no array, or
     /// all of them.
     pub(crate) fn is_stored(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
-        let (members, creation) = (recognised.format.members(), recognised.format.creation());
-        let Some(creation) = creation.filter(|_| !members.is_empty()) else {
+        let (layout, creation) = (recognised.layout(), recognised.format.creation());
+        let Some(creation) = creation.filter(|_| !layout.is_file()) else {
             return Ok(false);
         };
         let mut stored = false;
         self.store.list(path, &mut |Listed { name, .. }| {
-            let is_member = members.iter().any(|member| OsStr::new(member) == name);
             let path = name.to_str();
             let is_shown =
                 path.is_some_and(|path| creation.has_array(path) || creation.is_derived(path));
-            stored |= is_member && !is_shown;
+            stored |= layout.has_member(name) && !is_shown;
         })?;
         if stored {
             return Ok(true);
@@ -81,7 +79,7 @@ impl Containers {
             let found = self.store.stat(&path.join(member));
             found.is_ok_and(|stat| self.places.has_written(stat.id))
         };
-        container.format.members().iter().any(is_written)
+        container.layout().identifying().iter().any(is_written)
     }
 
     pub(crate) fn set_mode(&self, path: &Path, stat: &Stat, mode: u32) -> Result<()> {

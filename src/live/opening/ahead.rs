@@ -6,7 +6,7 @@
 //! `committing::publish`.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
@@ -20,6 +20,7 @@ use crate::live::version::ContainerVersion;
 use crate::source::passing::Passing;
 use crate::source::switched::SwitchedSource;
 use crate::source::{Identity, SourceIdentity, Store};
+use crate::sync::Mutex;
 
 /// A container as it is going to be.
 pub(crate) struct OpenedAhead {
@@ -81,7 +82,7 @@ impl Containers {
         if let Some(fault) = container.faults.first() {
             return Err(fault.clone().into());
         }
-        let is_file = version.recognised.format.members().is_empty();
+        let is_file = version.recognised.layout().is_file();
         let stored = is_file.then(|| files.first().map_or(0, |file| file.len));
         let blocks = self.versions.next_id();
         let at = (self.store.display(&path), blocks);
@@ -102,7 +103,7 @@ impl Containers {
         (base, path): (&OpenContainer, &Path),
         files: &[FutureFile],
     ) -> Result<Option<OpenedAhead>> {
-        let is_file = version.recognised.format.members().is_empty();
+        let is_file = version.recognised.layout().is_file();
         let (Some(rewrite), [file], true) = (base.rewrite(), files, is_file) else {
             return Ok(None);
         };

@@ -10,7 +10,7 @@ pub mod pinned;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::Containers;
@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Reclaim};
 use crate::memory::{is_short, no_memory};
 use crate::source::Store;
+use crate::sync::{Mutex, MutexGuard};
 
 use open_cache::OpenCache;
 use pinned::pinned;
@@ -82,11 +83,7 @@ impl VersionOpening {
     }
 
     fn look<T>(&self, at: impl FnOnce(&OpenedAs) -> T) -> Option<T> {
-        match self.opened.try_lock() {
-            Ok(opened) => Some(at(&opened)),
-            Err(TryLockError::Poisoned(opened)) => Some(at(&opened.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.opened.try_lock().map(|opened| at(&opened))
     }
 }
 
@@ -123,8 +120,7 @@ impl OpenVersions {
     pub(crate) fn close(&self, version: &ContainerVersion) {
         let closed = self.kept().drop_one(version.id);
         drop(closed);
-        let slot = version.opening.opened.lock();
-        *slot.unwrap_or_else(PoisonError::into_inner) = OpenedAs::default();
+        *version.opening.opened.lock() = OpenedAs::default();
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -132,7 +128,7 @@ impl OpenVersions {
     }
 
     fn kept(&self) -> MutexGuard<'_, OpenCache> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 
@@ -157,7 +153,7 @@ impl Containers {
     /// The opened container of a version. Readers of the same container wait for one opening.
     pub(crate) fn open_version(&self, version: &ContainerVersion) -> Result<Arc<OpenContainer>> {
         let opening = &version.opening.opened;
-        let mut slot = opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = opening.lock();
         let opened = match slot.opened.upgrade() {
             Some(opened) => opened,
             None => {
@@ -203,7 +199,6 @@ impl Containers {
         path: &Path,
     ) -> Result<Arc<OpenContainer>> {
         let mut slot = version.opening.opened.lock();
-        let slot = slot.as_mut().unwrap_or_else(|e| e.get_mut());
         let budget = self.cache.budget();
         let at = (path, self.at_path(version));
         let opened = Arc::new(open_unchanged(version, at, &self.store, budget, true)?);
@@ -213,9 +208,7 @@ impl Containers {
 
     /// The same of a container that was opened before we changed its stored bytes.
     fn take_for_opened(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
-        let slot = version.opening.opened.lock();
-        let mut slot = slot.unwrap_or_else(PoisonError::into_inner);
-        slot.opened = Arc::downgrade(opened);
+        version.opening.opened.lock().opened = Arc::downgrade(opened);
     }
 
     /// For files of a version that are opened again later.

@@ -32,15 +32,15 @@ impl OpenContainer {
     /// shown beside the arrays: it is, unless it is part of the container, would pass for a text of
     /// a container itself, or has an entry's name.
     pub(crate) fn shows_beside(&self, at: EntryIndex, name: &OsStr) -> bool {
-        let (members, kept) = match (self.members.is_empty(), self.part_at(at)) {
-            (true, Some(_)) => (&[][..], &RESERVED[..]),
-            (true, None) => (&[][..], &[][..]),
+        let kept = match (self.layout.is_file(), self.part_at(at)) {
+            (true, Some(_)) => &RESERVED[..],
+            (true, None) => &[][..],
             // Its directory is shown as it is, but for this.
-            (false, _) => (self.members, &[ERROR_TXT][..]),
+            (false, _) => &[ERROR_TXT][..],
         };
-        let mut taken = members.iter().chain(kept);
         let is_free = || self.entries.find(at, name).is_none();
-        !taken.any(|taken| OsStr::new(taken) == name) && is_free()
+        let is_kept = kept.iter().any(|kept| OsStr::new(kept) == name);
+        !(is_kept || self.layout.has_member(name)) && is_free()
     }
 
     /// The same of a path below the container's directory. What lies in groups that are not there

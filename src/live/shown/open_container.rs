@@ -22,11 +22,11 @@ use crate::array::dtype::Dtype;
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
-use crate::container::Container;
 use crate::container::describe::{self, TextsToRead, ToldText};
 use crate::container::inside::{ContainerNumber, Located};
 use crate::container::logged::ByLoggedName;
 use crate::container::rewrite::{Change, Rewrite};
+use crate::container::{Container, Layout};
 use crate::error::{Error, Result};
 use crate::live::owner::Owner;
 use crate::live::version::ContainerVersion;
@@ -40,7 +40,7 @@ pub struct OpenContainer {
     /// Under which its blocks are cached.
     blocks: VersionId,
     path: PathBuf,
-    pub(super) members: &'static [&'static str],
+    pub(super) layout: Layout,
     tombstones: Arc<Tombstones>,
     /// The outermost container first.
     parts: Vec<OpenPart>,
@@ -108,7 +108,7 @@ impl OpenContainer {
             OpenContainer {
                 blocks,
                 path,
-                members: version.recognised.format.members(),
+                layout: version.recognised.layout(),
                 tombstones: Arc::clone(&version.tombstones),
                 entries: Arc::new(EntryTable::new(&all, names, stored.is_some())),
                 group_texts: KeptDescription::default(),

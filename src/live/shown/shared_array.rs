@@ -5,10 +5,11 @@
 //! is shown. In a mount that cannot be written nothing is ever replaced. Used by `open_file`, and
 //! by `staged`, which replaces.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock};
 
 use crate::array::read::CachedArray;
 use crate::error::Error;
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 
 /// Nothing stored changes in its place before this is dropped.
 pub(crate) type Unchanged<'a> = RwLockReadGuard<'a, ()>;
@@ -29,7 +30,7 @@ struct StoredLocks {
 
 impl StoredBytes {
     fn read(&self) -> Unchanged<'_> {
-        self.0.bytes.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.bytes.read()
     }
 
     /// Files have been changed in part, for this reason.
@@ -52,8 +53,7 @@ impl StoredBytes {
 
     /// Runs `publish`, which puts new files at the place of the old ones and has handles show them.
     pub(crate) fn while_publishing<T>(&self, publish: impl FnOnce() -> T) -> T {
-        let publishing = self.0.publishing.lock();
-        let _publishing = publishing.unwrap_or_else(PoisonError::into_inner);
+        let _publishing = self.0.publishing.lock();
         publish()
     }
 
@@ -65,8 +65,7 @@ impl StoredBytes {
 
     /// Runs `change` while no thread reads.
     pub(crate) fn while_nobody_reads<T>(&self, change: impl FnOnce() -> T) -> T {
-        let alone = self.0.bytes.write();
-        let _alone = alone.unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.0.bytes.write();
         change()
     }
 }
@@ -81,12 +80,12 @@ impl ViewHeader {
     }
 
     pub(crate) fn now(&self) -> Arc<[u8]> {
-        let now = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let now = self.0.read();
         Arc::clone(&now)
     }
 
     pub(crate) fn set(&self, bytes: Vec<u8>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(bytes);
+        *self.0.write() = Arc::from(bytes);
     }
 }
 
@@ -105,7 +104,7 @@ impl SharedArray {
 
     /// As it is now. The stored array may be replaced meanwhile, which reading notices.
     pub(crate) fn now(&self) -> Arc<CachedArray> {
-        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        let now = self.now.read();
         Arc::clone(&now)
     }
 
@@ -121,7 +120,7 @@ impl SharedArray {
         &self,
         read: impl FnOnce(&Arc<CachedArray>, Unchanged<'_>) -> T,
     ) -> Option<T> {
-        let still = self.stored.0.bytes.try_read().ok()?;
+        let still = self.stored.0.bytes.try_read()?;
         Some(read(&self.now(), still))
     }
 
@@ -139,7 +138,7 @@ impl SharedArray {
     }
 
     pub(crate) fn replace(&self, array: CachedArray) {
-        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.write();
         *now = Arc::new(array);
     }
 }

@@ -6,9 +6,10 @@
 //! [`super::open_entry`], which holds a reader for each handle, and by `live::committing`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::source::FileId;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Of all containers of a mount.
 #[derive(Default)]
@@ -34,7 +35,7 @@ impl StoredReaders {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<FileId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -10,7 +10,7 @@
 //! its size and what is opened agree. Used by `entry` and `restated`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use super::entry_table::{ArrayNumber, EntryIndex};
 use super::open_container::OpenContainer;
@@ -25,6 +25,7 @@ use crate::live::staged::lock;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
+use crate::sync::Mutex;
 
 /// Bytes of text that are read at once.
 const STEP: u64 = 256 << 10;

@@ -8,9 +8,9 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::entry_table::EntryIndex;
+use crate::sync::{Mutex, MutexGuard};
 
 #[derive(Default)]
 pub(crate) struct Tombstones {
@@ -55,6 +55,6 @@ impl Tombstones {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashSet<EntryIndex>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }

@@ -4,7 +4,7 @@
 //! [`super`].
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::{ArrayWriter, StagedContainer};
 use crate::commit::base_of;
@@ -21,6 +21,7 @@ use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEn
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers};
 use crate::stage::{LogPlace, Stage};
+use crate::sync::Mutex;
 
 /// Most bytes of fill values that are staged because an array has become longer, and at once.
 const FILLED_MOST: u64 = 16 << 30;

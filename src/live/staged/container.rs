@@ -3,7 +3,7 @@
 //! Used by [`super`], and by the commit.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use super::{Unrecovered, UnrecoveredLog, lock};
 use crate::array::partly_replaced::{CachedBlocks, PartlyReplaced};
@@ -19,6 +19,7 @@ use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::restated::StagedGroupTexts;
 use crate::live::shown::shared_array::{SharedArray, StoredBytes};
 use crate::stage::{Layer, LoggedArray, Overlay, Stage, StagedArray};
+use crate::sync::Mutex;
 
 /// A container with a stage.
 pub(crate) struct StagedContainer {

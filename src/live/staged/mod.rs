@@ -19,7 +19,7 @@ pub mod writer;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::committing::due::{LastCommit, Pacing};
@@ -31,6 +31,7 @@ use crate::cache::BlockCache;
 use crate::commit::FileInUse;
 use crate::error::{Error, Fault, Result};
 use crate::stage::{ShowLayers, StagedArray, Syncing};
+use crate::sync::{Mutex, MutexGuard};
 
 use replacing::Replacements;
 use turns::CommitTurns;
@@ -474,5 +475,5 @@ impl Staged {
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    of.lock()
 }

@@ -8,11 +8,12 @@
 //! [`super::super::Places`] is asked. Used by all of `live`, and by `tree::status`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::cache::VersionId;
 use crate::live::version::ContainerVersion;
 use crate::live::{ContainerId, Containers};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Of one container there may be several: one for each version of which something is staged.
 #[derive(Default)]
@@ -20,7 +21,7 @@ pub(crate) struct StagedVersions(Mutex<HashMap<VersionId, Arc<ContainerVersion>>
 
 impl StagedVersions {
     fn lock(&self) -> MutexGuard<'_, HashMap<VersionId, Arc<ContainerVersion>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn has(&self, version: &ContainerVersion) -> bool {

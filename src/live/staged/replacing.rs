@@ -7,9 +7,10 @@
 //! `committing::replaced_array`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::stage::StagedArray;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Of a version of a container.
 #[derive(Default)]
@@ -61,8 +62,9 @@ impl Replacements {
         let under_way = |arrays: &mut HashMap<u32, ReplacedState>| {
             arrays.get(&array.0).is_some_and(|array| array.under_way)
         };
-        let arrays = self.ended.wait_while(self.lock(), under_way);
-        arrays.unwrap_or_else(PoisonError::into_inner)
+        let mut arrays = self.lock();
+        self.ended.wait_while(&mut arrays, under_way);
+        arrays
     }
 
     fn change(&self, array: u32, change: impl FnOnce(&mut ReplacedState)) {
@@ -77,7 +79,7 @@ impl Replacements {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, ReplacedState>> {
-        self.arrays.lock().unwrap_or_else(PoisonError::into_inner)
+        self.arrays.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 //! A turn may be long, and a program that has been killed cannot end as long as it is waited for in
 //! its name: so waiting can be given up. Used by [`super`].
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::error::{Error, Result};
 use crate::patience::{self, BETWEEN_LOOKS};
@@ -27,8 +27,9 @@ impl Drop for CommitTurn<'_> {
 impl CommitTurns {
     /// Waits for it, however long.
     pub(super) fn take(&self) -> CommitTurn<'_> {
-        let taken = self.free.wait_while(self.lock(), |taken| *taken);
-        *taken.unwrap_or_else(PoisonError::into_inner) = true;
+        let mut taken = self.lock();
+        self.free.wait_while(&mut taken, |taken| *taken);
+        *taken = true;
         CommitTurn(self)
     }
 
@@ -36,10 +37,8 @@ impl CommitTurns {
     pub(super) fn wait(&self) -> Result<CommitTurn<'_>> {
         let mut taken = self.lock();
         while *taken {
-            let waited = self.free.wait_timeout(taken, BETWEEN_LOOKS);
-            let (now, wait) = waited.unwrap_or_else(PoisonError::into_inner);
-            taken = now;
-            if *taken && wait.timed_out() {
+            let waited = self.free.wait_for(&mut taken, BETWEEN_LOOKS);
+            if *taken && waited.timed_out() {
                 // A look may take a while, and who has the turn wants to give it back.
                 drop(taken);
                 if patience::caller().has_gone() {
@@ -53,7 +52,7 @@ impl CommitTurns {
     }
 
     fn lock(&self) -> MutexGuard<'_, bool> {
-        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.is_taken.lock()
     }
 }
 
@@ -78,7 +77,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*done.lock().unwrap(), 800);
+        assert_eq!(*done.lock(), 800);
     }
 
     #[test]

@@ -6,11 +6,11 @@
 //! Used by [`super`] alone.
 
 use std::sync::Arc;
-use std::thread::ThreadId;
 
-use super::{Budget, Hold, wait};
+use super::{Budget, Hold};
 use crate::error::Result;
 use crate::memory::no_memory;
+use crate::sync::{ThreadId, this_thread};
 
 /// The thread that overdraws.
 pub(super) struct Overdrawer {
@@ -34,14 +34,14 @@ impl Budget {
                 "a block within a block does not fit into the memory given by cache=",
             ));
         }
-        let thread = std::thread::current().id();
+        let thread = this_thread();
         let mut account = self.lock();
         loop {
             match &mut account.overdrawn {
                 None => account.overdrawn = Some(Overdrawer { thread, depth: 1 }),
                 Some(owner) if owner.thread == thread => owner.depth += 1,
                 Some(_) => {
-                    account = wait(&self.repaid, account);
+                    self.repaid.wait(&mut account);
                     continue;
                 }
             }

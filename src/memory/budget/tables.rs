@@ -6,10 +6,11 @@
 //! the budget together with what is kept. Charged in steps, so that the account is asked for one
 //! entry of many. Used by `tree` and `stage`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Budget;
+use crate::sync::Mutex;
 
 /// What is charged at once.
 const STEP: u64 = 64 << 10;
@@ -60,8 +61,7 @@ impl TableCharge {
         if self.is_followed() {
             return;
         }
-        let changing = self.changing.lock();
-        let _alone = changing.unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.changing.lock();
         if !self.is_followed() {
             let to = self.used().next_multiple_of(STEP);
             let from = self.charged.swap(to, Ordering::Relaxed);

@@ -24,7 +24,7 @@ impl Lender {
     fn fill(&self, parts: usize) {
         for _ in 0..parts {
             if let Some(part) = self.budget.try_reserve(10) {
-                self.parts.lock().unwrap().push(part);
+                self.parts.lock().push(part);
                 self.budget.announce();
             }
         }
@@ -33,11 +33,11 @@ impl Lender {
 
 impl Reclaim for Lender {
     fn reclaimable(&self) -> u64 {
-        10 * self.parts.lock().unwrap().len() as u64
+        10 * self.parts.lock().len() as u64
     }
 
     fn give_up(&self) -> bool {
-        let part = self.parts.lock().unwrap().pop();
+        let part = self.parts.lock().pop();
         part.is_some()
     }
 }
@@ -55,7 +55,7 @@ impl Reclaim for Idle {
     }
 
     fn give_up_kept(&self) -> bool {
-        let gone = self.0.lock().unwrap().pop();
+        let gone = self.0.lock().pop();
         gone.is_some()
     }
 }

@@ -81,18 +81,7 @@ impl ConvertLog {
         }
         let mut bytes = fallible::zeros(file.len(), "cannot read what was converted")?;
         let found = file.read(0, &mut bytes)?;
-        let (mut log, mut rest, mut is_finished) = (ConvertLog::default(), &bytes[..found], false);
-        while let Some((record, behind)) = first_record(rest) {
-            is_finished |= matches!(record, ConvertRecord::Ready);
-            log.take(record);
-            rest = behind;
-        }
-        let len = (found - rest.len()) as u64;
-        Ok(Some(LeftLog {
-            log,
-            len,
-            is_finished,
-        }))
+        Ok(Some(LeftLog::parse(&bytes[..found])))
     }
 
     fn take(&mut self, record: ConvertRecord) {
@@ -174,11 +163,28 @@ impl ConvertLog {
 
 /// A log that is there.
 pub(super) struct LeftLog {
-    log: ConvertLog,
+    pub(super) log: ConvertLog,
     /// Bytes of records that check.
-    len: u64,
+    pub(super) len: u64,
     /// The tree may have been changed.
     pub(super) is_finished: bool,
+}
+
+impl LeftLog {
+    /// Of these bytes, as far as their records check.
+    pub(super) fn parse(bytes: &[u8]) -> LeftLog {
+        let (mut log, mut rest, mut is_finished) = (ConvertLog::default(), bytes, false);
+        while let Some((record, behind)) = first_record(rest) {
+            is_finished |= matches!(record, ConvertRecord::Ready);
+            log.take(record);
+            rest = behind;
+        }
+        LeftLog {
+            log,
+            len: (bytes.len() - rest.len()) as u64,
+            is_finished,
+        }
+    }
 }
 
 /// Whether it leads to nothing but an entry of a directory.

@@ -12,6 +12,8 @@
 
 mod alike;
 mod exchange;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzed;
 mod leftovers;
 mod log;
 mod packing;
@@ -26,8 +28,8 @@ mod writers;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ScratchMount;
 use super::encode::EncodeOptions;
@@ -39,6 +41,7 @@ use crate::cache::BlockCache;
 use crate::disk::{Disk, Place, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileId, Stat, Store};
+use crate::sync::{Mutex, MutexGuard};
 use log::{ConvertLog, LOG_NAME};
 use pass::BlockedEntry;
 use plan::ConvertPlan;
@@ -274,30 +277,28 @@ impl Conversion<'_> {
     }
 
     fn is_left(&self, id: FileId) -> bool {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = self.left.lock();
         left.contains(&id)
     }
 
     /// Whether it was not left before.
     fn note_left(&self, id: FileId) -> bool {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.lock();
         left.insert(id)
     }
 
     fn sync_failed(&self) -> MutexGuard<'_, bool> {
-        self.sync_failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.sync_failed.lock()
     }
 
     /// The disk has failed: nothing more is begun.
     fn fail(&self, e: Error) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.failure.lock();
         failure.get_or_insert(e);
     }
 
     fn check_failure(&self) -> Result<()> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = self.failure.lock();
         failure.clone().map_or(Ok(()), Err)
     }
 

@@ -31,7 +31,7 @@ const BATCH_BYTES: u64 = 32 << 20;
 const NAME_MOST: usize = 255;
 
 /// Small files that one thread converts.
-type Batch = Vec<ConvertJob>;
+type ConvertBatch = Vec<ConvertJob>;
 
 /// An entry that cannot change yet.
 pub(super) struct BlockedEntry {
@@ -62,8 +62,8 @@ struct LinkedFile {
 struct TreePass<'a, 'c> {
     conversion: &'a Conversion<'c>,
     is_first: bool,
-    batches: Sender<Batch>,
-    batch: Batch,
+    batches: Sender<ConvertBatch>,
+    batch: ConvertBatch,
     batch_bytes: u64,
     /// Files with several names, by those that have been seen.
     linked: HashMap<FileId, LinkedFile>,
@@ -72,7 +72,7 @@ struct TreePass<'a, 'c> {
 
 impl Conversion<'_> {
     pub(super) fn pass(&self, is_first: bool) -> Result<PassOutcome> {
-        let (batches, ordered) = crossbeam_channel::bounded::<Batch>(self.threads);
+        let (batches, ordered) = crossbeam_channel::bounded::<ConvertBatch>(self.threads);
         let (mut outcome, linked) = std::thread::scope(|scope| {
             for _ in 0..self.threads {
                 let ordered = ordered.clone();
@@ -102,7 +102,7 @@ impl Conversion<'_> {
         Ok(outcome)
     }
 
-    fn work(&self, ordered: &Receiver<Batch>) {
+    fn work(&self, ordered: &Receiver<ConvertBatch>) {
         for batch in ordered {
             if let Err(e) = self.convert_batch(batch) {
                 self.fail(e);
@@ -110,7 +110,7 @@ impl Conversion<'_> {
         }
     }
 
-    fn convert_batch(&self, batch: Batch) -> Result<()> {
+    fn convert_batch(&self, batch: ConvertBatch) -> Result<()> {
         let mut prepared = Vec::with_capacity(batch.len());
         for job in batch {
             if self.is_ending() {

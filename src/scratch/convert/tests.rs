@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::FileTimes;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -13,6 +13,7 @@ use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::local::LocalDisk;
 use crate::disk::recording::{Change, Of, RecordingDisk};
 use crate::source::local::LocalStore;
+use crate::sync::Mutex;
 
 #[derive(Default)]
 struct Watch(Mutex<Vec<PathBuf>>);
@@ -23,7 +24,7 @@ impl ConvertWatch for Watch {
     fn advanced(&self, _: u64) {}
 
     fn left_alone(&self, path: &Path, _: &str) {
-        self.0.lock().unwrap().push(path.to_owned());
+        self.0.lock().push(path.to_owned());
     }
 
     fn is_stopped(&self) -> bool {
@@ -223,11 +224,11 @@ fn nothing_goes_before_what_replaces_it_is_on_the_disk() {
     ground
         .convert(ConvertDirection::Pack, |disk| {
             let disk = Arc::new(RecordingDisk::new(disk));
-            *recording.lock().unwrap() = Some(Arc::clone(&disk));
+            *recording.lock() = Some(Arc::clone(&disk));
             disk
         })
         .unwrap();
-    let recording = recording.lock().unwrap().take().unwrap();
+    let recording = recording.lock().take().unwrap();
     let changes = recording.changes();
     let mut checked = 0;
     for (at, change) in changes.iter().enumerate() {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock};
 
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::status::ask;
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileIdentity, Source, Stat, on_descriptor};
+use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// What a file looked like.
 #[derive(Clone, Copy)]
@@ -46,7 +47,7 @@ pub struct Growth {
 }
 
 fn lock(file: &Mutex<GrownIdentity>) -> MutexGuard<'_, GrownIdentity> {
-    file.lock().unwrap_or_else(PoisonError::into_inner)
+    file.lock()
 }
 
 fn stat_of(file: BorrowedFd<'_>) -> rustix::io::Result<Stat> {
@@ -70,7 +71,7 @@ pub(super) fn as_before(look: impl Fn() -> rustix::io::Result<Stat>) -> rustix::
         return Ok(found);
     }
     loop {
-        let files = FILES.read().unwrap_or_else(PoisonError::into_inner);
+        let files = FILES.read();
         let Some(file) = files.get(&found.id).map(Arc::clone) else {
             // None begins meanwhile.
             return look();
@@ -95,7 +96,7 @@ impl Growth {
     /// descriptor stays open.
     pub fn begin(file: &dyn Source) -> Result<Growth> {
         let now = as_it_is(file)?;
-        let mut files = FILES.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = FILES.write();
         if files.contains_key(&now.id) {
             return Err(failed(Errno::BUSY));
         }
@@ -148,7 +149,7 @@ fn foreign() -> Error {
 impl Drop for Growth {
     fn drop(&mut self) {
         lock(&self.file).has_ended = true;
-        let mut files = FILES.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = FILES.write();
         files.remove(&self.id);
         GROWING.fetch_sub(1, Ordering::SeqCst);
         TURNS.fetch_add(1, Ordering::SeqCst);

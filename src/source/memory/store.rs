@@ -1,7 +1,7 @@
 //! A tree of files in memory, each of a version that has a name, as objects have. Used by tests.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -143,6 +143,8 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]

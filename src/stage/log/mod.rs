@@ -22,8 +22,12 @@ pub use name::{
     new_name,
 };
 pub use patch::{Patch, last_said};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(in crate::stage) use read::fold;
 pub use read::{FoundLog, read_log};
 pub(super) use record::Record;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(in crate::stage) use record::framed;
 pub use record::{
     CommitRecord, GrowingFile, HeldFile, LoggedArray, NewFileRecord, RangeSample, SealedFile,
 };

@@ -108,7 +108,12 @@ fn check_trust(stat: &Stat, of: &LogOf<'_>) -> Result<()> {
     Ok(())
 }
 
-fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
+/// What the records of a file say that is believed to be a log.
+pub(in crate::stage) fn fold(
+    source: Arc<dyn Source>,
+    of: &LogOf<'_>,
+    name: &OsStr,
+) -> Result<FoundLog> {
     let log = LogBytes::Found(Arc::clone(&source));
     let mut records = Records {
         len: source.identity().size(),

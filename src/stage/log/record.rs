@@ -293,6 +293,22 @@ impl RecordHeader {
     }
 }
 
+/// Appends a record of any kind and payload, with checksums that are right.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(in crate::stage) fn framed(kind: u8, sequence: u64, payload: &[u8], log: &mut Vec<u8>) {
+    let mut filled = payload.to_vec();
+    filled.resize(payload.len().next_multiple_of(8), 0);
+    let header = RecordHeader {
+        kind,
+        payload: payload.len() as u32,
+        payload_crc: crc32fast::hash(&filled),
+        sequence,
+        synced: 0,
+    };
+    log.extend(header.encode());
+    log.extend(filled);
+}
+
 /// The beginning of an extent's or a redo record's payload: layer and array, or a zero and the
 /// file; and the offset.
 pub(super) fn before_bytes(layer: u64, index: u32, offset: u64) -> [u8; BEFORE_BYTES] {

@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::Arc;
 
 use super::super::inode::Dirent;
 use super::super::node::Node;
@@ -15,6 +15,7 @@ use crate::container::creation::Creation;
 use crate::disk::Caller;
 use crate::error::{Error, Result};
 use crate::live::shown::entry_table::ARRAYS_JSON;
+use crate::sync::RwLockReadGuard;
 
 impl Tree {
     /// Makes an empty container. Counts one look-up of its inode.

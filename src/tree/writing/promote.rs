@@ -75,7 +75,7 @@ impl Tree {
         let Some(creation) = recognised.format.creation() else {
             return Ok(());
         };
-        let first = recognised.format.members().first();
+        let first = recognised.layout().identifying().first();
         let mut names = vec![name.to_owned()];
         // It is the one by which the container is recognised: others may have come before.
         if first.is_some_and(|first| OsStr::new(first) == name) {
@@ -202,10 +202,9 @@ impl Tree {
 fn is_of_some_container(name: &OsStr) -> bool {
     let mut creations = FORMATS.iter().filter_map(|format| format.creation());
     creations.any(|creation| {
-        let members = creation.members();
-        let is_member = members.iter().any(|member| OsStr::new(member) == name);
-        is_member
-            || !members.is_empty()
+        let layout = creation.layout();
+        layout.has_member(name)
+            || !layout.is_file()
                 && (name == ARRAYS_JSON
                     || name.to_str().is_some_and(|name| creation.has_array(name)))
     })

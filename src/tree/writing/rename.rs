@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use super::super::container_directory::ContainerDirectory;
 use super::super::inode::Dirent;
@@ -20,6 +20,7 @@ use crate::live::LiveContainer;
 use crate::live::committing::moves_its_log;
 use crate::live::creation::pack::PackOutcome;
 use crate::source::{FileKind, Stat};
+use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 /// A name that is renamed, and what it led to before.
 pub(super) struct Side {

@@ -158,7 +158,7 @@ impl Tree {
             disk: self.live.writable()?,
             store: &self.store,
             spot,
-            members: creation.members(),
+            layout: creation.layout(),
             owner: Caller::of(stat.uid, stat.gid),
             go_on: &|| true,
         };

@@ -69,11 +69,10 @@ impl Tree {
     ) -> Result<()> {
         let (disk, path) = (self.live.writable()?, directory.join(name));
         let found = self.recognise_here(&path)?;
-        let members = found.format.members();
+        let layout = found.layout();
         let mut others = false;
         self.store.list(&path, &mut |Listed { name, .. }| {
-            let is_own = members.iter().any(|member| OsStr::new(member) == name);
-            others |= is_shown(name) && !is_own;
+            others |= is_shown(name) && !layout.has_member(name);
         })?;
         if others {
             return Err(refused("replace", &path, libc::ENOTEMPTY));

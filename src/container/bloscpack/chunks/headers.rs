@@ -2,13 +2,13 @@
 //! apart with one request. Used by whatever goes from chunk to chunk in this folder.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::codec::blosc::{BloscError, ChunkHeader};
 use crate::container::bloscpack::sections::Sections;
 use crate::error::{Fault, Result};
 use crate::memory::fallible;
 use crate::source::{Fetch, Source};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Headers closer together than this are read several at a time ...
 const NEAR: u64 = 4 << 10;
@@ -66,7 +66,7 @@ impl Drop for HeadersAtHand<'_> {
 }
 
 fn lock(headers: &Mutex<LastHeaders>) -> MutexGuard<'_, LastHeaders> {
-    headers.lock().unwrap_or_else(PoisonError::into_inner)
+    headers.lock()
 }
 
 impl<'a> HeadersAtHand<'a> {

@@ -31,7 +31,7 @@ mod step;
 mod walk;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::faults::{cut_short, elsewhere, unsound};
 use super::sections::Sections;
@@ -39,6 +39,7 @@ use crate::codec::blosc::ChunkHeader;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
+use crate::sync::{Mutex, MutexGuard};
 
 pub(super) use headers::parse;
 pub(super) use offsets::{UNKNOWN, read_entries};
@@ -412,9 +413,7 @@ impl ChunkFinder {
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.remembered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.remembered.lock()
     }
 }
 

@@ -5,13 +5,14 @@
 //! leaves.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lru::LruCache;
 
 use crate::container::bloscpack::sections::{ENTRY, Sections};
 use crate::error::Result;
 use crate::source::Source;
+use crate::sync::Mutex;
 
 /// Entries read at once, with one before and one behind: a chunk is believed by its neighbours.
 const PAGE: u64 = 512;
@@ -69,7 +70,7 @@ impl OffsetsTable {
     }
 
     fn page(&self, source: &dyn Source, index: u64) -> Result<Arc<Page>> {
-        let lock = || self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.pages.lock();
         if let Some(page) = lock().get(&index) {
             return Ok(Arc::clone(page));
         }

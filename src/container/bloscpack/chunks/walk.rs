@@ -7,11 +7,12 @@
 //! of millions, but more steps from the next mark on. Used by [`super::ChunkFinder`] where the
 //! offsets table does not lead.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::step::{ChunkRules, Standing, Stepper, WalkEnd, WalkStep};
 use crate::error::Result;
 use crate::memory::budget::{Budget, Hold};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Chunks between two marks, at first.
 const STRIDE: u64 = 512;
@@ -109,8 +110,7 @@ impl HeaderWalk {
         stepper: &mut Stepper<'_>,
     ) -> Result<()> {
         if progress.walking {
-            let waited = self.news.wait(progress);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            self.news.wait(&mut progress);
             return Ok(());
         }
         let Some(mut standing) = progress.marks.last().copied() else {
@@ -151,7 +151,7 @@ impl HeaderWalk {
     }
 
     fn lock(&self) -> MutexGuard<'_, WalkProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
             sizes: Some(sizes),
         };
         let walk = HeaderWalk::with_marks(&rules, budget, most_marks);
-        let lender = std::sync::Mutex::<LastHeaders>::default();
+        let lender = crate::sync::Mutex::<LastHeaders>::default();
         let headers = HeadersAtHand::new(&*source, &rules.sections, &lender);
         let mut stepper = Stepper::new(&*source, &rules, None, headers);
         let mark = walk.mark_before(&mut stepper, number)?.unwrap();

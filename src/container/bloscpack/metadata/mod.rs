@@ -7,12 +7,11 @@
 //! Used when a file is opened.
 
 mod json;
-mod literal;
 pub(in crate::container::bloscpack) mod numpy;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::header::{self, hex};
@@ -20,6 +19,7 @@ use crate::container::bloscpack::metadata::numpy::MEMBERS;
 use crate::error::{Error, Fault, Result};
 use crate::memory::no_memory;
 use crate::source::{Fetch, Source};
+use crate::sync::{Mutex, MutexGuard};
 use json::Said;
 
 pub(in crate::container::bloscpack) const MAGIC: &[u8; 8] = b"JSON\0\0\0\0";
@@ -251,7 +251,7 @@ fn zeros(len: u64) -> Result<Vec<u8>> {
 }
 
 fn take_turn() -> MutexGuard<'static, ()> {
-    ONE_LONG_TEXT.lock().unwrap_or_else(PoisonError::into_inner)
+    ONE_LONG_TEXT.lock()
 }
 
 fn cut_short(bytes: Range<u64>, needed: u64) -> Fault {

@@ -8,8 +8,8 @@
 use serde_json::{Value, json};
 
 use crate::array::Order;
+use crate::array::dtype::literal::Literal;
 use crate::array::dtype::{Dtype, descr_of_name};
-use crate::container::bloscpack::metadata::literal::Literal;
 
 /// Longest spelling of a type that is taken; an extended attribute must hold it.
 const MAX_DESCR: usize = 32 << 10;

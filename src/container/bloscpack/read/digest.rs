@@ -6,7 +6,6 @@
 //! held while a chunk is read or hashed. Used by [`super::decode`].
 
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
@@ -15,6 +14,7 @@ use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::bloscpack::header::hex;
 use crate::error::{Fault, Result};
 use crate::source::Source;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Chunks of a group: 64 bytes of bits.
 const GROUP: u64 = 512;
@@ -83,8 +83,7 @@ impl SeenDigests {
             if !seen.under_way.contains(&number) {
                 break;
             }
-            let waited = self.checked.wait(seen);
-            seen = waited.unwrap_or_else(PoisonError::into_inner);
+            self.checked.wait(&mut seen);
         }
         seen.under_way.push(number);
         let digests = self;
@@ -92,7 +91,7 @@ impl SeenDigests {
     }
 
     fn lock(&self) -> MutexGuard<'_, SeenChunks> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 }
 

@@ -2,8 +2,8 @@
 //! into one, and that no reader waits for a walk that it does not need.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 
 use super::files;
 use crate::array::Array;
@@ -13,6 +13,7 @@ use crate::container::bloscpack::open;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Fetch, ObjectTag, Source, SourceIdentity};
+use crate::sync::{Condvar, Mutex};
 
 /// Plain bytes of a chunk.
 const PLAIN: u64 = 64 << 10;
@@ -122,11 +123,7 @@ impl Source for MadeUp {
                 && *offset >= *from
             {
                 let (open, changed) = &**signal;
-                drop(
-                    changed
-                        .wait_while(open.lock().unwrap(), |open| !*open)
-                        .unwrap(),
-                );
+                changed.wait_while(&mut open.lock(), |open| !*open);
             }
             self.fill(*offset, buf);
         }
@@ -215,7 +212,7 @@ fn nobody_waits_for_a_walk_that_he_does_not_need() {
         for number in [0, 700, 1, 701] {
             assert!(read_at(number) == number.to_le_bytes());
         }
-        *signal.0.lock().unwrap() = true;
+        *signal.0.lock() = true;
         signal.1.notify_all();
         for (number, far) in (9000u64..).zip(far) {
             assert!(far.join().unwrap() == number.to_le_bytes());

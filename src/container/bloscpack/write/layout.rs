@@ -16,7 +16,7 @@ pub(super) const DEFAULT_CHUNK: u64 = 1 << 20;
 pub(super) const SPARE_EACH: u64 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct FileLayout {
     pub(super) chunk_size: u64,
     /// Plain bytes of the last chunk.
     pub(super) last: u64,
@@ -29,12 +29,12 @@ pub(super) struct Layout {
     pub(super) first: u64,
 }
 
-impl Layout {
+impl FileLayout {
     /// Of a file, by its header; `offsets`: where the part before the offsets section ends.
-    pub(super) fn of(header: &FileHeader, offsets: u64) -> Layout {
+    pub(super) fn of(header: &FileHeader, offsets: u64) -> FileLayout {
         let size = |bytes: Option<u32>| u64::from(bytes.unwrap_or(0));
         let chunks = header.nchunks.unwrap_or(0);
-        Layout {
+        FileLayout {
             chunk_size: size(header.chunk_size),
             last: size(header.last_chunk),
             chunks,
@@ -52,7 +52,7 @@ impl Layout {
         offsets: u64,
         has_offsets: bool,
         typesize: u64,
-    ) -> Layout {
+    ) -> FileLayout {
         if len == self.len() {
             return self.placed(has_offsets, offsets);
         }
@@ -65,7 +65,7 @@ impl Layout {
             false => self.spare,
         };
         let last = len - (chunks - 1) * chunk_size;
-        Layout {
+        FileLayout {
             chunk_size,
             last,
             chunks,
@@ -75,12 +75,12 @@ impl Layout {
         .placed(has_offsets, offsets)
     }
 
-    pub(super) fn placed(self, has_offsets: bool, offsets: u64) -> Layout {
+    pub(super) fn placed(self, has_offsets: bool, offsets: u64) -> FileLayout {
         let entries = match has_offsets {
             true => self.chunks.saturating_add(self.spare),
             false => 0,
         };
-        Layout {
+        FileLayout {
             offsets,
             first: offsets.saturating_add(entries.saturating_mul(ENTRY)),
             ..self
@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn layout(chunk_size: u64, chunks: u64, last: u64, spare: u64) -> Layout {
-        let layout = Layout {
+    fn layout(chunk_size: u64, chunks: u64, last: u64, spare: u64) -> FileLayout {
+        let layout = FileLayout {
             chunk_size,
             last,
             chunks,

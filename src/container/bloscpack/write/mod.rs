@@ -39,7 +39,7 @@ use crate::container::rewrite::{
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use layout::Layout;
+use layout::FileLayout;
 use recipe::Plan;
 
 /// The longest array: what the file's header can say.
@@ -64,8 +64,8 @@ pub(super) struct BloscpackFile {
 }
 
 impl BloscpackFile {
-    fn layout(&self) -> Layout {
-        Layout::of(&self.header, self.after_metadata)
+    fn layout(&self) -> FileLayout {
+        FileLayout::of(&self.header, self.after_metadata)
     }
 
     /// The shape that it gets with another length; none if it has no shape but its length, or gets
@@ -94,7 +94,7 @@ impl BloscpackFile {
         shape::section(&old, &shape::with_shape(text, &shape)?).map(Some)
     }
 
-    fn new_layout(&self, len: u64, metadata: Option<&[u8]>) -> Layout {
+    fn new_layout(&self, len: u64, metadata: Option<&[u8]>) -> FileLayout {
         let after_metadata = metadata.map_or(self.after_metadata, shape::end_of);
         let has_offsets = self.header.has_offsets;
         let typesize = u64::from(self.header.typesize);
@@ -123,7 +123,7 @@ impl BloscpackFile {
     }
 
     /// The chunks that do not stay as they are stored.
-    fn dirty(&self, old: &Layout, new: &Layout, changed: &ChangedArray) -> Numbers {
+    fn dirty(&self, old: &FileLayout, new: &FileLayout, changed: &ChangedArray) -> Numbers {
         let behind = changed.visible..changed.len;
         let ranges = changed
             .ranges

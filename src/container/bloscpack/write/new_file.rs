@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::BloscpackFile;
-use super::layout::{DEFAULT_CHUNK, Layout, SPARE_EACH};
+use super::layout::{DEFAULT_CHUNK, FileLayout, SPARE_EACH};
 use super::recipe::Plan;
 use super::retype::{new_section, retyped};
 use crate::array::Array;
@@ -204,7 +204,7 @@ impl FileSettings {
         let file = BloscpackFile::in_memory(&empty, &self.chunks, budget)?;
         let (old, chunk_size) = (file.layout(), u64::from(self.chunk_size));
         let chunks = len.div_ceil(chunk_size).max(1);
-        let new = Layout {
+        let new = FileLayout {
             last: len - (chunks - 1) * chunk_size,
             chunks,
             spare: chunks.saturating_mul(self.spare_each),
@@ -254,7 +254,7 @@ impl FileSettings {
             max_app_chunks: self.spare_each,
         };
         let after_metadata = (header::LEN + metadata.len()) as u64;
-        let layout = Layout::of(&header, after_metadata);
+        let layout = FileLayout::of(&header, after_metadata);
         let chunk = chunk_of_nothing(&self.chunks).map_err(super::encode::failed)?;
         let mut bytes = [&header.bytes(), &metadata[..]].concat();
         bytes.extend_from_slice(&layout.first.to_le_bytes());

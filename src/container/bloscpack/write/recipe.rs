@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::layout::Layout;
+use super::layout::FileLayout;
 use super::{BloscpackFile, shape};
 use crate::container::bloscpack::chunks::{FoundChunk, UNKNOWN, read_entries};
 use crate::container::bloscpack::header::{self, FileHeader};
@@ -30,8 +30,8 @@ const ENTRIES: usize = 8 << 10;
 pub(super) struct Plan<'a> {
     pub(super) file: &'a BloscpackFile,
     pub(super) changed: &'a ChangedArray,
-    pub(super) old: Layout,
-    pub(super) new: Layout,
+    pub(super) old: FileLayout,
+    pub(super) new: FileLayout,
     pub(super) dirty: Numbers,
     pub(super) metadata: Option<Vec<u8>>,
     pub(super) way: CommitWay,
@@ -78,7 +78,7 @@ impl Plan<'_> {
 
     /// Whether a chunk is there before and after, with as many bytes.
     pub(super) fn keeps_its_place(&self, number: u64) -> bool {
-        let same = |layout: &Layout| layout.plain(number);
+        let same = |layout: &FileLayout| layout.plain(number);
         number < self.old.chunks && same(&self.old) == same(&self.new)
     }
 

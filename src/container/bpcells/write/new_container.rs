@@ -17,12 +17,13 @@ use super::stored::StoredMembers;
 use super::{MemberFiles, ORDER, VERSION, consistency, recipe};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
+use crate::container::Layout;
 use crate::container::Preferences;
 use crate::container::bpcells::header;
 use crate::container::bpcells::matrix::StorageOrder;
 use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::bpcells::version::Variant;
-use crate::container::bpcells::{BpCells, MEMBERS, NAME};
+use crate::container::bpcells::{BpCells, LAYOUT, MEMBERS, NAME};
 use crate::container::creation::{
     Creation, FileForm, GivenArray, GivenContent, GivenDescription, RawArray,
 };
@@ -50,8 +51,8 @@ impl Creation for BpCells {
         true
     }
 
-    fn members(&self) -> &'static [&'static str] {
-        MEMBERS
+    fn layout(&self) -> Layout {
+        LAYOUT
     }
 
     fn has_array(&self, path: &str) -> bool {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::super::value::ValueType;
 use super::BlockFile;
 use super::bands::{self, Bands};
-use super::index_cache::{ChargedList, Subject};
+use super::index_cache::{ChargedList, IndexedPart};
 use super::scan::{EntryBatch, VisitBatch, load};
 use super::table::CellBlock;
 use crate::error::{Error, Result};
@@ -166,7 +166,7 @@ impl BlockFile {
 
     /// The counts of a block, made when they are first needed; none where the block is damaged.
     fn counts(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<Option<PlaceCounts>>> {
-        let about = Subject::Places(block.number);
+        let about = IndexedPart::Places(block.number);
         let _alone = self.index_cache.alone();
         if let Some(counts) = self.index_cache.recall(about) {
             return Ok(counts);
@@ -189,7 +189,7 @@ impl BlockFile {
         slab: &Range<usize>,
         scratch: Scratch<'_>,
     ) -> Result<Option<Arc<Slab>>> {
-        let about = Subject::Slab(block.number, slab.start);
+        let about = IndexedPart::Slab(block.number, slab.start);
         let _alone = self.index_cache.alone();
         if let Some(slab) = self.index_cache.recall(about) {
             return Ok(Some(slab));

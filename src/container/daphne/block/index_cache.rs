@@ -6,20 +6,21 @@
 //! [`super::BlockFile`] and `csr`.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lru::LruCache;
 
 use crate::error::Result;
 use crate::memory::budget::{Budget, Hold, Reclaim};
 use crate::memory::no_memory;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a list that are not worth charging.
 const FEW: u64 = 64;
 
 /// What something was learnt about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in super::super) enum Subject {
+pub(in super::super) enum IndexedPart {
     /// Where the rows of a sparse block lie.
     Rows(u32),
     /// Which rows the runs of a COO block have.
@@ -46,7 +47,7 @@ struct CachedIndex {
 
 struct CachedIndices {
     /// The latest used first.
-    list: LruCache<Subject, CachedIndex>,
+    list: LruCache<IndexedPart, CachedIndex>,
     bytes: u64,
 }
 
@@ -79,11 +80,14 @@ impl BlockIndexCache {
 
     /// The thread that holds it is the only one that passes over a block of this container.
     pub(super) fn alone(&self) -> MutexGuard<'_, ()> {
-        self.learning.lock().unwrap_or_else(PoisonError::into_inner)
+        self.learning.lock()
     }
 
     /// What is cached about a subject, which becomes the latest used.
-    pub(in super::super) fn recall<T: Any + Send + Sync>(&self, about: Subject) -> Option<Arc<T>> {
+    pub(in super::super) fn recall<T: Any + Send + Sync>(
+        &self,
+        about: IndexedPart,
+    ) -> Option<Arc<T>> {
         let content = Arc::clone(&self.lock().list.get(&about)?.content);
         content.downcast().ok()
     }
@@ -91,7 +95,7 @@ impl BlockIndexCache {
     /// Remembers what takes `bytes`, which its content has charged.
     pub(in super::super) fn remember<T: Any + Send + Sync>(
         &self,
-        about: Subject,
+        about: IndexedPart,
         content: T,
         bytes: u64,
     ) -> Arc<T> {
@@ -159,7 +163,7 @@ impl BlockIndexCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, CachedIndices> {
-        self.lessons.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lessons.lock()
     }
 }
 
@@ -213,14 +217,14 @@ mod tests {
         for number in 0..2 {
             let list: ChargedList<u8> = index_cache.list(200).unwrap();
             let bytes = list.bytes();
-            index_cache.remember(Subject::Rows(number), list, bytes);
+            index_cache.remember(IndexedPart::Rows(number), list, bytes);
         }
         assert_eq!(budget.kept(), 400);
         let kept = budget.keep(300).unwrap();
         assert_eq!(budget.kept(), 500, "the one not used for longest");
         assert!(
             index_cache
-                .recall::<ChargedList<u8>>(Subject::Rows(0))
+                .recall::<ChargedList<u8>>(IndexedPart::Rows(0))
                 .is_none()
         );
         // Its own lists go as well.

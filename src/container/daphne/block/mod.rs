@@ -27,7 +27,7 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
 use coo::CooRuns;
-use index_cache::{BlockIndexCache, Subject};
+use index_cache::{BlockIndexCache, IndexedPart};
 use sparse::{RowMarks, SparseRows};
 use table::{BlockBody, BlockTable, CellBlock};
 
@@ -48,7 +48,7 @@ impl BlockFile {
         block: &CellBlock,
         scratch: Scratch<'_>,
     ) -> Result<Arc<RowMarks>> {
-        let about = Subject::Rows(block.number);
+        let about = IndexedPart::Rows(block.number);
         if let Some(marks) = self.index_cache.recall(about) {
             return Ok(marks);
         }
@@ -63,7 +63,7 @@ impl BlockFile {
 
     /// Which rows the runs of a COO block have, all of which are checked.
     fn coo_runs(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<CooRuns>> {
-        let about = Subject::Runs(block.number);
+        let about = IndexedPart::Runs(block.number);
         if let Some(runs) = self.index_cache.recall(about) {
             return Ok(runs);
         }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::super::block::index_cache::{ChargedList, Subject};
+use super::super::block::index_cache::{ChargedList, IndexedPart};
 use super::super::block::scan::SCAN_MEMORY;
 use super::super::block::sorted::{EntryRect, SortedEntries, sorting_memory};
 use super::super::block::sparse::{LONG, MARKING_MEMORY, RowMarks, SparseRows};
@@ -250,7 +250,7 @@ impl CsrMatrix {
         scratch: Scratch<'_>,
     ) -> Result<Arc<EntryBands>> {
         let index_cache = &*self.stored.index_cache;
-        let about = Subject::Bands(group);
+        let about = IndexedPart::Bands(group);
         if let Some(bands) = index_cache.recall(about) {
             return Ok(bands);
         }

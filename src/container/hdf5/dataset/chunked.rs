@@ -6,26 +6,25 @@
 //! stored short, as writers do at the edges: bytes of the array that it lacks are a fault, all
 //! others are shown. The table of chunks is asked for at the first read. Used by [`super`].
 
-pub(in crate::container::hdf5) mod grid;
 mod read;
 mod short;
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::fill::Fill;
 use super::{ChunkTables, direct_of, unchunked};
+use crate::array::grid::{CHUNK_MOST, ChunkGrid, ChunkRun, product};
 use crate::array::{BlockId, Piece, Unfiltered};
 use crate::container::hdf5::chunk_table::ChunkTable;
-use crate::container::hdf5::dataset::product;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, ChunkEntry, StorageLayout};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
 use crate::source::Source;
-use grid::{CHUNK_MOST, ChunkGrid, ChunkRun};
+use crate::sync::Mutex;
 use read::ChunkReader;
 pub(in crate::container::hdf5) use read::pipeline as filter_pipeline;
 use short::ShortChunks;
@@ -198,7 +197,7 @@ impl Chunked {
 
     fn table(&self) -> Result<&ChunkTable> {
         if self.table.get().is_none() {
-            let mut refused = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refused = self.asking.lock();
             if self.table.get().is_none() {
                 let table = self.ask(&mut refused)?;
                 let _ = self.table.set(table);

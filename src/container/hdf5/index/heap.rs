@@ -10,7 +10,7 @@ use super::{
     VirtualPart,
 };
 
-use crate::container::hdf5::worker::wire::Refusal;
+use crate::container::hdf5::worker::wire::WorkerRefusal;
 
 /// Something of which parts lie elsewhere in memory.
 pub(in crate::container::hdf5) trait OnHeap {
@@ -72,7 +72,7 @@ impl OnHeap for Problem {
     }
 }
 
-impl OnHeap for Refusal {
+impl OnHeap for WorkerRefusal {
     fn on_heap(&self) -> u64 {
         self.why.on_heap()
     }

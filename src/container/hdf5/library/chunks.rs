@@ -16,7 +16,7 @@ use super::space::{count, grid};
 use super::swizzle::Swizzle;
 use crate::container::hdf5::chunk_table::{ChunkPacker, PackedChunks};
 use crate::container::hdf5::index::ChunkEntry;
-use crate::container::hdf5::worker::wire::{Answer, Refusal};
+use crate::container::hdf5::worker::wire::{WorkerAnswer, WorkerRefusal};
 
 /// Largest number of chunks in the grid of a dataset whose table comes with the index of the file.
 pub(super) const INLINE_MOST: u64 = 256;
@@ -27,7 +27,7 @@ const TABLE_MOST: u64 = 64 << 20;
 const LOOSE_MOST: usize = 8 << 20;
 
 /// The stored chunks of a dataset, packed as `chunk_table` says.
-pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> Answer<Vec<u8>> {
+pub(super) fn table(dataset: &Identifier, dims: &[u64], chunk: &[u64]) -> WorkerAnswer<Vec<u8>> {
     let grid = grid(dims, chunk).ok_or("the chunks do not fit the dataset")?;
     let chunks = count(&grid).ok_or("the dataset has more chunks than can be counted")?;
     // SAFETY: the handle is a dataset.
@@ -104,7 +104,7 @@ struct ChunkWalk<'a> {
     /// Those that came by number, and the others.
     packed: ChunkPacker,
     loose: Vec<ChunkEntry>,
-    refused: Option<Refusal>,
+    refused: Option<WorkerRefusal>,
 }
 
 const GO_ON: c_int = 0;
@@ -131,7 +131,7 @@ unsafe extern "C" fn visit(
 }
 
 impl ChunkWalk<'_> {
-    fn add(&mut self, offset: &[u64], mask: u32, address: u64, size: u64) -> Answer<()> {
+    fn add(&mut self, offset: &[u64], mask: u32, address: u64, size: u64) -> WorkerAnswer<()> {
         // The library never asks for what lies outside of the dataset: it was larger once.
         let Some(number) = self.number(offset) else {
             return Ok(());
@@ -148,7 +148,7 @@ impl ChunkWalk<'_> {
         }
         if all >= TABLE_MOST || self.loose.len() >= LOOSE_MOST {
             let why = format!("it has more than {all} chunks, more than can be listed");
-            return Err(Refusal::of_what_is_whole(why));
+            return Err(WorkerRefusal::of_what_is_whole(why));
         }
         match self.packed.is_behind(number) {
             true => self.packed.push(found),

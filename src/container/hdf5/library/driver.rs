@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
 use std::ptr;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use hdf5_sys::h5::{HADDR_UNDEF, haddr_t, herr_t, hsize_t};
 use hdf5_sys::h5f::H5F_mem_t;
@@ -21,6 +21,7 @@ use hdf5_sys::h5i::hid_t;
 use super::identifier::{Outcome, complaint};
 use super::noted::NotedReads;
 use super::written::WrittenBytes;
+use crate::sync::{Mutex, MutexGuard};
 
 /// Class of the driver among others: those from 512 on are free for use.
 const VALUE: c_int = 512;
@@ -68,7 +69,7 @@ pub(super) struct DrivenFile {
     pub(super) failure: Option<String>,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 impl FileBytes for Vec<u8> {
     fn len(&self) -> u64 {
         self.len() as u64
@@ -83,7 +84,7 @@ impl FileBytes for Vec<u8> {
 pub(super) type SharedFile = Arc<Mutex<DrivenFile>>;
 
 pub(super) fn lock(file: &SharedFile) -> MutexGuard<'_, DrivenFile> {
-    file.lock().unwrap_or_else(PoisonError::into_inner)
+    file.lock()
 }
 
 /// What the address of a chunk's bytes is: nothing lies there, and nothing is read.
@@ -333,7 +334,7 @@ pub(super) struct Offer(CString);
 
 impl Offer {
     pub(super) fn new(file: &SharedFile) -> Outcome<Offer> {
-        let mut offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut offered = OFFERED.lock();
         offered.0 += 1;
         let name = CString::new(offered.0.to_string()).map_err(|e| e.to_string())?;
         offered.1.insert(name.clone(), Arc::clone(file));
@@ -347,7 +348,7 @@ impl Offer {
 
 impl Drop for Offer {
     fn drop(&mut self) {
-        let mut offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut offered = OFFERED.lock();
         offered.1.remove(&self.0);
     }
 }
@@ -388,7 +389,7 @@ unsafe extern "C" fn open(
     }
     // SAFETY: not null, and a string of C.
     let name = unsafe { CStr::from_ptr(name) };
-    let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let offered = OFFERED.lock();
     // A link to another file leads here, too, and finds nothing.
     let Some(file) = offered.1.get(name).map(Arc::clone) else {
         return ptr::null_mut();

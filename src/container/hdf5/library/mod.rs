@@ -53,7 +53,7 @@ use hdf5_sys::h5pl::H5PLset_loading_state;
 
 use super::index::{CacheImage, FileIndex};
 use super::made::NewFileForm;
-use super::worker::wire::Answer;
+use super::worker::wire::WorkerAnswer;
 use dataset::LibraryDataset;
 pub(super) use driver::FileBytes;
 use driver::{DrivenFile, Offer, SharedFile};
@@ -164,7 +164,7 @@ impl LibraryFile {
     }
 
     /// The stored chunks of the dataset with this token, packed.
-    pub(super) fn chunks(&self, token: u64) -> Answer<Vec<u8>> {
+    pub(super) fn chunks(&self, token: u64) -> WorkerAnswer<Vec<u8>> {
         let _lock = hdf5_sys::LOCK.lock();
         let dataset = LibraryDataset::new(walk::open(&self.file, token)?)?;
         let (dims, chunk) = dataset.chunking()?;

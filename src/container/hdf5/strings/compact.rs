@@ -29,7 +29,7 @@ impl CompactStrings {
         stored_bytes: u64,
     ) -> Result<CompactStrings> {
         let found = memchr::memchr_iter(b'\n', lines).count() as u64;
-        let expected = crate::container::hdf5::dataset::product(shape, 1);
+        let expected = crate::array::grid::product(shape, 1);
         // Values may have line feeds of their own.
         if expected.is_none_or(|expected| found < expected) {
             let fault = Fault::new("the strings are fewer than the elements");

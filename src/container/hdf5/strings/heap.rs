@@ -63,7 +63,7 @@ impl Reference {
 
 /// A string that is wanted: address of its collection, number of its object, where its bytes go,
 /// and how many they are. In scratch memory, which gives out numbers.
-pub(in crate::container::hdf5) type Wanted = [u64; 4];
+pub(in crate::container::hdf5) type HeapPlace = [u64; 4];
 
 /// Added to the number of bytes once they are there.
 const FOUND: u64 = 1 << 63;
@@ -130,7 +130,7 @@ impl Heap {
     /// objects; afterwards it holds what is of no use.
     pub(in crate::container::hdf5) fn copy(
         &self,
-        wanted: &mut [Wanted],
+        wanted: &mut [HeapPlace],
         out: &mut [u8],
         window: &mut [u8],
     ) -> Result<()> {
@@ -297,7 +297,12 @@ impl<'w> HeapWindow<'w> {
     }
 
     /// Copies the beginning of an object, as much as is wanted, and notes that it was found.
-    fn copy_object(&self, object: &HeapObject, wanted: &mut Wanted, out: &mut [u8]) -> Result<()> {
+    fn copy_object(
+        &self,
+        object: &HeapObject,
+        wanted: &mut HeapPlace,
+        out: &mut [u8],
+    ) -> Result<()> {
         let [_, _, to, len] = *wanted;
         if len & FOUND != 0 {
             let fault = Fault::new("a collection of the global heap has an object twice");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::MADE;
-use super::wire::Answer;
+use super::wire::WorkerAnswer;
 use crate::container::hdf5::index::decoding::{bytes, was_refused};
 use crate::container::hdf5::index::heap::{OnHeap, allocated};
 use crate::container::hdf5::index::{FileIndex, GroupEntry};
@@ -45,7 +45,7 @@ impl From<Error> for NoIndex {
 pub(super) fn read(
     encoded: &[u8],
     budget: &Arc<Budget>,
-) -> Result<Option<Answer<(FileIndex, Hold)>>> {
+) -> Result<Option<WorkerAnswer<(FileIndex, Hold)>>> {
     let mut reader = IndexReader {
         rest: encoded,
         budget,
@@ -82,7 +82,7 @@ struct IndexReader<'a> {
 }
 
 impl<'a> IndexReader<'a> {
-    fn answer(&mut self) -> std::result::Result<Answer<FileIndex>, NoIndex> {
+    fn answer(&mut self) -> std::result::Result<WorkerAnswer<FileIndex>, NoIndex> {
         const SOUND: u32 = 0;
         let answer = match self.item::<u32>()? {
             SOUND => Ok(self.index()?),

@@ -10,6 +10,8 @@
 //! `ARRAYFS_HDF5_LIMITS="SECONDS,MEBIBYTES"` changes what one request may take: see [`limits`].
 
 mod charged;
+#[cfg(feature = "fuzzing")]
+mod in_process;
 mod limits;
 mod pool;
 mod process;
@@ -28,9 +30,10 @@ use super::index::FileIndex;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::source::Source;
+#[cfg(not(feature = "fuzzing"))]
 use pool::POOL;
 use process::EncodedAnswer;
-use wire::{Answer, RawBytes, Wanted};
+use wire::{RawBytes, WorkerAnswer, WorkerTask};
 
 pub use process::deaths as worker_deaths;
 pub use serve::run as serve;
@@ -50,7 +53,7 @@ pub(super) struct IndexAnswer {
 impl IndexAnswer {
     /// A structure as if a worker had answered it.
     pub(super) fn of(index: &FileIndex, budget: &Arc<Budget>) -> Result<IndexAnswer> {
-        let answer: Answer<&FileIndex> = Ok(index);
+        let answer: WorkerAnswer<&FileIndex> = Ok(index);
         let bytes = postcard::to_stdvec(&answer).map_err(|e| Error::Bug(e.to_string()))?;
         let hold = budget.keep(bytes.len() as u64)?;
         Ok(IndexAnswer {
@@ -85,7 +88,7 @@ pub(super) fn index(
         let read = charged::read(&encoded.bytes, budget)?;
         Ok(read.map(|answer| answer.map(|(index, hold)| (encoded, index, hold))))
     };
-    let (encoded, index, hold) = POOL.ask(Wanted::Index, source, budget, read)?;
+    let (encoded, index, hold) = ask(WorkerTask::Index, source, budget, read)?;
     let index = FileIndex {
         superblock,
         ..index
@@ -109,5 +112,18 @@ pub(super) fn chunks(source: &dyn Source, token: u64, budget: &Arc<Budget>) -> R
             })
         }))
     };
-    POOL.ask(Wanted::Chunks(token), source, budget, read)
+    ask(WorkerTask::Chunks(token), source, budget, read)
+}
+
+/// Asks a worker. `read` makes something of the answer, or finds that it is none.
+fn ask<T>(
+    wanted: WorkerTask,
+    source: &dyn Source,
+    budget: &Arc<Budget>,
+    read: impl FnOnce(EncodedAnswer) -> Result<Option<WorkerAnswer<T>>>,
+) -> Result<T> {
+    #[cfg(feature = "fuzzing")]
+    return in_process::ask(wanted, source, budget, read);
+    #[cfg(not(feature = "fuzzing"))]
+    POOL.ask(wanted, source, budget, read)
 }

@@ -6,16 +6,17 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use super::limits::{Allowance, Limits};
 use super::process::{EncodedAnswer, Failed, Program, Worker, note_death};
 use super::session::SessionSeats;
-use super::wire::{Answer, Request, Wanted};
+use super::wire::{WorkerAnswer, WorkerRequest, WorkerTask};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{FileId, Source};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// The pool of the process.
 pub(super) static POOL: LazyLock<WorkerPool> = LazyLock::new(|| {
@@ -75,10 +76,10 @@ impl WorkerPool {
     /// since an old one may have carried damage along.
     pub(super) fn ask<T>(
         &self,
-        wanted: Wanted,
+        wanted: WorkerTask,
         file: &dyn Source,
         budget: &Arc<Budget>,
-        read: impl FnOnce(EncodedAnswer) -> Result<Option<Answer<T>>>,
+        read: impl FnOnce(EncodedAnswer) -> Result<Option<WorkerAnswer<T>>>,
     ) -> Result<T> {
         let allowance = self.allowance(file);
         let request = request(wanted, file, allowance);
@@ -114,8 +115,7 @@ impl WorkerPool {
     fn sit(&self, file: FileId) -> Seat<'_> {
         let mut workers = self.lock();
         while let Some(patience) = workers.must_wait(self.most, file, Instant::now()) {
-            let woken = self.freed.wait_timeout(workers, patience);
-            workers = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.freed.wait_for(&mut workers, patience);
         }
         let number = workers.next;
         workers.next += 1;
@@ -164,7 +164,7 @@ impl WorkerPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Workers> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.workers.lock()
     }
 
     /// A file that made the library hang most likely does it again, and costs its time again.
@@ -230,8 +230,12 @@ impl Workers {
     }
 }
 
-pub(super) fn request(wanted: Wanted, file: &dyn Source, allowance: Allowance) -> Request {
-    Request {
+pub(super) fn request(
+    wanted: WorkerTask,
+    file: &dyn Source,
+    allowance: Allowance,
+) -> WorkerRequest {
+    WorkerRequest {
         wanted,
         // Ends itself only if the daemon, which is stricter, is not there to end it.
         seconds: allowance.wait.saturating_mul(2),

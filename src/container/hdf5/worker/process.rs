@@ -23,7 +23,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, prlimit};
 
 use super::limits::{Allowance, Limits};
-use super::wire::{self, PAGE, PAGE_ASKED, Request};
+use super::wire::{self, PAGE, PAGE_ASKED, WorkerRequest};
 use crate::error::Error;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::no_memory;
@@ -181,7 +181,7 @@ impl Worker {
     }
 
     /// Sends a request about a file.
-    pub(super) fn send(&mut self, request: Request, file: &dyn Source) -> Result<(), Failed> {
+    pub(super) fn send(&mut self, request: WorkerRequest, file: &dyn Source) -> Result<(), Failed> {
         self.served += 1;
         let sent = on_descriptor(file, |fd| wire::send(&self.socket, request, Some(fd)));
         let sent = match sent {

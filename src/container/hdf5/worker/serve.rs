@@ -17,7 +17,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 
 use super::served_file::{AskedBytes, OpenedBytes};
-use super::wire::{self, Answer, RawBytes, Refusal, Request, Wanted};
+use super::wire::{self, RawBytes, WorkerAnswer, WorkerRefusal, WorkerRequest, WorkerTask};
 use crate::container::hdf5::edit::{EditReply, EditStep};
 use crate::container::hdf5::library::{self, FileBytes, FileEdit, LibraryFile};
 
@@ -63,22 +63,25 @@ fn serve() -> io::Result<()> {
     }
 }
 
-fn respond(socket: &mut Socket, request: Request, file: Option<OwnedFd>) -> io::Result<()> {
+fn respond(socket: &mut Socket, request: WorkerRequest, file: Option<OwnedFd>) -> io::Result<()> {
     let bytes: Box<dyn FileBytes> = match file {
         Some(fd) => Box::new(OpenedBytes::new(fd, request.len)),
         None => Box::new(AskedBytes::new(socket.try_clone()?, request.len)),
     };
     match request.wanted {
-        Wanted::Index => send(socket, &confined(bytes, |file| Ok(file.index()?))),
-        Wanted::Chunks(token) => {
+        WorkerTask::Index => send(socket, &confined(bytes, |file| Ok(file.index()?))),
+        WorkerTask::Chunks(token) => {
             let packed = confined(bytes, |file| file.chunks(token));
             send(
                 socket,
-                &packed.as_deref().map(RawBytes).map_err(Refusal::clone),
+                &packed
+                    .as_deref()
+                    .map(RawBytes)
+                    .map_err(WorkerRefusal::clone),
             )
         }
-        Wanted::Edit => edit(socket, request.seconds, || FileEdit::open(bytes)),
-        Wanted::Create(form) => edit(socket, request.seconds, || FileEdit::create(bytes, form)),
+        WorkerTask::Edit => edit(socket, request.seconds, || FileEdit::open(bytes)),
+        WorkerTask::Create(form) => edit(socket, request.seconds, || FileEdit::create(bytes, form)),
     }
 }
 
@@ -132,15 +135,15 @@ fn end_at_once() -> ! {
     unsafe { libc::_exit(1) }
 }
 
-fn send<T: Serialize>(socket: &mut Socket, answer: &Answer<T>) -> io::Result<()> {
+fn send<T: Serialize>(socket: &mut Socket, answer: &WorkerAnswer<T>) -> io::Result<()> {
     wire::answer(socket, answer)
 }
 
 /// Opens a file and does something with it while nothing can be opened.
 fn confined<T>(
     bytes: Box<dyn FileBytes>,
-    act: impl FnOnce(&LibraryFile) -> Answer<T>,
-) -> Answer<T> {
+    act: impl FnOnce(&LibraryFile) -> WorkerAnswer<T>,
+) -> WorkerAnswer<T> {
     let _closed = Closed::new()?;
     act(&LibraryFile::open(bytes)?)
 }
@@ -149,7 +152,7 @@ fn confined<T>(
 struct Closed;
 
 impl Closed {
-    fn new() -> Answer<Closed> {
+    fn new() -> WorkerAnswer<Closed> {
         openable(Some(0))?;
         Ok(Closed)
     }
@@ -162,7 +165,7 @@ impl Drop for Closed {
     }
 }
 
-fn openable(most: Option<u64>) -> Answer<()> {
+fn openable(most: Option<u64>) -> WorkerAnswer<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = most;
     setrlimit(Resource::Nofile, limit)

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 
 use super::wire::{PAGE, ask_page};
 use crate::container::hdf5::library::FileBytes;
+use crate::sync::Mutex;
 
 /// Pages that are kept of those that were asked for.
 const PAGES: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -70,7 +70,7 @@ impl FileBytes for AskedBytes {
     }
 
     fn read(&self, at: u64, out: &mut [u8]) -> Result<(), String> {
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.pages.lock();
         let (mut at, mut rest) = (at, out);
         while !rest.is_empty() {
             let (number, skip) = (at / PAGE, (at % PAGE) as usize);

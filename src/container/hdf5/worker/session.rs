@@ -4,18 +4,19 @@
 //! do not wait for that. Time counts while the worker is asked, and grows with the chunks. A worker
 //! that fails is ended, and so is the edit: nothing has been written anywhere. Used by `write`.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::Allowance;
 use super::pool::{POOL, WorkerPool, request};
 use super::process::{EncodedAnswer, Failed, Worker, WorkerEnd};
-use super::wire::{self, Wanted};
+use super::wire::{self, WorkerTask};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit};
 use crate::container::hdf5::made::NewFileForm;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
+use crate::sync::{Condvar, Mutex};
 
 /// Processor time that a chunk adds to what an edit may take.
 const PER_CHUNK: Duration = Duration::from_micros(100);
@@ -41,10 +42,9 @@ impl SessionSeats {
     }
 
     fn sit(&'static self) -> SessionSeat {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock();
         while *free == 0 {
-            let woken = self.freed.wait(free);
-            free = woken.unwrap_or_else(PoisonError::into_inner);
+            self.freed.wait(&mut free);
         }
         *free -= 1;
         SessionSeat(self)
@@ -55,7 +55,7 @@ struct SessionSeat(&'static SessionSeats);
 
 impl Drop for SessionSeat {
     fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.0.free.lock() += 1;
         self.0.freed.notify_one();
     }
 }
@@ -67,7 +67,7 @@ pub(in crate::container::hdf5) struct EditSession<'a> {
     budget: &'a Arc<Budget>,
     allowance: Allowance,
     end: WorkerEnd,
-    wanted: Wanted,
+    wanted: WorkerTask,
     /// None after a failure.
     worker: Option<Worker>,
     /// Whether a step has been answered.
@@ -80,7 +80,7 @@ impl<'a> EditSession<'a> {
         file: &'a dyn Source,
         budget: &'a Arc<Budget>,
     ) -> Result<EditSession<'a>> {
-        EditSession::of(&POOL, Wanted::Edit, (file, budget))
+        EditSession::of(&POOL, WorkerTask::Edit, (file, budget))
     }
 
     /// Begins a new file; `nothing` has no bytes.
@@ -89,13 +89,13 @@ impl<'a> EditSession<'a> {
         nothing: &'a dyn Source,
         budget: &'a Arc<Budget>,
     ) -> Result<EditSession<'a>> {
-        EditSession::of(&POOL, Wanted::Create(form), (nothing, budget))
+        EditSession::of(&POOL, WorkerTask::Create(form), (nothing, budget))
     }
 
     /// One that a worker of this pool carries out.
     pub(super) fn of(
         pool: &'static WorkerPool,
-        wanted: Wanted,
+        wanted: WorkerTask,
         (file, budget): (&'a dyn Source, &'a Arc<Budget>),
     ) -> Result<EditSession<'a>> {
         let seat = pool.sessions.sit();

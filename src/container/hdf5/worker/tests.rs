@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::pool::WorkerPool;
 use super::process::{EncodedAnswer, Program};
-use super::wire::Wanted;
+use super::wire::WorkerTask;
 use super::*;
 use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::index::details::{
@@ -48,7 +48,7 @@ fn nothing() -> BytesSource {
 }
 
 /// Asks for a value; an answer that is none is an error.
-fn ask<T: DeserializeOwned>(pool: &WorkerPool, wanted: Wanted, file: &dyn Source) -> Result<T> {
+fn ask<T: DeserializeOwned>(pool: &WorkerPool, wanted: WorkerTask, file: &dyn Source) -> Result<T> {
     let read = |encoded: EncodedAnswer| Ok(wire::decode(&encoded.bytes));
     pool.ask(wanted, file, &Budget::new(1 << 30), read)
 }
@@ -56,7 +56,7 @@ fn ask<T: DeserializeOwned>(pool: &WorkerPool, wanted: Wanted, file: &dyn Source
 /// What a request to such a worker comes to.
 fn message(script: &str, limits: Limits) -> String {
     let null = nothing();
-    let answer = ask::<FileIndex>(&scripted(script, limits), Wanted::Index, &null);
+    let answer = ask::<FileIndex>(&scripted(script, limits), WorkerTask::Index, &null);
     answer.unwrap_err().to_string()
 }
 
@@ -124,10 +124,10 @@ fn a_program_that_is_not_there_is_named() {
     };
     let pool = WorkerPool::new(run, LIMITS, 1);
     let null = nothing();
-    let refused = ask::<FileIndex>(&pool, Wanted::Index, &null).unwrap_err();
+    let refused = ask::<FileIndex>(&pool, WorkerTask::Index, &null).unwrap_err();
     assert!(refused.to_string().contains("/nonexistent/worker"));
     // The seat is free again.
-    assert!(ask::<FileIndex>(&pool, Wanted::Index, &null).is_err());
+    assert!(ask::<FileIndex>(&pool, WorkerTask::Index, &null).is_err());
 }
 
 /// Answers every request with its process number: no refusal, a string of eight digits.
@@ -139,7 +139,7 @@ const TELLS_ITS_NUMBER: &str = r#"
 fn a_worker_is_used_again_and_replaced_when_it_has_died() {
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
     let null = nothing();
-    let ask = || ask::<String>(&pool, Wanted::Chunks(1), &null).unwrap();
+    let ask = || ask::<String>(&pool, WorkerTask::Chunks(1), &null).unwrap();
     let first = ask();
     assert_eq!(ask(), first);
     let pid = rustix::process::Pid::from_raw(first.parse().unwrap()).unwrap();
@@ -152,7 +152,7 @@ fn more_threads_than_workers_wait_for_their_turn() {
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
     let null = nothing();
     let told: Vec<String> = std::thread::scope(|scope| {
-        let ask = || ask(&pool, Wanted::Index, &null).unwrap();
+        let ask = || ask(&pool, WorkerTask::Index, &null).unwrap();
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
@@ -184,7 +184,7 @@ fn the_worker_describes_files_one_after_the_other() {
     let store = LocalStore::open(dir.path(), dir.path()).unwrap();
     let (pool, file) = (real(), store.open(Path::new("f.h5")).unwrap());
     for _ in 0..3 {
-        let index: FileIndex = ask(&pool, Wanted::Index, &*file).unwrap();
+        let index: FileIndex = ask(&pool, WorkerTask::Index, &*file).unwrap();
         assert_eq!((index.groups.len(), index.datasets.len()), (2, 1));
         let dataset = &index.datasets[0];
         assert!(matches!(
@@ -192,7 +192,7 @@ fn the_worker_describes_files_one_after_the_other() {
             StorageLayout::Chunked { table: None, .. }
         ));
         assert_eq!(dataset.stored_bytes, 6000);
-        let wanted = Wanted::Chunks(dataset.token);
+        let wanted = WorkerTask::Chunks(dataset.token);
         let read = |encoded: EncodedAnswer| {
             let answer = wire::decode::<RawBytes<'_>>(&encoded.bytes);
             Ok(answer
@@ -202,7 +202,7 @@ fn the_worker_describes_files_one_after_the_other() {
         let chunks = pool.ask(wanted, &*file, &budget, read).unwrap();
         assert_eq!((chunks, budget.used()), (300, 0));
         let null = nothing();
-        let refused = ask::<FileIndex>(&pool, Wanted::Index, &null);
+        let refused = ask::<FileIndex>(&pool, WorkerTask::Index, &null);
         assert!(refused.unwrap_err().to_string().contains("signature"));
     }
 }
@@ -332,7 +332,7 @@ fn long_index() -> FileIndex {
 #[test]
 fn an_index_is_charged_as_it_is_built() {
     let index = long_index();
-    let answer: wire::Answer<&FileIndex> = Ok(&index);
+    let answer: wire::WorkerAnswer<&FileIndex> = Ok(&index);
     let encoded = postcard::to_stdvec(&answer).unwrap();
     let budget = Budget::new(1 << 30);
     let (read, hold) = charged::read(&encoded, &budget).unwrap().unwrap().unwrap();
@@ -344,7 +344,7 @@ fn an_index_is_charged_as_it_is_built() {
     let all = links + lists + read.datasets.on_heap() + told;
     assert_eq!((hold.bytes(), budget.kept()), (all, all));
     drop(hold);
-    let refusal: wire::Answer<FileIndex> = Err("no file".into());
+    let refusal: wire::WorkerAnswer<FileIndex> = Err("no file".into());
     let refusal = postcard::to_stdvec(&refusal).unwrap();
     let read = charged::read(&refusal, &budget).unwrap().unwrap();
     assert_eq!(
@@ -362,7 +362,7 @@ fn an_index_is_charged_as_it_is_built() {
 /// The first number is what the whole needs, as far as can be said when there is no room.
 #[test]
 fn an_index_without_room_says_how_much_it_needs() {
-    let answer: wire::Answer<FileIndex> = Ok(long_index());
+    let answer: wire::WorkerAnswer<FileIndex> = Ok(long_index());
     let encoded = postcard::to_stdvec(&answer).unwrap();
     let (_, hold) = charged::read(&encoded, &Budget::new(1 << 30))
         .unwrap()
@@ -383,7 +383,7 @@ fn an_index_without_room_says_how_much_it_needs() {
 
 #[test]
 fn a_list_that_cannot_be_as_long_as_it_says_is_none() {
-    let empty: wire::Answer<FileIndex> = Ok(empty_index());
+    let empty: wire::WorkerAnswer<FileIndex> = Ok(empty_index());
     let mut encoded = postcard::to_stdvec(&empty).unwrap();
     // Groups, datasets, types, problems, what is left out: each an empty list.
     let at = encoded.len() - 4;
@@ -394,10 +394,10 @@ fn a_list_that_cannot_be_as_long_as_it_says_is_none() {
 
 #[test]
 fn what_we_have_no_room_for_is_not_told_as_a_fault() {
-    let whole = wire::Refusal::of_what_is_whole("too many".into());
+    let whole = wire::WorkerRefusal::of_what_is_whole("too many".into());
     assert!(matches!(Error::from(whole), Error::NotShown(_)));
     assert!(matches!(
-        Error::from(wire::Refusal::from("bad")),
+        Error::from(wire::WorkerRefusal::from("bad")),
         Error::Fault(_)
     ));
 }
@@ -407,8 +407,9 @@ fn an_answer_that_the_budget_has_no_room_for_is_no_memory() {
     let null = nothing();
     let pool = scripted(TELLS_ITS_NUMBER, LIMITS);
     let budget = Budget::new(19);
-    let read = |_: EncodedAnswer| -> Result<Option<wire::Answer<()>>> { panic!("it was read") };
-    let refused = pool.ask(Wanted::Index, &null, &budget, read);
+    let read =
+        |_: EncodedAnswer| -> Result<Option<wire::WorkerAnswer<()>>> { panic!("it was read") };
+    let refused = pool.ask(WorkerTask::Index, &null, &budget, read);
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("cache="), "{refused}");
     assert_eq!(budget.used(), 0);

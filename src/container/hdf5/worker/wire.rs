@@ -3,7 +3,7 @@
 //! A request is 21 bytes: what is wanted (1 byte), a token (8 bytes), seconds until the worker ends
 //! itself (4 bytes), the length of the file (8 bytes). The file's descriptor comes along, if it has
 //! one, which the first byte tells, too. The answer is its length (8 bytes) and a value in
-//! postcard's encoding: the thing asked for, or a [`Refusal`]. Numbers are little-endian.
+//! postcard's encoding: the thing asked for, or a [`WorkerRefusal`]. Numbers are little-endian.
 //!
 //! Before an answer the worker may ask for bytes of a file without a descriptor: [`PAGE_ASKED`] in
 //! place of a length, then where they lie (8 bytes) and how many there are (4 bytes), at most
@@ -26,7 +26,7 @@ use crate::error::{Error, Fault, NotShown};
 
 /// What the daemon wants to know about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::hdf5) enum Wanted {
+pub(in crate::container::hdf5) enum WorkerTask {
     /// An `Index`.
     Index,
     /// The packed table of chunks of the dataset with this token, as [`RawBytes`].
@@ -50,8 +50,8 @@ pub(in crate::container::hdf5) const STEP_MOST: u64 = 128 << 20;
 const NO_DESCRIPTOR: u8 = 0x80;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::hdf5) struct Request {
-    pub(in crate::container::hdf5) wanted: Wanted,
+pub(in crate::container::hdf5) struct WorkerRequest {
+    pub(in crate::container::hdf5) wanted: WorkerTask,
     /// A worker whose daemon is gone would never be stopped otherwise.
     pub(in crate::container::hdf5) seconds: u32,
     /// Bytes of the file.
@@ -59,39 +59,39 @@ pub(in crate::container::hdf5) struct Request {
 }
 
 /// What is answered: the thing, or why there is none.
-pub(in crate::container::hdf5) type Answer<T> = Result<T, Refusal>;
+pub(in crate::container::hdf5) type WorkerAnswer<T> = Result<T, WorkerRefusal>;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) struct Refusal {
+pub(in crate::container::hdf5) struct WorkerRefusal {
     pub(in crate::container::hdf5) why: String,
     /// No damage: it is more than we hold.
     pub(in crate::container::hdf5) is_whole: bool,
 }
 
-impl Refusal {
-    pub(in crate::container::hdf5) fn of_what_is_whole(why: String) -> Refusal {
+impl WorkerRefusal {
+    pub(in crate::container::hdf5) fn of_what_is_whole(why: String) -> WorkerRefusal {
         let is_whole = true;
-        Refusal { why, is_whole }
+        WorkerRefusal { why, is_whole }
     }
 }
 
 /// What libhdf5 complains of is damage.
-impl From<String> for Refusal {
-    fn from(why: String) -> Refusal {
+impl From<String> for WorkerRefusal {
+    fn from(why: String) -> WorkerRefusal {
         let is_whole = false;
-        Refusal { why, is_whole }
+        WorkerRefusal { why, is_whole }
     }
 }
 
-impl From<&str> for Refusal {
-    fn from(why: &str) -> Refusal {
+impl From<&str> for WorkerRefusal {
+    fn from(why: &str) -> WorkerRefusal {
         why.to_owned().into()
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Error {
+impl From<WorkerRefusal> for Error {
+    fn from(refusal: WorkerRefusal) -> Error {
         match refusal.is_whole {
             true => NotShown::new(refusal.why).into(),
             false => Fault::new(refusal.why).into(),
@@ -117,13 +117,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawBytes<'a> {
 
 const REQUEST_BYTES: usize = 21;
 
-impl Request {
+impl WorkerRequest {
     fn encode(self) -> [u8; REQUEST_BYTES] {
         let (kind, token) = match self.wanted {
-            Wanted::Index => (0, 0),
-            Wanted::Chunks(token) => (1, token),
-            Wanted::Edit => (2, 0),
-            Wanted::Create(form) => {
+            WorkerTask::Index => (0, 0),
+            WorkerTask::Chunks(token) => (1, token),
+            WorkerTask::Edit => (2, 0),
+            WorkerTask::Create(form) => {
                 let ordered = u64::from(form.is_ordered) << 8;
                 (3, ordered | u64::from(form.superblock))
             }
@@ -136,23 +136,23 @@ impl Request {
         bytes
     }
 
-    fn decode(bytes: [u8; REQUEST_BYTES]) -> Option<Request> {
+    fn decode(bytes: [u8; REQUEST_BYTES]) -> Option<WorkerRequest> {
         let (kind, numbers) = (bytes[0], &bytes[1..]);
         let (token, numbers) = numbers.split_first_chunk()?;
         let (seconds, numbers) = numbers.split_first_chunk()?;
         let (len, _) = numbers.split_first_chunk()?;
         let token = u64::from_le_bytes(*token);
         let wanted = match kind {
-            0 => Wanted::Index,
-            1 => Wanted::Chunks(token),
-            2 => Wanted::Edit,
-            3 => Wanted::Create(NewFileForm {
+            0 => WorkerTask::Index,
+            1 => WorkerTask::Chunks(token),
+            2 => WorkerTask::Edit,
+            3 => WorkerTask::Create(NewFileForm {
                 superblock: token as u8,
                 is_ordered: token >> 8 != 0,
             }),
             _ => return None,
         };
-        Some(Request {
+        Some(WorkerRequest {
             wanted,
             seconds: u32::from_le_bytes(*seconds),
             len: u64::from_le_bytes(*len),
@@ -163,7 +163,7 @@ impl Request {
 /// Sends a request with the file that it is about, if that has a descriptor.
 pub(super) fn send(
     to: impl AsFd,
-    request: Request,
+    request: WorkerRequest,
     file: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let mut bytes = request.encode();
@@ -192,7 +192,7 @@ pub(super) fn send(
 /// Waits for a request; none when the daemon is gone.
 pub(in crate::container::hdf5) fn receive(
     from: impl AsFd,
-) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
+) -> io::Result<Option<(WorkerRequest, Option<OwnedFd>)>> {
     let mut bytes = [0; REQUEST_BYTES];
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut room);
@@ -208,7 +208,7 @@ pub(in crate::container::hdf5) fn receive(
     });
     let comes_along = bytes[0] & NO_DESCRIPTOR == 0;
     bytes[0] &= !NO_DESCRIPTOR;
-    match (received.bytes, Request::decode(bytes)) {
+    match (received.bytes, WorkerRequest::decode(bytes)) {
         (REQUEST_BYTES, Some(request)) if file.is_some() == comes_along => {
             Ok(Some((request, file)))
         }
@@ -260,7 +260,7 @@ pub(in crate::container::hdf5) fn ask_page(
 /// Sends an answer.
 pub(in crate::container::hdf5) fn answer<T: Serialize>(
     mut to: impl Write,
-    answer: &Answer<T>,
+    answer: &WorkerAnswer<T>,
 ) -> io::Result<()> {
     let encoded = postcard::to_stdvec(answer).map_err(io::Error::other)?;
     to.write_all(&(encoded.len() as u64).to_le_bytes())?;
@@ -269,7 +269,7 @@ pub(in crate::container::hdf5) fn answer<T: Serialize>(
 }
 
 /// Decodes an answer without its length; none if it is not one.
-pub(super) fn decode<'a, T: Deserialize<'a>>(encoded: &'a [u8]) -> Option<Answer<T>> {
+pub(super) fn decode<'a, T: Deserialize<'a>>(encoded: &'a [u8]) -> Option<WorkerAnswer<T>> {
     let (answer, rest) = postcard::take_from_bytes(encoded).ok()?;
     rest.is_empty().then_some(answer)
 }
@@ -280,31 +280,31 @@ mod tests {
 
     #[test]
     fn requests_come_back_as_they_were() {
-        let chunks = Wanted::Chunks(0x0123_4567_89ab_cdef);
-        let create = Wanted::Create(NewFileForm {
+        let chunks = WorkerTask::Chunks(0x0123_4567_89ab_cdef);
+        let create = WorkerTask::Create(NewFileForm {
             superblock: 2,
             is_ordered: true,
         });
-        for wanted in [Wanted::Index, chunks, Wanted::Edit, create] {
-            let request = Request {
+        for wanted in [WorkerTask::Index, chunks, WorkerTask::Edit, create] {
+            let request = WorkerRequest {
                 wanted,
                 seconds: 20,
                 len: 1 << 40,
             };
-            assert_eq!(Request::decode(request.encode()), Some(request));
+            assert_eq!(WorkerRequest::decode(request.encode()), Some(request));
         }
-        assert_eq!(Request::decode([9; REQUEST_BYTES]), None);
+        assert_eq!(WorkerRequest::decode([9; REQUEST_BYTES]), None);
     }
 
     #[test]
     fn an_answer_has_nothing_behind_it() {
         let mut sent = Vec::new();
-        answer(&mut sent, &Answer::Ok(7u64)).unwrap();
+        answer(&mut sent, &WorkerAnswer::Ok(7u64)).unwrap();
         assert_eq!(decode::<u64>(&sent[8..]), Some(Ok(7)));
         sent.push(0);
         assert_eq!(decode::<u64>(&sent[8..]), None);
         sent.clear();
-        answer(&mut sent, &Answer::Ok(RawBytes(b"abc"))).unwrap();
+        answer(&mut sent, &WorkerAnswer::Ok(RawBytes(b"abc"))).unwrap();
         assert_eq!(
             decode::<RawBytes<'_>>(&sent[8..]),
             Some(Ok(RawBytes(b"abc")))

@@ -3,7 +3,7 @@
 //! commit changes of them. Used by [`super`].
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::Hdf5File;
 use super::dataset::WrittenDataset;
@@ -24,19 +24,18 @@ impl Hdf5File {
     ) {
         let told = (!is_else).then(|| self.told_values(changes, &done));
         match told.flatten() {
-            Some(told) => *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(told),
+            Some(told) => *self.told.lock() = Some(told),
             None => {
                 let next = self.next_structure(changes, &done);
                 self.left.carried.set(Some(Arc::new(next)));
             }
         }
-        let next = self.next_room.lock();
-        *next.unwrap_or_else(PoisonError::into_inner) = done.room;
+        *self.next_room.lock() = done.room;
     }
 
     pub(super) fn forget_told(&self) {
         self.left.carried.set(None);
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.told.lock() = None;
     }
 
     fn next_structure(

@@ -44,7 +44,7 @@ mod why_not;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::text_lines;
 use super::worker::IndexAnswer;
@@ -62,6 +62,7 @@ use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
 use crate::source::switched::SwitchedSource;
+use crate::sync::Mutex;
 use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
 pub(super) use bpcells::{BpcellsRules, WrittenMember, told_fields};
@@ -464,8 +465,8 @@ impl Rewrite for Hdf5File {
 
     fn published(&self) {
         self.forget_told();
-        let next = self.next_room.lock();
-        if let Some(next) = next.unwrap_or_else(PoisonError::into_inner).take() {
+        let next = self.next_room.lock().take();
+        if let Some(next) = next {
             self.left.free_room.set(next);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::Hdf5File;
 use super::bpcells::BpcellsRules;
@@ -22,6 +22,7 @@ use crate::container::{Container, OpenRequest};
 use crate::error::Result;
 use crate::source::Source;
 use crate::source::switched::SwitchedSource;
+use crate::sync::Mutex;
 
 /// What can be written of a container: of the file, or of a group that is one by itself.
 pub(in crate::container::hdf5) struct WrittenGroup {

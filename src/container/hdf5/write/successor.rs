@@ -6,7 +6,7 @@
 //! [`super`].
 
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::carried::next_table;
 use super::dataset::{WrittenDataset, WrittenPlace};
@@ -21,6 +21,7 @@ use crate::container::rewrite::ChangedArray;
 use crate::container::successor::{Handover, Successor};
 use crate::error::Result;
 use crate::source::Source;
+use crate::sync::Mutex;
 
 /// What a recipe changes that changes nothing but values.
 pub(super) struct ToldValues {
@@ -59,8 +60,7 @@ impl Hdf5File {
         before: &Container,
         future: &Arc<dyn Source>,
     ) -> Result<Option<Successor>> {
-        let told = self.told.lock();
-        let told = told.unwrap_or_else(PoisonError::into_inner).take();
+        let told = self.told.lock().take();
         let group = self.groups.get(&ContainerNumber::OUTERMOST);
         let (Some(told), Some(group)) = (told, group.filter(|_| before.checks.is_empty())) else {
             return Ok(None);

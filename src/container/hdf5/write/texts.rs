@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 use super::edit_recipe::EditRecipe;
 use super::heap_cost::WrittenCost;
 use crate::array::dtype::Dtype;
+use crate::array::grid::product;
 use crate::array::{Array, Info};
-use crate::container::hdf5::dataset::product;
 use crate::container::hdf5::edit::{EditStep, OWN_FILTERS};
 use crate::container::hdf5::index::details::FillSpelling;
 use crate::container::hdf5::index::{

@@ -2,11 +2,12 @@
 //!
 //! Used by [`super`].
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use crate::container::Container;
 use crate::container::describe::{TextsToRead, ToldText};
 use crate::error::{Fault, Result};
+use crate::sync::Mutex;
 
 /// The container, or one in a group of it.
 pub(super) struct OpenPart {
@@ -33,7 +34,7 @@ impl<T> KeptDescription<T> {
         read: TextsToRead,
         tell: impl FnOnce() -> Result<ToldText<T>>,
     ) -> Result<ToldText<Arc<T>>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock();
         if let Some(known) = &*lock()
             && (known.is_whole || read == TextsToRead::Few)
         {

@@ -43,7 +43,7 @@ impl OpenContainer {
             OpenContainer {
                 blocks,
                 path,
-                members: self.members,
+                layout: self.layout,
                 tombstones: Arc::clone(&self.tombstones),
                 parts: std::iter::once(outermost).chain(others).collect(),
                 arrays,

@@ -25,7 +25,7 @@ fn check(run: &Run) -> (usize, usize) {
     let session = run.session(libc::EIO);
     (run.scenario.act)(&session);
     let changes = session.disk.changes();
-    let done = session.done.lock().unwrap();
+    let done = session.done.lock();
     assert_eq!(
         done.errors.len(),
         run.scenario.errors,

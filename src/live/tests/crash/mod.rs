@@ -27,7 +27,7 @@ mod user_block;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use examine::{Recovered, examine};
@@ -39,6 +39,7 @@ use subject::Subject;
 
 use crate::commit::Preference;
 use crate::disk::recording::{Change, Sharing};
+use crate::sync::Mutex;
 
 /// Of the states of a scenario, so many are recovered with crashes: of one file, and of several,
 /// whose recovery takes more steps.
@@ -148,12 +149,12 @@ fn on_all_processors<T: Send>(n: usize, call: impl Fn(usize) -> T + Sync) -> Vec
                         return;
                     }
                     let result = call(number);
-                    done.lock().unwrap().insert(number, result);
+                    done.lock().insert(number, result);
                 }
             });
         }
     });
-    done.into_inner().unwrap().into_values().collect()
+    done.into_inner().into_values().collect()
 }
 
 /// What is the matter with what came of a state, if anything is.
@@ -256,7 +257,7 @@ impl Run {
         let session = self.session(libc::EIO);
         (self.scenario.act)(&session);
         let changes = session.disk.changes();
-        let done = session.done.lock().unwrap();
+        let done = session.done.lock();
         assert_eq!(
             done.errors.len(),
             self.scenario.errors,

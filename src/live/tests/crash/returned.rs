@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::examine::examine;
 use super::image::{Image, StoredFile, scratch};
@@ -19,6 +19,7 @@ use super::{
 use crate::commit::Preference;
 use crate::disk::recording::{Change, Sharing};
 use crate::disk::{NewAttributes, NewTime};
+use crate::sync::Mutex;
 use crate::tree::driven::NOBODY;
 
 /// What crashes leave behind the end of a session.
@@ -64,7 +65,7 @@ fn only_removes_the_log(changes: &[Change], log: &str) -> bool {
 fn check(run: &Run, way: Preference) -> (usize, Vec<String>) {
     let first = run.session(libc::EIO);
     (run.scenario.act)(&first);
-    let (done, log) = (first.done.lock().unwrap(), log_of(&first));
+    let (done, log) = (first.done.lock(), log_of(&first));
     assert!(done.errors.is_empty(), "{:?}", done.errors);
     let mut returned = left_at_the_end(&first);
     returned.retain(|image| image.files.contains_key(OsStr::new(&log)));
@@ -77,7 +78,7 @@ fn check(run: &Run, way: Preference) -> (usize, Vec<String>) {
         let began = second.disk.changes();
         assert!(only_removes_the_log(&began, &log), "{began:?}");
         write_again(&second);
-        let (changes, again) = (second.disk.changes(), second.done.lock().unwrap());
+        let (changes, again) = (second.disk.changes(), second.done.lock());
         assert!(again.errors.is_empty(), "{:?}", again.errors);
         let mut states = states(&image, &changes, |at| again.bounds(at));
         run.sample(&mut states, (one_in(), run_seed()));
@@ -164,14 +165,14 @@ fn a_seal_does_not_count_beside_a_file_that_has_not_grown() {
     let keep = Arc::clone(&kept);
     session.disk.watch(move |_| {
         if let Ok(log) = std::fs::read(&path) {
-            *keep.lock().unwrap() = log;
+            *keep.lock() = log;
         }
         false
     });
     let file = session.open();
     session.write(file, session.first[0].len() as u64, &noise(240));
     session.close(file);
-    let bytes = std::mem::take(&mut *kept.lock().unwrap());
+    let bytes = std::mem::take(&mut *kept.lock());
     let log = StoredFile {
         len: bytes.len() as u64,
         bytes,

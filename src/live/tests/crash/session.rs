@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use tempfile::TempDir;
 
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::live::ContainerSettings;
 use crate::source::local::LocalStore;
 use crate::source::{Store, Timestamp};
+use crate::sync::Mutex;
 use crate::tree::driven::{NOBODY, tree_with};
 use crate::tree::{HandleId, InodeId, Tree};
 
@@ -148,22 +149,21 @@ impl Session {
     }
 
     fn note<T>(&self, done: Result<T>) -> Option<T> {
-        done.map_err(|e| self.done.lock().unwrap().errors.push(e))
-            .ok()
+        done.map_err(|e| self.done.lock().errors.push(e)).ok()
     }
 
     fn edits(&self) -> usize {
-        self.done.lock().unwrap().edits.len()
+        self.done.lock().edits.len()
     }
 
     fn begin(&self, edit: Edit) {
         let changes = self.changes();
-        self.done.lock().unwrap().edits.push((changes, edit));
+        self.done.lock().edits.push((changes, edit));
     }
 
     fn safe(&self, edits: usize) {
         let changes = self.changes();
-        self.done.lock().unwrap().safe.push((changes, edits));
+        self.done.lock().safe.push((changes, edits));
     }
 
     pub(super) fn open(&self) -> Opened {
@@ -186,7 +186,7 @@ impl Session {
         let written = self.tree.write(to.0, to.1, at, bytes, how, NOBODY);
         match self.note(written) {
             Some(n) => assert_eq!(n, bytes.len()),
-            None => drop(self.done.lock().unwrap().edits.pop()),
+            None => drop(self.done.lock().edits.pop()),
         }
     }
 
@@ -207,7 +207,7 @@ impl Session {
         {
             self.safe(edits);
         } else if self.tree.containers().all_staged().is_empty() {
-            self.done.lock().unwrap().edits.pop();
+            self.done.lock().edits.pop();
         }
     }
 

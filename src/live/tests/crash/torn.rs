@@ -63,7 +63,7 @@ fn check(run: &Run) -> (usize, Vec<String>) {
     let session: Arc<Session> = run.session(libc::EIO);
     (run.scenario.act)(&session);
     let changes = session.disk.changes();
-    let done = session.done.lock().unwrap();
+    let done = session.done.lock();
     assert!(done.errors.is_empty(), "{:?}", done.errors);
     let whole = [joined(&session.first), done.content(&session.first)];
     let states = states(&session.before, &changes, |at| done.bounds(at));

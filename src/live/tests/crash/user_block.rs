@@ -56,7 +56,7 @@ const ACTS: [fn(&Session); 3] = [
 fn killed(image: &Image, act: fn(&Session)) -> Vec<Image> {
     let session = Session::of_image(image, &FILE, Preference::InPlace);
     act(&session);
-    let errors = &session.done.lock().unwrap().errors;
+    let errors = &session.done.lock().errors;
     assert!(errors.is_empty(), "{errors:?}");
     let (mut disk, mut random) = (SimulatedDisk::new(&session.before), Random(1));
     let changes = session.disk.changes();

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::{NOBODY, ROOT};
 use crate::array::prefetch::ReadAheadWorkers;
@@ -13,6 +13,7 @@ use crate::disk::{Disk, Putting};
 use crate::error::Result;
 use crate::source::local::LocalStore;
 use crate::source::{FileId, Listed, PosixStore, Source, Space, Stat, Store};
+use crate::sync::Mutex;
 use crate::tree::{Settings, Tree};
 
 /// Writes down what it is asked by a path.
@@ -23,12 +24,12 @@ struct CountingStore {
 
 impl CountingStore {
     fn note(&self, what: &'static str) -> &LocalStore {
-        self.asked.lock().unwrap().push(what);
+        self.asked.lock().push(what);
         &self.store
     }
 
     fn asked(&self) -> Vec<&'static str> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+        std::mem::take(&mut self.asked.lock())
     }
 }
 

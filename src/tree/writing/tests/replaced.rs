@@ -1,10 +1,11 @@
 //! A file that is renamed over an array: whatever fails, every reader sees the old content or the
 //! new one.
 
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 
 use super::made::hooked;
 use super::*;
+use crate::sync::Mutex;
 
 const NEW: &[u8] = b"what the file holds";
 
@@ -48,7 +49,7 @@ fn at_every_step_readers_see_the_old_array_or_the_new_one() {
                 let bytes = reading.read(handle, 0, 1 << 20, PageCache::Used, |bytes| {
                     bytes.unwrap().to_vec()
                 });
-                *noted.lock().unwrap() = Some(bytes);
+                *noted.lock() = Some(bytes);
                 drop(told);
             });
         });
@@ -58,7 +59,7 @@ fn at_every_step_readers_see_the_old_array_or_the_new_one() {
         assert!(tree.text("np.blp/data").unwrap() == new, "call {call}");
         let has_read = failure.is_armed() || done.recv().is_err();
         assert!(has_read, "call {call}");
-        let Some(seen) = seen.lock().unwrap().take() else {
+        let Some(seen) = seen.lock().take() else {
             break;
         };
         assert!(seen == old || seen == new, "call {call}: {}", seen.len());

@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{NOBODY, ROOT, ground, tree_with};
@@ -18,6 +18,7 @@ use crate::source::Store;
 use crate::source::local::LocalStore;
 use crate::source::passing::Passing;
 use crate::stage::is_hidden_name;
+use crate::sync::Mutex;
 use crate::tree::{HandleId, InUse, InodeId, PageCache, Settings, Tree};
 
 /// A move that is not done by then waits for the call that it was made in.
@@ -139,15 +140,15 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 
 impl AtOpening {
     fn arm(&self, n: usize, meanwhile: Option<Meanwhile>) {
-        *self.0.lock().unwrap() = (n, meanwhile);
+        *self.0.lock() = (n, meanwhile);
     }
 
     fn is_armed(&self) -> bool {
-        self.0.lock().unwrap().0 > 0
+        self.0.lock().0 > 0
     }
 
     fn opens(&self) {
-        let mut left = self.0.lock().unwrap();
+        let mut left = self.0.lock();
         left.0 = left.0.saturating_sub(1);
         let meanwhile = if left.0 == 0 { left.1.take() } else { None };
         drop(left);

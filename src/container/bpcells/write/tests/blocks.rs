@@ -1,6 +1,6 @@
 //! Many blocks: encoded by several threads, ahead, and with little memory.
 
-use std::sync::Mutex;
+use crate::sync::Mutex;
 
 use super::*;
 use crate::container::chunked_write::{BatchCounts, ChunkedArray};
@@ -42,7 +42,7 @@ impl EncodedAhead for AheadOf {
         let found = self.blocks.get(&block.number);
         if let Some(bytes) = found {
             take(bytes);
-            self.taken.lock().unwrap().push(block.number);
+            self.taken.lock().push(block.number);
         }
         found.is_some()
     }
@@ -76,7 +76,7 @@ fn blocks_that_were_encoded_ahead_are_taken() {
     for (name, bytes) in recipe.files() {
         assert!(bytes == expected[&name], "{name}");
     }
-    let taken = &mut *ahead.taken.lock().unwrap();
+    let taken = &mut *ahead.taken.lock();
     taken.sort_unstable();
     assert_eq!(*taken, [0, 2, 3]);
 }

@@ -5,7 +5,8 @@
 //! out, so that the others are read. Used by [`super`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// Chunks noted at most; of any others no byte is shown.
 const MOST: usize = 512;
@@ -42,7 +43,7 @@ impl ShortChunks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

@@ -29,7 +29,7 @@ fn begin<'a>(
     pool: &'static WorkerPool,
     file: (&'a BytesSource, &'a Arc<Budget>),
 ) -> EditSession<'a> {
-    EditSession::of(pool, Wanted::Edit, (file.0, file.1)).unwrap()
+    EditSession::of(pool, WorkerTask::Edit, (file.0, file.1)).unwrap()
 }
 
 /// Openings take none of the seats of edits, nor edits those of openings.
@@ -46,7 +46,7 @@ fn an_edit_keeps_no_opening_waiting_and_the_next_edit() {
         });
         // The pool has one worker for openings, and one for edits.
         for _ in 0..3 {
-            ask::<String>(pool, Wanted::Index, &null).unwrap();
+            ask::<String>(pool, WorkerTask::Index, &null).unwrap();
         }
         has_ended.store(true, Ordering::SeqCst);
         drop(first);
@@ -83,7 +83,7 @@ fn a_worker_that_dies_ends_its_edit_and_keeps_no_seat() {
 
 /// What a worker answers to the last step, as a shell prints it.
 fn finished(is_last: bool) -> String {
-    let answer: wire::Answer<EditReply> = Ok(EditReply::Finished(FinishedEdit {
+    let answer: wire::WorkerAnswer<EditReply> = Ok(EditReply::Finished(FinishedEdit {
         patches: Vec::new(),
         end: 1,
         indices: Vec::new(),

@@ -3,17 +3,17 @@
 //! Everything is counted in bytes: the element is the innermost part of the last dimension, and
 //! dimensions that chunks span entirely are joined with the one before, so that runs are as long as
 //! they can be. Chunks are numbered in C order; chunks at the edges are as large as the others.
-//! Used by [`super`], and by `write`.
+//! Knows no format: of HDF5, dimensions and chunks are those of its datasets. Used by formats that
+//! store chunks of several dimensions.
 
 use std::ops::Range;
 
-use crate::container::hdf5::dataset::product;
+/// Largest chunk: more is no use to anybody, and HDF5's limit before 2.0.
+pub const CHUNK_MOST: u64 = u32::MAX as u64;
 
-/// Largest chunk: a limit of HDF5 before 2.0.
-pub(super) const CHUNK_MOST: u64 = u32::MAX as u64;
-
+/// Where the elements of an array lie in chunks.
 #[derive(Debug, Clone)]
-pub(in crate::container::hdf5) struct ChunkGrid {
+pub struct ChunkGrid {
     /// The outermost first; at least one, `last` the innermost.
     axes: Vec<GridAxis>,
     last: GridAxis,
@@ -38,13 +38,15 @@ struct GridAxis {
 
 /// Bytes of the array that lie behind each other in one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::hdf5) struct ChunkRun {
+pub struct ChunkRun {
     /// First byte in the array.
-    pub(in crate::container::hdf5) at: u64,
-    pub(super) chunk: u64,
+    pub at: u64,
+    /// Number of the chunk.
+    pub chunk: u64,
     /// First byte in the chunk.
-    pub(in crate::container::hdf5) skip: u64,
-    pub(in crate::container::hdf5) take: u64,
+    pub skip: u64,
+    /// Bytes.
+    pub take: u64,
 }
 
 /// Where a row of the array lies along an outer dimension.
@@ -58,11 +60,7 @@ struct Coordinate {
 impl ChunkGrid {
     /// `dims` and `chunk`: elements along each dimension, `element`: bytes. Refuses what does not
     /// fit together or cannot be counted, with a reason.
-    pub(in crate::container::hdf5) fn new(
-        dims: &[u64],
-        chunk: &[u64],
-        element: u64,
-    ) -> Result<ChunkGrid, String> {
+    pub fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<ChunkGrid, String> {
         let fits = dims.len() == chunk.len() && !chunk.contains(&0) && element > 0;
         let bytes = product(dims, element).filter(|n| *n <= i64::MAX as u64);
         let chunk_bytes = product(chunk, element).filter(|n| *n <= CHUNK_MOST);
@@ -82,22 +80,22 @@ impl ChunkGrid {
     }
 
     /// Chunks, stored or not.
-    pub(in crate::container::hdf5) fn chunks(&self) -> u64 {
+    pub fn chunks(&self) -> u64 {
         self.chunks
     }
 
     /// Bytes of a chunk, those outside of the array included.
-    pub(in crate::container::hdf5) fn chunk_bytes(&self) -> u64 {
+    pub fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
 
     /// Bytes of the longest run.
-    pub(in crate::container::hdf5) fn longest_run(&self) -> u64 {
+    pub fn longest_run(&self) -> u64 {
         self.last.chunk.min(self.last.len)
     }
 
     /// Visits the runs that make up a range of the array, in order; stops at the first error.
-    pub(super) fn runs<E>(
+    pub fn runs<E>(
         &self,
         range: Range<u64>,
         visit: &mut impl FnMut(ChunkRun) -> Result<(), E>,
@@ -192,7 +190,7 @@ impl ChunkGrid {
     }
 
     /// The chunks that hold some bytes of a range of the array, as runs, in any order.
-    pub(in crate::container::hdf5) fn touched(&self, range: Range<u64>) -> Vec<Range<u64>> {
+    pub fn touched(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let range = range.start..range.end.min(self.bytes);
         let mut touched: Vec<Range<u64>> = Vec::new();
         if range.is_empty() {
@@ -221,11 +219,7 @@ impl ChunkGrid {
     }
 
     /// The same with how many bytes of each of them, perhaps in several parts.
-    pub(in crate::container::hdf5) fn touched_bytes(
-        &self,
-        range: Range<u64>,
-        tell: &mut dyn FnMut(Range<u64>, u64),
-    ) {
+    pub fn touched_bytes(&self, range: Range<u64>, tell: &mut dyn FnMut(Range<u64>, u64)) {
         let range = range.start..range.end.min(self.bytes);
         if range.is_empty() {
             return;
@@ -255,17 +249,17 @@ impl ChunkGrid {
     }
 
     /// Chunks at one place of the first dimension.
-    pub(in crate::container::hdf5) fn chunks_of_row(&self) -> u64 {
+    pub fn chunks_of_row(&self) -> u64 {
         self.axes.first().unwrap_or(&self.last).stride
     }
 
     /// Bytes of the array that they hold, but for those at its end.
-    pub(in crate::container::hdf5) fn row_bytes(&self) -> u64 {
+    pub fn row_bytes(&self) -> u64 {
         self.slab_bytes()
     }
 
     /// Bytes of the array that a chunk holds.
-    pub(in crate::container::hdf5) fn held(&self, number: u64) -> u64 {
+    pub fn held(&self, number: u64) -> u64 {
         let len = |axis: &GridAxis| {
             let span = self.span(axis, number);
             span.end - span.start
@@ -288,7 +282,7 @@ impl ChunkGrid {
     }
 
     /// Whether a chunk sticks out of the array.
-    pub(in crate::container::hdf5) fn is_partial(&self, number: u64) -> bool {
+    pub fn is_partial(&self, number: u64) -> bool {
         let sticks_out = |axis: &GridAxis| {
             let span = self.span(axis, number);
             span.end - span.start < axis.chunk
@@ -298,7 +292,7 @@ impl ChunkGrid {
 
     /// How far the array reaches into a chunk: where its last byte in there ends, counted from the
     /// chunk's first byte.
-    pub(super) fn reach(&self, number: u64) -> u64 {
+    pub fn reach(&self, number: u64) -> u64 {
         if number >= self.chunks {
             return 0;
         }
@@ -311,7 +305,7 @@ impl ChunkGrid {
     }
 
     /// The first byte of the array that lies in a chunk.
-    pub(super) fn first_byte(&self, number: u64) -> u64 {
+    pub fn first_byte(&self, number: u64) -> u64 {
         if number >= self.chunks {
             return 0;
         }
@@ -324,16 +318,12 @@ impl ChunkGrid {
     }
 
     /// Visits the ranges of the array that lie in one chunk, in order.
-    pub(in crate::container::hdf5) fn rows(&self, number: u64, visit: &mut dyn FnMut(Range<u64>)) {
+    pub fn rows(&self, number: u64, visit: &mut dyn FnMut(Range<u64>)) {
         self.chunk_runs(number, &mut |run| visit(run.at..run.at + run.take));
     }
 
     /// The same with where each lies in the chunk.
-    pub(in crate::container::hdf5) fn chunk_runs(
-        &self,
-        number: u64,
-        visit: &mut dyn FnMut(ChunkRun),
-    ) {
+    pub fn chunk_runs(&self, number: u64, visit: &mut dyn FnMut(ChunkRun)) {
         if number >= self.chunks {
             return;
         }
@@ -373,6 +363,14 @@ impl ChunkGrid {
             }
         }
     }
+}
+
+/// Product of `dims` and `element`; 0 if any of them is, however large the others are.
+pub fn product(dims: &[u64], element: u64) -> Option<u64> {
+    if dims.contains(&0) {
+        return Some(0);
+    }
+    dims.iter().try_fold(element, |n, &dim| n.checked_mul(dim))
 }
 
 impl GridAxis {

@@ -1,18 +1,20 @@
 //! Python literals, as far as a NumPy dtype needs them: strings, whole numbers, lists and tuples.
 //!
-//! Bloscpack stores `repr(dtype.descr)` inside a JSON string, older versions JSON lists; both
-//! become a [`Literal`]. The text comes from the file: nesting is bounded and anything else is
-//! simply no literal. Used by [`crate::container::bloscpack::metadata::numpy`].
+//! `[('a', '<f4', (3,)), ('b', '|S9')]` is how NumPy spells a structure, and `repr(dtype.descr)`
+//! what files say of their types; some say it in JSON lists. Both become a [`Literal`]. The text
+//! comes from a file: nesting is bounded and anything else is simply no literal. Pure. Used by
+//! whatever reads or shows NumPy's types.
 
 use std::fmt;
 
 use serde_json::Value;
 
 /// Deepest nesting; real types have two or three levels.
-const MAX_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 64;
 
+/// A literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::container::bloscpack) enum Literal {
+pub enum Literal {
     Str(String),
     Int(u64),
     List(Vec<Literal>),
@@ -21,14 +23,15 @@ pub(in crate::container::bloscpack) enum Literal {
 
 impl Literal {
     /// The literal that the whole text spells.
-    pub(in crate::container::bloscpack) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let mut parser = Parser { rest: text };
         let literal = parser.literal(MAX_DEPTH)?;
         parser.skip_space();
         parser.rest.is_empty().then_some(literal)
     }
 
-    pub(in crate::container::bloscpack) fn from_json(value: &Value) -> Option<Self> {
+    /// The literal that a JSON value stands for: its lists are lists.
+    pub fn from_json(value: &Value) -> Option<Self> {
         Self::from_json_within(value, MAX_DEPTH)
     }
 
@@ -46,7 +49,7 @@ impl Literal {
     }
 
     /// The items of a list or a tuple.
-    pub(in crate::container::bloscpack) fn items(&self) -> Option<&[Literal]> {
+    pub fn items(&self) -> Option<&[Literal]> {
         match self {
             Literal::List(items) | Literal::Tuple(items) => Some(items),
             _ => None,

@@ -1,0 +1,67 @@
+#!/bin/bash
+# Runs tests under checkers that see what tests alone do not.
+#
+#     scripts/checkers.sh [schedules | miri | address | thread] [TEST...]
+#
+# schedules: the cache, the budget and the stage's layers in thousands of orders of their threads
+#            (shuttle); seconds, once it is built, and the default.
+# miri:      the codecs without vector instructions, each step checked for undefined behaviour; needs
+#            the nightly toolchain, which is installed where rustup can.
+# address:   mounted tests with AddressSanitizer in the daemon, its workers and commands.
+# thread:    the same with ThreadSanitizer; needs the nightly toolchain, too.
+#
+# TEST: names, as `cargo test` takes them; default: all. What was found in one run of each stands in
+# docs/benchmarks.md. Exit status: 0 when nothing was found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/install.sh
+
+checker=${1:-schedules}
+[ $# = 0 ] || shift
+install_all
+triple=$(rustc -vV | sed -n 's/^host: //p')
+
+# install_nightly COMPONENT...
+install_nightly() {
+    command -v rustup >/dev/null || die "this needs a nightly toolchain, and there is no rustup"
+    rustup component list --toolchain nightly 2>/dev/null | grep -q "installed" ||
+        rustup toolchain install nightly --profile minimal
+    rustup component add --toolchain nightly "$@"
+}
+
+# sanitized NAME TOOLCHAIN ARGUMENT...: mounted tests of programs that are built with a sanitizer.
+#
+# A process that stops at a finding ends its requests with an error, and the test fails.
+sanitized() {
+    local name=$1 toolchain=$2
+    shift 2
+    export RUSTFLAGS="-Zsanitizer=$name --cfg sanitized" RUSTC_BOOTSTRAP=1
+    # gcc takes tables within functions of C for variables that end with them.
+    [ "$name" = thread ] || export CFLAGS=-fno-sanitize-address-use-after-scope
+    install_test_tools
+    cargo "$toolchain" test --locked --no-fail-fast --test mount-tests --target "$triple" \
+        --target-dir "target/$name" "$@"
+}
+
+case $checker in
+schedules)
+    # One after the other: the threads of a test are taken turns with within one thread.
+    cargo test --locked --lib --features schedules -- --test-threads 1 "${@:-schedules::}"
+    ;;
+miri)
+    install_nightly miri rust-src
+    # Files of failures are read and written; a few cases are enough where each takes seconds.
+    MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 \
+        cargo +nightly miri test --locked --lib -- "${@:-codec::}"
+    ;;
+address)
+    export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0:quarantine_size_mb=16
+    sanitized address +stable -- "$@"
+    ;;
+thread)
+    install_nightly rust-src
+    export TSAN_OPTIONS=halt_on_error=1:suppressions=$PWD/scripts/thread_sanitizer.txt
+    sanitized thread +nightly -Zbuild-std -- "$@"
+    ;;
+*) die "usage: scripts/checkers.sh [schedules | miri | address | thread] [TEST...]" ;;
+esac

@@ -16,10 +16,10 @@ use crate::error::Error;
 pub(crate) use input::FuzzInput;
 
 /// A target: its name, and what is done with the bytes.
-type Target = (&'static str, fn(&[u8]));
+type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All of them. The name is that of its program and of its corpus.
-pub const TARGETS: &[Target] = &[
+pub const TARGETS: &[FuzzTarget] = &[
     ("blosc", codecs::blosc),
     ("blosc_encode", codecs::blosc_encode),
     ("bp128", codecs::bp128),

@@ -25,7 +25,7 @@ use super::log::LogBytes;
 use super::ranges::Ranges;
 use super::slab::{Slabs, StageSlab};
 use crate::error::{Error, Result};
-use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::RwLock;
 
 /// Bytes that are copied under the lock at a time.
 const STEP: usize = 128 << 10;
@@ -117,36 +117,28 @@ impl Layer {
     /// One array more, of this length, of which nothing is changed.
     pub(super) fn add_array(&self, len: u64) {
         let array = ArrayChanges::new(Extents::new(len), len);
-        self.write_state().arrays.push(array);
+        self.state.write().arrays.push(array);
     }
 
     /// A layer found in a log: for each array the changes, and the length of the array below.
     pub(super) fn found(number: u64, arrays: Vec<(Extents, u64)>, log: LogBytes) -> Layer {
         let layer = Layer::new(number, &[], Some(log));
         let array = |(extents, below)| ArrayChanges::new(extents, below);
-        let mut state = layer.write_state();
+        let mut state = layer.state.write();
         state.arrays = arrays.into_iter().map(array).collect();
         state.has_logged = true;
         drop(state);
         layer
     }
 
-    fn read_state(&self) -> RwLockReadGuard<'_, LayerState> {
-        self.state.read()
-    }
-
-    fn write_state(&self) -> RwLockWriteGuard<'_, LayerState> {
-        self.state.write()
-    }
-
     /// Its number in the log.
     pub fn number(&self) -> u64 {
-        self.read_state().number
+        self.state.read().number
     }
 
     /// Of an array as it is shown.
     pub fn len(&self, array: StagedArray) -> u64 {
-        let state = self.read_state();
+        let state = self.state.read();
         match &state.absorbed_by {
             Some(other) => other.len(array),
             None => state.array(array).map_or(0, |array| array.extents.len()),
@@ -155,7 +147,7 @@ impl Layer {
 
     /// How many bytes of the array below still show; behind them are extents and zeros.
     pub fn visible(&self, array: StagedArray) -> u64 {
-        let state = self.read_state();
+        let state = self.state.read();
         match &state.absorbed_by {
             Some(other) => other.visible(array),
             None => state
@@ -166,7 +158,7 @@ impl Layer {
 
     /// Ranges that do not show what is below, in order and apart from each other.
     pub fn changed(&self, array: StagedArray) -> Vec<Range<u64>> {
-        let state = self.read_state();
+        let state = self.state.read();
         match &state.absorbed_by {
             Some(other) => other.changed(array),
             None => state
@@ -177,7 +169,7 @@ impl Layer {
 
     /// Appends what a range consists of, in order.
     pub fn parts(&self, array: StagedArray, range: Range<u64>, out: &mut Vec<Part>) {
-        let state = self.read_state();
+        let state = self.state.read();
         let mut at = range.start;
         while at < range.end {
             let part = state.part(array, at..range.end);
@@ -194,7 +186,7 @@ impl Layer {
 
     /// What the first bytes of a range consist of. The range is not empty.
     pub(super) fn first_part(&self, array: StagedArray, range: Range<u64>) -> Part {
-        self.read_state().part(array, range)
+        self.state.read().part(array, range)
     }
 
     /// Fills in staged bytes and zeros; leaves the bytes of the array below as they are.
@@ -216,7 +208,7 @@ impl Layer {
         let most = out.len().min(STEP);
         let out = &mut out[..most];
         let end = at.saturating_add(out.len() as u64);
-        let state = self.read_state();
+        let state = self.state.read();
         let mut done = 0;
         let in_log = loop {
             let from = at.saturating_add(done as u64);
@@ -250,7 +242,7 @@ impl Layer {
 
     /// The arrays below have these lengths now, as far as an array has no changes here.
     pub(super) fn rebase(&self, lens: &[u64]) {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         for (array, &len) in state.arrays.iter_mut().zip(lens) {
             if array.below != len && array.extents.is_unchanged(array.below) {
                 *array = ArrayChanges::new(Extents::new(len), len);
@@ -261,7 +253,7 @@ impl Layer {
     /// Nothing is said of an array any more, which has this length below.
     pub(super) fn show_below(&self, array: StagedArray, len: u64) -> Result<()> {
         self.set_len(array, 0)?;
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         let array = state.arrays.get_mut(array.index()).ok_or_else(no_array)?;
         *array = ArrayChanges::new(Extents::new(len), len);
         Ok(())
@@ -269,7 +261,7 @@ impl Layer {
 
     /// Whether nothing is said of an array.
     pub fn leaves(&self, array: StagedArray) -> bool {
-        let state = self.read_state();
+        let state = self.state.read();
         match state.array(array) {
             _ if state.absorbed_by.is_some() => true,
             Some(array) => array.extents.is_unchanged(array.below),
@@ -283,25 +275,25 @@ impl Layer {
     }
 
     pub(super) fn is_clean(&self) -> bool {
-        let state = self.read_state();
+        let state = self.state.read();
         let mut arrays = state.arrays.iter();
         arrays.all(|array| array.extents.is_unchanged(array.below))
     }
 
     /// Lengths of all arrays.
     pub fn lens(&self) -> Vec<u64> {
-        let state = self.read_state();
+        let state = self.state.read();
         let arrays = state.arrays.iter();
         arrays.map(|array| array.extents.len()).collect()
     }
 
     /// Bytes of memory that it takes.
     pub(super) fn bytes_held(&self) -> u64 {
-        self.read_state().slabs.bytes()
+        self.state.read().slabs.bytes()
     }
 
     pub(super) fn set_log(&self, log: LogBytes) {
-        self.write_state().log = Some(log);
+        self.state.write().log = Some(log);
     }
 
     /// Keeps bytes in memory, if there is room with this slab.
@@ -312,7 +304,7 @@ impl Layer {
         bytes: &[u8],
         slab: Option<StageSlab>,
     ) -> Result<Written> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         let range = at..at.saturating_add(bytes.len() as u64);
         if let Some(slab) = slab {
             // The rest of the last one may be too small to be worth a part of this write.
@@ -333,7 +325,7 @@ impl Layer {
 
     /// Says that bytes are in the log, and nowhere else.
     pub(super) fn put_logged(&self, array: StagedArray, range: Range<u64>, at: u64) -> Result<()> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         state.has_logged = true;
         state.note_write(array, &range);
         let LayerState { arrays, slabs, .. } = &mut *state;
@@ -348,7 +340,7 @@ impl Layer {
     /// A range is zeros from now on. Takes no memory for its bytes, and gives back the memory of
     /// the old ones.
     pub(super) fn put_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         state.note_loss(array, &range);
         let LayerState { arrays, slabs, .. } = &mut *state;
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
@@ -359,7 +351,7 @@ impl Layer {
     }
 
     pub(super) fn set_len(&self, array: StagedArray, len: u64) -> Result<()> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         state.note_loss(array, &(len..u64::MAX));
         let LayerState { arrays, slabs, .. } = &mut *state;
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;

@@ -22,7 +22,7 @@ impl Layer {
         blocks: &Arc<dyn Chunking>,
         written: &Range<u64>,
     ) -> Vec<u64> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         // An absorbed layer has no blocks of its own.
         let is_absorbed = state.absorbed_by.is_some();
         match state.arrays.get_mut(array.index()) {
@@ -36,7 +36,7 @@ impl Layer {
     /// A block is going to be read and encoded; none if it is already, or if it is not wholly
     /// staged.
     pub fn begin_encoding(&self, array: StagedArray, block: ChunkId) -> Option<AheadTicket> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         if state.absorbed_by.is_some() {
             return None;
         }
@@ -52,7 +52,7 @@ impl Layer {
         ticket: AheadTicket,
         encoded: Option<EncodedBlock>,
     ) {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         if let Some(array) = state.arrays.get_mut(array.index()) {
             array.ahead.end(block, ticket, encoded);
         }
@@ -60,13 +60,13 @@ impl Layer {
 
     /// A block as it was encoded, if it was.
     pub fn encoded(&self, array: StagedArray, block: ChunkId) -> Option<Arc<EncodedBlock>> {
-        let state = self.read_state();
+        let state = self.state.read();
         state.array(array)?.ahead.get(block)
     }
 
     /// No more is begun: the layer is going to be committed.
     pub(in crate::stage) fn end_encodings(&self) {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         state
             .arrays
             .iter_mut()
@@ -75,7 +75,7 @@ impl Layer {
 
     /// Gives up an encoded block; false if there is none.
     pub(in crate::stage) fn give_up_encoded(&self) -> bool {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         let mut arrays = state.arrays.iter_mut();
         arrays.any(|array| array.ahead.give_up())
     }

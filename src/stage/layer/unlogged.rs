@@ -26,12 +26,12 @@ const RECORD: u64 = 64;
 impl Layer {
     /// Whether the log has anything of it.
     pub(in crate::stage) fn has_logged(&self) -> bool {
-        self.read_state().has_logged
+        self.state.read().has_logged
     }
 
     /// Whether the log has all of it.
     pub(in crate::stage) fn is_logged(&self) -> bool {
-        let state = self.read_state();
+        let state = self.state.read();
         let logged = |array: &ArrayChanges| array.unlogged.is_empty() && array.is_length_logged();
         state.arrays.iter().all(logged)
     }
@@ -39,7 +39,7 @@ impl Layer {
     /// How many bytes of an array the log does not have; none if it has all of them, and the
     /// length.
     pub(in crate::stage) fn lacks(&self, array: StagedArray) -> Option<u64> {
-        let state = self.read_state();
+        let state = self.state.read();
         let array = state.array(array)?;
         let has_all = array.unlogged.is_empty() && array.is_length_logged();
         (!has_all).then(|| array.unlogged.bytes())
@@ -53,7 +53,7 @@ impl Layer {
 
     /// How short an array has been, if the log does not know that it was cut.
     pub(in crate::stage) fn cut(&self, array: StagedArray) -> Option<u64> {
-        self.read_state().array(array).and_then(|array| array.cut)
+        self.state.read().array(array).and_then(|array| array.cut)
     }
 
     pub(in crate::stage) fn logged_cut(&self, array: StagedArray, len: u64) {
@@ -65,7 +65,7 @@ impl Layer {
 
     /// How long an array is, and how long it is by the log.
     pub(in crate::stage) fn lengths(&self, array: StagedArray) -> (u64, u64) {
-        let state = self.read_state();
+        let state = self.state.read();
         let array = state.array(array);
         array.map_or((0, 0), |array| (array.extents.len(), array.logged_len))
     }
@@ -80,7 +80,7 @@ impl Layer {
         array: StagedArray,
         range: Range<u64>,
     ) -> Option<Range<u64>> {
-        let state = self.read_state();
+        let state = self.state.read();
         state.array(array)?.unlogged.first_in(range)
     }
 
@@ -92,7 +92,7 @@ impl Layer {
         range: Range<u64>,
         room: &mut [u8],
     ) -> Range<u64> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         let LayerState { arrays, slabs, .. } = &mut *state;
         let mut at = range.start;
         let Some(array) = arrays.get_mut(array.index()) else {
@@ -118,7 +118,7 @@ impl Layer {
         array: StagedArray,
         range: Range<u64>,
     ) -> Option<Range<u64>> {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         let array = state.arrays.get_mut(array.index())?;
         match array.extents.next_staged(range.clone()) {
             Some((part, StagedAt::ZEROS)) if part.start == range.start => {
@@ -161,7 +161,7 @@ impl Layer {
     }
 
     fn change(&self, array: StagedArray, change: impl FnOnce(&mut ArrayChanges)) {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         state.has_logged = true;
         if let Some(array) = state.arrays.get_mut(array.index()) {
             change(array);
@@ -175,7 +175,7 @@ impl Layer {
         from: u64,
         most: u64,
     ) -> Option<Range<u64>> {
-        let state = self.read_state();
+        let state = self.state.read();
         let (array, mut at) = (state.array(array)?, from);
         while let Some((part, place)) = array.extents.next_staged(at..u64::MAX) {
             if place.memory().is_some() {
@@ -188,7 +188,7 @@ impl Layer {
 
     /// Drops from memory the bytes of a range that the log has.
     pub(in crate::stage) fn forget_memory(&self, array: StagedArray, range: Range<u64>) {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         let LayerState { arrays, slabs, .. } = &mut *state;
         let Some(array) = arrays.get_mut(array.index()) else {
             return;
@@ -206,7 +206,7 @@ impl Layer {
 
     /// About how many bytes the changes take in a log: each extent is a record.
     pub(in crate::stage) fn bytes_staged(&self) -> u64 {
-        let state = self.read_state();
+        let state = self.state.read();
         let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
         let bytes = extents.filter(|(_, place)| *place != StagedAt::ZEROS);
         bytes
@@ -220,7 +220,7 @@ impl Layer {
         array: StagedArray,
         range: Range<u64>,
     ) -> Option<Part> {
-        let state = self.read_state();
+        let state = self.state.read();
         Some(match state.array(array)?.extents.next_staged(range)? {
             (part, StagedAt::ZEROS) => Part::Zeros(part),
             (part, _) => Part::Staged(part),
@@ -230,7 +230,7 @@ impl Layer {
     /// The log is another one, in which all that the old one had is there, and arrays have these
     /// lengths. Bytes written to memory meanwhile do not count as logged.
     pub(in crate::stage) fn log_moved(&self, moved: &[MovedExtent], lens: &[u64], log: LogBytes) {
-        let mut state = self.write_state();
+        let mut state = self.state.write();
         state.has_logged = true;
         state.log = Some(log);
         for MovedExtent { array, range, to } in moved {
@@ -247,8 +247,8 @@ impl Layer {
 
     /// Lays the changes of the layer above over these, and stands for both from now on.
     pub(in crate::stage) fn absorb(self: &Arc<Self>, above: &Layer) {
-        let mut state = self.write_state();
-        let mut other = above.write_state();
+        let mut state = self.state.write();
+        let mut other = above.state.write();
         let LayerState { arrays, slabs, .. } = &mut *state;
         slabs.take_over(&mut other.slabs);
         let mut dropped = |place: StagedAt, len| release(slabs, place, len);

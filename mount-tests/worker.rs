@@ -223,6 +223,25 @@ fn a_worker_that_computes_too_long_is_killed_when_its_time_is_over() {
     ground.assert_others_are_well();
 }
 
+/// What fuzzers have found of libhdf5's own: it runs in circles, or crashes.
+#[test]
+fn files_that_libhdf5_does_not_survive_cost_a_worker_and_nothing_else() {
+    let finds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/finds/hdf5");
+    let finds: Vec<_> = std::fs::read_dir(finds).unwrap().collect();
+    assert!(!finds.is_empty());
+    let ground = Ground::new("", "1,512");
+    for find in finds {
+        let find = find.unwrap();
+        let name = find.file_name().into_string().unwrap();
+        let copy = ground.written.source().join(format!("{name}.h5"));
+        std::fs::copy(find.path(), copy).unwrap();
+        ground.assert_refused(&name, &["HDF5"]);
+        ground.assert_well("one");
+        ground.assert_others_are_well();
+    }
+    ground.assert_well("two");
+}
+
 /// However many wait for one file, more than there are serving threads, nobody else does.
 #[test]
 fn a_file_that_takes_long_holds_up_nobody_else() {

@@ -16,7 +16,8 @@ use super::in_mount::InMount;
 use super::unpack::{find, open};
 use super::{CommandResult, Failure, output, plain_input};
 use crate::array::{Array, uncached};
-use crate::container::Preferences;
+use crate::container::bloscpack::Bloscpack;
+use crate::container::{Format, Preferences};
 use crate::daemon::source_lock::{self, Refusal, SourceLock};
 use crate::error::{Error, plain};
 use crate::live::unmounted;
@@ -151,7 +152,7 @@ fn shown_container(path: &Path, place: &InMount) -> Result<PathBuf, Failure> {
         );
     };
     let description = serde_json::from_slice::<serde_json::Value>(&description);
-    match description.is_ok_and(|description| description["format"] == "bloscpack") {
+    match description.is_ok_and(|description| description["format"] == Bloscpack.name()) {
         true => Ok(shown),
         false => refuse("it is no Bloscpack file"),
     }

@@ -146,10 +146,9 @@ pub(super) fn scale_of(
     details: &ArrayDetails,
     container: &Container,
 ) -> PhysicalScale {
-    let is_netcdf = container.format == "netcdf" || container.file.netcdf4.is_some();
     // Where nothing is filled in, any value may be one that was written.
     let is_unfilled = details.fill.as_deref().is_some_and(Value::is_null);
-    match is_netcdf && !is_unfilled {
+    match container.follows_netcdf() && !is_unfilled {
         true => PhysicalScale::of_netcdf(attributes, element),
         false => PhysicalScale::of(attributes, element),
     }

@@ -334,6 +334,11 @@ impl Container {
         container
     }
 
+    /// Whether what its attributes mean is NetCDF's to say: fill values, scales and ranges.
+    pub fn follows_netcdf(&self) -> bool {
+        self.format == netcdf::NetCdf.name() || self.file.netcdf4.is_some()
+    }
+
     /// Notes the attributes of an array or a group.
     pub fn describe(&mut self, name: &str, attributes: Attributes) {
         if !attributes.is_empty() {

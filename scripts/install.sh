@@ -1,4 +1,4 @@
-# Sourced by test.sh, demo.sh, bench.sh, package.sh and others: installs what is missing to build and run arrayfs.
+# Sourced by test.sh, demo.sh, benches/bench.sh, package.sh and others: installs what is missing to build and run arrayfs.
 #
 # Uses apt (as root, or through sudo) and pip; says what it does; does nothing when all is there.
 # shellcheck shell=bash

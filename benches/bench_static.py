@@ -1,6 +1,6 @@
 """Compares two programs of the same source: how long each takes for the same work, and its size.
 
-    target/venv/bin/python3 scripts/bench_static.py [--rounds N] DYNAMIC STATIC
+    target/venv/bin/python3 benches/bench_static.py [--rounds N] DYNAMIC STATIC
 
 They take turns, round by round; the table has medians, their ratio, and that of the best times.
 Commands are measured by the time that they take of the processors, which other work on the machine

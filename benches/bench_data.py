@@ -18,6 +18,7 @@ import collections
 import collections.abc
 import functools
 import os
+import pathlib
 import shutil
 import struct
 import sys
@@ -31,6 +32,7 @@ import numpy as np
 from bpcells.experimental import DirMatrix, import_10x_fragments
 
 sys.dont_write_bytecode = True  # nothing but target/ is left behind
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
 import demo_data
 
 LEVELS = {"lz4": 5, "blosclz": 7, "zstd": 2}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures arrayfs against what it is compared with, and prints each ratio with its target.
 #
-#     scripts/bench.sh [--quick] [--rounds N] [FIGURE ...]       figures: scripts/bench.sh --list
+#     benches/bench.sh [--quick] [--rounds N] [FIGURE ...]       figures: benches/bench.sh --list
 #
 # Installs what is missing, builds, makes data once (in target/bench, or $ARRAYFS_BENCH_DIR). Needs
 # root and 2 GiB of free memory in /dev/shm. docs/benchmarks.md says what each figure means.
@@ -12,4 +12,4 @@ cd "$(dirname "$0")/.."
 install_all
 command -v mkfs.btrfs >/dev/null || install_packages btrfs-progs
 build --bins --example minimal-server
-exec "$ARRAYFS_PYTHON" scripts/bench.py "$@"
+exec "$ARRAYFS_PYTHON" benches/bench.py "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the figures of docs/benchmarks.md. Run it through scripts/bench.sh, which builds and makes the data.
+"""Measures the figures of docs/benchmarks.md. Run it through benches/bench.sh, which builds and makes the data.
 
     bench.py [--quick] [--rounds N] [--list] [FIGURE ...]
 
@@ -69,7 +69,7 @@ def main():
             parser.error(f"no figure {name}; there are: {', '.join(FIGURES)}")
     if os.geteuid() != 0:
         sys.exit("bench.py: run as root: the minimal server mounts by itself")
-    subprocess.run([sys.executable, ROOT / "scripts/bench_data.py", DATA], check=True)
+    subprocess.run([sys.executable, ROOT / "benches/bench_data.py", DATA], check=True)
     own_mounts()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench.py: terminated"))
     bench = Bench(arguments.rounds or (3 if arguments.quick else 7), arguments.quick)

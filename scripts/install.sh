@@ -147,12 +147,7 @@ install_cmake() {
         "$root/target/venv/bin/pip" install -q --disable-pip-version-check "cmake==$cmake_pinned" </dev/null
     fi
     export CMAKE=$pip
-    # For whoever calls cargo without these scripts.
-    if [ ! -e "$root/.cargo/config.toml" ]; then
-        mkdir -p "$root/.cargo"
-        printf '[env]\nCMAKE = { value = "target/venv/bin/cmake", relative = true }\n' >"$root/.cargo/config.toml"
-        say "cargo is told of that cmake in .cargo/config.toml"
-    fi
+    say "to call cargo yourself: export CMAKE=$pip"
 }
 
 # build [CARGO ARGUMENTS]: the release binary, at $root/target/release.

@@ -10,7 +10,7 @@
 # address:   mounted tests with AddressSanitizer in the daemon, its workers and commands.
 # thread:    the same with ThreadSanitizer; needs the nightly toolchain, too.
 #
-# TEST: names, as `cargo test` takes them; default: all. What was found in one run of each stands in
+# TEST: names, as `cargo test` takes them; default: all. What has been run, and was found, stands in
 # docs/benchmarks.md. Exit status: 0 when nothing was found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,17 +29,22 @@ install_nightly() {
     rustup component add --toolchain nightly "$@"
 }
 
-# sanitized NAME TOOLCHAIN ARGUMENT...: mounted tests of programs that are built with a sanitizer.
+# sanitized NAME CARGO... -- TEST...: mounted tests of programs that are built with a sanitizer.
 #
 # A process that stops at a finding ends its requests with an error, and the test fails.
 sanitized() {
-    local name=$1 toolchain=$2
-    shift 2
-    export RUSTFLAGS="-Zsanitizer=$name --cfg sanitized" RUSTC_BOOTSTRAP=1
+    local name=$1 cargo=()
+    shift
+    while [ "$1" != -- ]; do
+        cargo+=("$1")
+        shift
+    done
+    # Only unstable options of a compiler ask for sanitizers; a stable one has them, too.
+    export RUSTFLAGS=-Zsanitizer=$name RUSTC_BOOTSTRAP=1
     # gcc takes tables within functions of C for variables that end with them.
     [ "$name" = thread ] || export CFLAGS=-fno-sanitize-address-use-after-scope
     install_test_tools
-    cargo "$toolchain" test --locked --no-fail-fast --test mount-tests --target "$triple" \
+    "${cargo[@]}" --locked --no-fail-fast --test mount-tests --target "$triple" \
         --target-dir "target/$name" "$@"
 }
 
@@ -56,12 +61,12 @@ miri)
     ;;
 address)
     export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0:quarantine_size_mb=16
-    sanitized address +stable -- "$@"
+    sanitized address cargo test -- "$@"
     ;;
 thread)
     install_nightly rust-src
-    export TSAN_OPTIONS=halt_on_error=1:suppressions=$PWD/scripts/thread_sanitizer.txt
-    sanitized thread +nightly -Zbuild-std -- "$@"
+    export TSAN_OPTIONS=halt_on_error=1
+    sanitized thread cargo +nightly test -Zbuild-std -- "$@"
     ;;
 *) die "usage: scripts/checkers.sh [schedules | miri | address | thread] [TEST...]" ;;
 esac

@@ -177,8 +177,7 @@ pub trait Array: Send + Sync {
     ///
     /// The thread holds memory of the budget already. So this may wait for the source, and for its
     /// turn where it needs a block of another array ([`nested`]), but for no memory, and for no
-    /// lock that is held while memory is asked for. A stream without random access keeps its
-    /// decoder as [`nested`] keeps blocks, not here.
+    /// lock that is held while memory is asked for.
     fn decode(&self, block: BlockId, _out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
         let fault = Fault::new("this array is not stored in blocks");
         Err(fault.block(block.0).into())

@@ -211,19 +211,15 @@ impl<'a> Subject<'a> {
 impl Drop for Subject<'_> {
     fn drop(&mut self) {
         let path = self.path.display();
-        for rest in findings(&mut self.faults).rest() {
+        for rest in self.faults.get_mut().rest() {
             let line = format!("{path}: {rest}");
             self.report.say(Finding::Fault, &line);
         }
-        for rest in findings(&mut self.not_shown).rest() {
+        for rest in self.not_shown.get_mut().rest() {
             let line = format!("not shown: {path}: {rest}");
             self.report.say(Finding::NotShown, &line);
         }
     }
-}
-
-fn findings(of: &mut Mutex<ListedFindings>) -> &mut ListedFindings {
-    of.get_mut()
 }
 
 /// The findings of one kind that have been reported of a container.

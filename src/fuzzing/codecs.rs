@@ -51,14 +51,7 @@ pub(super) fn blosc(data: &[u8]) {
 /// Settings, and what is encoded with them.
 pub(super) fn blosc_encode(data: &[u8]) {
     let mut input = FuzzInput(data);
-    let compressor = [
-        Compressor::BloscLz,
-        Compressor::Lz4,
-        Compressor::Lz4Hc,
-        Compressor::Snappy,
-        Compressor::Zlib,
-        Compressor::Zstd,
-    ][usize::from(input.u8()) % 6];
+    let compressor = Compressor::ALL[usize::from(input.u8()) % Compressor::ALL.len()];
     let filter = [Filter::None, Filter::Shuffle, Filter::Bitshuffle][usize::from(input.u8()) % 3];
     let settings = ChunkSettings {
         level: input.u8() % 10,

@@ -44,20 +44,26 @@ pub(crate) fn log(data: &[u8]) {
     assert_eq!(budget.used(), 0);
 }
 
-fn with_records(input: &mut FuzzInput<'_>, how: u8) -> Vec<u8> {
-    let chunk = encoded_zeros(SIZE as usize, Checksum::Adler32).expect("a chunk");
+/// A stored file of so many chunks of zeros, without a table. Tests begin with one, too.
+pub(super) fn stored_zeros(size: u32, chunks: u64) -> Vec<u8> {
+    let chunk = encoded_zeros(size as usize, Checksum::Adler32).expect("a chunk");
     let header = FileHeader {
         has_offsets: false,
         has_metadata: false,
         checksum: Checksum::Adler32,
         typesize: 1,
-        chunk_size: Some(SIZE),
-        last_chunk: Some(SIZE),
-        nchunks: Some(CHUNKS),
+        chunk_size: Some(size),
+        last_chunk: Some(size),
+        nchunks: Some(chunks),
         max_app_chunks: 0,
     };
     let mut stored = header.bytes().to_vec();
-    stored.extend(chunk.repeat(CHUNKS as usize));
+    stored.extend(chunk.repeat(chunks as usize));
+    stored
+}
+
+fn with_records(input: &mut FuzzInput<'_>, how: u8) -> Vec<u8> {
+    let mut stored = stored_zeros(SIZE, CHUNKS);
     let source = BytesSource::new(stored.clone());
     let chunks = StoredChunks::read(&source, stored.len() as u64, SIZE).expect("chunks");
     let (start, fingerprint) = (chunks.end(), chunks.fingerprint());

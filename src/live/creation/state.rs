@@ -29,7 +29,7 @@ pub(crate) struct CreationState {
 
 impl CreationState {
     pub(crate) fn drafts(&self) -> Option<FileId> {
-        *lock(&self.drafts)
+        *self.drafts.lock()
     }
 
     pub(crate) fn begin(&self, drafts: FileId) {
@@ -42,7 +42,7 @@ impl CreationState {
     }
 
     fn set(&self, to: Option<FileId>) {
-        let mut drafts = lock(&self.drafts);
+        let mut drafts = self.drafts.lock();
         *drafts = to;
         self.is_new.store(to.is_some(), Ordering::Release);
     }
@@ -53,7 +53,7 @@ impl CreationState {
     }
 
     pub(crate) fn lock_creation(&self) -> MutexGuard<'_, ()> {
-        lock(&self.creating)
+        self.creating.lock()
     }
 
     /// The same, unless another thread has it.
@@ -127,13 +127,13 @@ impl NewContainers {
     }
 
     pub(crate) fn has(&self, container: ContainerId) -> bool {
-        lock(&self.list).uses.contains_key(&container)
+        self.list.lock().uses.contains_key(&container)
     }
 
     /// Says whether it was not there yet. If it was, that is a use, so that a thread that compares
     /// counts of uses finds another one.
     pub(crate) fn add(&self, container: ContainerId) -> bool {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         let before = list.uses.get(&container);
         let fresh = Use {
             last: Instant::now(),
@@ -148,7 +148,7 @@ impl NewContainers {
 
     /// Says whether it was there.
     pub(crate) fn remove(&self, container: ContainerId) -> bool {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         let removed = list.uses.remove(&container).is_some();
         self.note(&mut list);
         removed
@@ -156,7 +156,7 @@ impl NewContainers {
 
     /// A file of it is open no more.
     pub(crate) fn let_go(&self, container: ContainerId) {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         if let Some(used) = list.uses.get_mut(&container) {
             used.last = Instant::now();
             used.waited = None;
@@ -165,21 +165,21 @@ impl NewContainers {
     }
 
     pub(crate) fn note_wait(&self, container: ContainerId, times: u64) {
-        if let Some(used) = lock(&self.list).uses.get_mut(&container) {
+        if let Some(used) = self.list.lock().uses.get_mut(&container) {
             used.waited = Some(times);
         }
     }
 
     /// Whether a thread has waited for its files since it was used, and none was let go.
     pub(crate) fn has_waited(&self, container: ContainerId, times: u64) -> bool {
-        let list = lock(&self.list);
+        let list = self.list.lock();
         let used = list.uses.get(&container);
         used.is_some_and(|used| used.waited == Some(times))
     }
 
     /// It is being used, or has been until now.
     pub(crate) fn used(&self, container: ContainerId) {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         if let Some(used) = list.uses.get_mut(&container) {
             used.last = Instant::now();
             used.times += 1;
@@ -197,7 +197,7 @@ impl NewContainers {
     /// What packing it came to. If it has been used since it had been this often, it is tried again
     /// when it is quiet.
     pub(crate) fn note_stays(&self, container: ContainerId, times: u64, why: Stays) {
-        if let Some(used) = lock(&self.list).uses.get_mut(&container)
+        if let Some(used) = self.list.lock().uses.get_mut(&container)
             && used.times == times
         {
             used.stays = Some(why);
@@ -206,34 +206,34 @@ impl NewContainers {
 
     /// To be compared later.
     pub(crate) fn times_used(&self, container: ContainerId) -> u64 {
-        let list = lock(&self.list);
+        let list = self.list.lock();
         list.uses.get(&container).map_or(0, |used| used.times)
     }
 
     /// As it is by now; none if it does not wait any more.
     pub(crate) fn last_use(&self, container: ContainerId) -> Option<Use> {
-        lock(&self.list).uses.get(&container).cloned()
+        self.list.lock().uses.get(&container).cloned()
     }
 
     /// Has so much time passed since each was used last.
     #[cfg(test)]
     pub(crate) fn set_back(&self, by: Duration) {
-        for used in lock(&self.list).uses.values_mut() {
+        for used in self.list.lock().uses.values_mut() {
             used.last -= by;
         }
     }
 
     pub(crate) fn end_by(&self, until: Instant) {
-        *lock(&self.until) = Some(until);
+        *self.until.lock() = Some(until);
     }
 
     /// Whether there is time left for packing.
     pub(crate) fn has_time(&self) -> bool {
-        lock(&self.until).is_none_or(|until| Instant::now() < until)
+        self.until.lock().is_none_or(|until| Instant::now() < until)
     }
 
     pub(crate) fn all(&self) -> Vec<(ContainerId, Use)> {
-        let list = lock(&self.list);
+        let list = self.list.lock();
         let uses = list.uses.iter();
         uses.map(|(id, used)| (*id, used.clone())).collect()
     }
@@ -245,7 +245,7 @@ impl NewContainers {
 
     /// One directory at a time.
     pub(crate) fn lock_promotion(&self) -> MutexGuard<'_, ()> {
-        lock(&self.promoting)
+        self.promoting.lock()
     }
 
     /// No request opens or changes anything meanwhile.
@@ -255,12 +255,12 @@ impl NewContainers {
 
     /// To be taken before the list is looked at, and waited for changes since.
     pub(crate) fn changes(&self) -> u64 {
-        lock(&self.list).changes
+        self.list.lock().changes
     }
 
     /// Returns when a container has been made or used since, at the latest after this time.
     pub(crate) fn wait(&self, since: u64, most: Option<Duration>) {
-        let mut list = lock(&self.list);
+        let mut list = self.list.lock();
         if list.changes == since {
             match most {
                 Some(most) => drop(self.changed.wait_for(&mut list, most)),
@@ -268,8 +268,4 @@ impl NewContainers {
             }
         }
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock()
 }

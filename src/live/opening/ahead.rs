@@ -15,7 +15,6 @@ use crate::container::successor::Handover;
 use crate::error::{Error, Result};
 use crate::live::Containers;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::staged::lock;
 use crate::live::version::ContainerVersion;
 use crate::source::passing::Passing;
 use crate::source::switched::SwitchedSource;
@@ -54,7 +53,7 @@ impl OpenedAhead {
 
     /// It is not shown: what it shares with the container before is that one's again.
     pub(crate) fn take_back(&self) {
-        for (_, source) in &*lock(&self.files) {
+        for (_, source) in &*self.files.lock() {
             if let FutureSource::Shared(handover) = source {
                 handover.take_back();
             }
@@ -147,7 +146,7 @@ impl Containers {
             };
             let source = Arc::new(SwitchedSource::new(file.over(stored)?));
             let opened = FutureSource::Opened(Arc::clone(&source));
-            lock(&ahead).push((file.clone(), opened));
+            ahead.lock().push((file.clone(), opened));
             Ok(source)
         })))
     }
@@ -155,7 +154,7 @@ impl Containers {
     /// Whether a file is another one than when the container was opened ahead, and none that the
     /// commit has changed.
     fn others_changed(&self, version: &ContainerVersion, path: &Path, ahead: &OpenedAhead) -> bool {
-        let changed = lock(&ahead.files);
+        let changed = ahead.files.lock();
         let is_changed = |of: &Path| {
             let name = of.file_name();
             changed.iter().any(|(file, _)| Some(&*file.name) == name)
@@ -179,7 +178,7 @@ impl Containers {
         if self.others_changed(version, path, ahead) {
             return self.reopen_version(version, path);
         }
-        for (file, source) in &*lock(&ahead.files) {
+        for (file, source) in &*ahead.files.lock() {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.
             if !file.is(&now.identity()) {

@@ -22,7 +22,7 @@ use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
 use crate::live::Containers;
-use crate::live::staged::{StagedContainer, lock};
+use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::Hold;
 use crate::memory::fallible;
@@ -41,7 +41,7 @@ impl StagedContainer {
     /// stored ones.
     fn restated(&self, part: ContainerNumber, cache: &Arc<BlockCache>) -> Result<Arc<Restated>> {
         let edition = self.stage.changes();
-        let mut restated = lock(&self.restated);
+        let mut restated = self.restated.lock();
         let (of, parts) = &mut *restated;
         if *of != edition {
             parts.clear();
@@ -70,7 +70,7 @@ impl StagedContainer {
     ) -> Result<Arc<HashMap<String, Vec<u8>>>> {
         let (edition, base) = (self.stage.changes(), self.base());
         let of = (edition, Arc::downgrade(&base));
-        if let Some(known) = lock(&self.group_texts).as_ref()
+        if let Some(known) = self.group_texts.lock().as_ref()
             && known.of.0 == edition
             && known.of.1.ptr_eq(&of.1)
             && (known.is_whole || read == TextsToRead::Few)
@@ -89,7 +89,7 @@ impl StagedContainer {
         let hold = cache.budget().keep(takes.sum::<usize>() as u64);
         let texts = Arc::new(told.text);
         // What there is no room for is told anew.
-        *lock(&self.group_texts) = hold.ok().map(|hold| StagedGroupTexts {
+        *self.group_texts.lock() = hold.ok().map(|hold| StagedGroupTexts {
             of,
             is_whole: told.is_whole,
             texts: Arc::clone(&texts),

@@ -21,7 +21,6 @@ use crate::array::{Array, Info, npy};
 use crate::container::rewrite::ComputedBytes;
 use crate::error::{Error, Fault, Result};
 use crate::live::Containers;
-use crate::live::staged::lock;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
@@ -306,7 +305,7 @@ impl Containers {
         };
         // Each that puts the bytes together by itself would take memory for them.
         let making = version.text_views.making(number, edition);
-        let _alone = making.as_deref().map(lock);
+        let _alone = making.as_deref().map(Mutex::lock);
         if let Some(view) = version.text_views.made(number, edition) {
             return Ok(Some(view));
         }
@@ -422,13 +421,13 @@ fn edition_of(version: &ContainerVersion, opened: &OpenContainer, number: ArrayN
 
 impl TextViews {
     fn known(&self, number: ArrayNumber, edition: u64) -> Option<TextForm> {
-        let views = lock(&self.0);
+        let views = self.0.lock();
         let view = views.get(&number).filter(|view| view.edition == edition);
         view.map(|view| view.form.clone())
     }
 
     fn note(&self, number: ArrayNumber, edition: u64, form: &TextForm, charge: Hold) {
-        let mut views = lock(&self.0);
+        let mut views = self.0.lock();
         // Threads that measure the same text at the same time share what the first has noted.
         if views
             .get(&number)
@@ -449,20 +448,20 @@ impl TextViews {
     }
 
     fn making(&self, number: ArrayNumber, edition: u64) -> Option<Arc<Mutex<()>>> {
-        let views = lock(&self.0);
+        let views = self.0.lock();
         let view = views.get(&number).filter(|view| view.edition == edition)?;
         Some(Arc::clone(&view.making))
     }
 
     fn made(&self, number: ArrayNumber, edition: u64) -> Option<Arc<MadeView>> {
-        let views = lock(&self.0);
+        let views = self.0.lock();
         let view = views.get(&number).filter(|view| view.edition == edition)?;
         view.made.upgrade()
     }
 
     /// The view that all are to share: another thread may have been faster.
     fn note_made(&self, number: ArrayNumber, edition: u64, made: Arc<MadeView>) -> Arc<MadeView> {
-        let mut views = lock(&self.0);
+        let mut views = self.0.lock();
         let Some(view) = views
             .get_mut(&number)
             .filter(|view| view.edition == edition)

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
-use super::{Unrecovered, UnrecoveredLog, lock};
+use super::{Unrecovered, UnrecoveredLog};
 use crate::array::partly_replaced::{CachedBlocks, PartlyReplaced};
 use crate::array::read::CachedArray;
 use crate::array::{Array, Info};
@@ -83,7 +83,7 @@ impl StagedContainer {
     pub(crate) fn resumed(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
         let (known, mut lens) = (base.arrays_by_logged_name(), Vec::new());
         let container = StagedContainer::new(stage, base)?;
-        let mut arrays = lock(&container.arrays);
+        let mut arrays = container.arrays.lock();
         for (path, array) in container.stage.arrays().iter().zip(0..) {
             let number = known.find(path);
             let number = number.filter(|number| !arrays.staged.contains_key(number));
@@ -99,12 +99,12 @@ impl StagedContainer {
 
     /// An array as the stage knows it; none if it was not written.
     pub(crate) fn staged(&self, number: ArrayNumber) -> Option<StagedArray> {
-        lock(&self.arrays).staged.get(&number).copied()
+        self.arrays.lock().staged.get(&number).copied()
     }
 
     /// The arrays that the stage knows, in the order in which the container has them.
     pub(crate) fn arrays(&self) -> Vec<(ArrayNumber, StagedArray)> {
-        let arrays = lock(&self.arrays);
+        let arrays = self.arrays.lock();
         let known = arrays.staged.iter();
         let mut known: Vec<_> = known.map(|(number, array)| (*number, *array)).collect();
         known.sort_unstable_by_key(|(number, _)| number.0);
@@ -125,7 +125,7 @@ impl StagedContainer {
 
     /// How long the arrays that the stage knows are stored, in their order there.
     pub(crate) fn stored_lens(&self) -> Result<Vec<u64>> {
-        let (base, arrays) = (self.base(), lock(&self.arrays).numbers.clone());
+        let (base, arrays) = (self.base(), self.arrays.lock().numbers.clone());
         let lens = arrays.iter().map(|number| Ok(base.info(*number)?.bytes));
         lens.collect()
     }
@@ -144,7 +144,7 @@ impl StagedContainer {
             len: info.bytes,
             dtype: info.dtype.name().into_owned(),
         })?;
-        lock(&self.arrays).add(number, array);
+        self.arrays.lock().add(number, array);
         Ok(array)
     }
 
@@ -157,19 +157,19 @@ impl StagedContainer {
     }
 
     pub(crate) fn replacing(&self) -> Option<(StagedArray, u64)> {
-        *lock(&self.replacing)
+        *self.replacing.lock()
     }
 
     pub(crate) fn note_replacing(&self, replacing: Option<(StagedArray, u64)>) {
-        *lock(&self.replacing) = replacing;
+        *self.replacing.lock() = replacing;
     }
 
     pub(crate) fn base(&self) -> Arc<OpenContainer> {
-        Arc::clone(&lock(&self.base).opened)
+        Arc::clone(&self.base.lock().opened)
     }
 
     pub(crate) fn rewrite(&self) -> Arc<dyn Rewrite> {
-        Arc::clone(&lock(&self.base).rewrite)
+        Arc::clone(&self.base.lock().rewrite)
     }
 
     /// Asks about an array, by the name that it has in the container as it is stored now.
@@ -178,7 +178,7 @@ impl StagedContainer {
         number: ArrayNumber,
         ask: impl FnOnce(&dyn Rewrite, ArrayAddress<'_>) -> T,
     ) -> Result<T> {
-        let base = lock(&self.base);
+        let base = self.base.lock();
         let (opened, rewrite) = (Arc::clone(&base.opened), Arc::clone(&base.rewrite));
         drop(base);
         Ok(ask(&*rewrite, opened.array(number)?.address()))
@@ -202,9 +202,9 @@ impl StagedContainer {
     /// thread asks by these meanwhile. Returns the one before.
     pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<Arc<OpenContainer>> {
         let now = StoredContainer::new(base)?;
-        let before = std::mem::replace(&mut *lock(&self.base), now);
+        let before = std::mem::replace(&mut *self.base.lock(), now);
         if self.base().renames(&before.opened) {
-            *lock(&self.restated) = Default::default();
+            *self.restated.lock() = Default::default();
         }
         if let Some((array, len)) = self.replacing() {
             self.stage.replaced(array, len)?;

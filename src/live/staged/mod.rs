@@ -31,7 +31,7 @@ use crate::cache::BlockCache;
 use crate::commit::FileInUse;
 use crate::error::{Error, Fault, Result};
 use crate::stage::{ShowLayers, StagedArray, Syncing};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 use replacing::Replacements;
 use turns::CommitTurns;
@@ -109,7 +109,7 @@ pub(crate) enum UnrecoveredLog {
 
 impl Staged {
     pub(crate) fn now(&self) -> Option<Arc<StagedContainer>> {
-        lock(&self.now).clone()
+        self.now.lock().clone()
     }
 
     /// The stage, begun by `begin` if there is none.
@@ -118,8 +118,8 @@ impl Staged {
         cache: &Arc<BlockCache>,
         begin: impl FnOnce() -> Result<StagedContainer>,
     ) -> Result<Arc<StagedContainer>> {
-        let open = lock(&self.open);
-        let mut now = lock(&self.now);
+        let open = self.open.lock();
+        let mut now = self.now.lock();
         if let Some(container) = &*now {
             return Ok(Arc::clone(container));
         }
@@ -131,7 +131,7 @@ impl Staged {
 
     /// Another version goes on with what is staged.
     pub(crate) fn forget_stage(&self) {
-        *lock(&self.now) = None;
+        *self.now.lock() = None;
         self.note_why(None);
     }
 
@@ -143,7 +143,7 @@ impl Staged {
         cache: &Arc<BlockCache>,
     ) -> Result<StagedArray> {
         // One at a time: an array is added once.
-        let open = lock(&self.open);
+        let open = self.open.lock();
         let array = container.add(number)?;
         if let Some(shared) = open.get(&number).and_then(Weak::upgrade) {
             shared.replace(container.shown(number, container.stage.layers(), cache)?);
@@ -159,7 +159,7 @@ impl Staged {
         cache: &Arc<BlockCache>,
         change: impl FnOnce(ShowLayers<'_>) -> T,
     ) -> Result<T> {
-        let open = lock(&self.open);
+        let open = self.open.lock();
         let mut shown = Ok(());
         let done = change(&mut |layers| shown = container.show(&open, layers, cache));
         shown.map(|()| done)
@@ -238,14 +238,14 @@ impl Staged {
 
     /// The edition that the kernel's pages of a file that follows from arrays are of, at the least.
     pub(crate) fn edition_of_pages(&self, entry: EntryIndex) -> u64 {
-        lock(&self.editions).get(&entry).copied().unwrap_or(0)
+        self.editions.lock().get(&entry).copied().unwrap_or(0)
     }
 
     /// A file that was opened as this edition, for which the kernel has dropped all older pages,
     /// has been closed.
     pub(crate) fn note_edition(&self, entry: EntryIndex, edition: u64) {
         if edition > 0 {
-            let mut editions = lock(&self.editions);
+            let mut editions = self.editions.lock();
             let of_pages = editions.entry(entry).or_default();
             *of_pages = edition.max(*of_pages);
         }
@@ -257,17 +257,17 @@ impl Staged {
 
     /// A commit that was begun at this moment has come to its end.
     pub(crate) fn note_commit(&self, begun: Instant) {
-        *lock(&self.last_commit) = Some(LastCommit {
+        *self.last_commit.lock() = Some(LastCommit {
             ended: Instant::now(),
             took: begun.elapsed(),
         });
-        *lock(&self.untold) = None;
+        *self.untold.lock() = None;
     }
 
     /// Whether changes that are closed now are left to a later commit.
     pub(crate) fn rests(&self, by: &Pacing) -> bool {
         self.aside.load(Ordering::Acquire)
-            || lock(&self.last_commit).is_some_and(|last| last.rests(by))
+            || self.last_commit.lock().is_some_and(|last| last.rests(by))
     }
 
     pub(crate) fn committed_aside(&self) -> CommittedAside<'_> {
@@ -276,16 +276,16 @@ impl Staged {
     }
 
     pub(crate) fn note_untold(&self, e: Error) {
-        *lock(&self.untold) = Some(e);
+        *self.untold.lock() = Some(e);
     }
 
     /// The outcome of a commit that no program waited for, once.
     pub(crate) fn tell(&self) -> Result<()> {
-        lock(&self.untold).take().map_or(Ok(()), Err)
+        self.untold.lock().take().map_or(Ok(()), Err)
     }
 
     pub(crate) fn why(&self) -> Option<String> {
-        lock(&self.why).clone()
+        self.why.lock().clone()
     }
 
     /// What the next version finds beside the container: a log of this one, which is kept.
@@ -304,11 +304,11 @@ impl Staged {
     }
 
     pub(crate) fn unrecovered(&self) -> Option<Unrecovered> {
-        lock(&self.unrecovered).clone()
+        self.unrecovered.lock().clone()
     }
 
     pub(crate) fn note_unrecovered(&self, unrecovered: Unrecovered) {
-        *lock(&self.unrecovered) = Some(unrecovered);
+        *self.unrecovered.lock() = Some(unrecovered);
     }
 
     /// The container has been opened as its log shows it.
@@ -328,7 +328,7 @@ impl Staged {
     }
 
     fn unrecovered_log(&self) -> Option<UnrecoveredLog> {
-        let unrecovered = lock(&self.unrecovered);
+        let unrecovered = self.unrecovered.lock();
         unrecovered.as_ref().map(|unrecovered| unrecovered.log)
     }
 
@@ -347,7 +347,7 @@ impl Staged {
 
     /// The log that was in the way has gone.
     pub(crate) fn forget_unrecovered(&self) {
-        *lock(&self.unrecovered) = None;
+        *self.unrecovered.lock() = None;
         self.note_read_through(false);
     }
 
@@ -371,13 +371,13 @@ impl Staged {
     }
 
     pub(crate) fn note_why(&self, why: Option<String>) {
-        *lock(&self.waits) = None;
-        *lock(&self.why) = why;
+        *self.waits.lock() = None;
+        *self.why.lock() = why;
     }
 
     /// It is committed later, for this reason. If it waits for another program that is not over.
     pub(crate) fn note_put_off(&self, why: &str) {
-        *lock(&self.why) = Some(why.to_owned());
+        *self.why.lock() = Some(why.to_owned());
     }
 
     /// It stays staged because another program has the file open. Says when to look again: the
@@ -385,11 +385,11 @@ impl Staged {
     pub(crate) fn note_waits(&self, in_use: FileInUse, known: Option<HeldContent>) -> Duration {
         const SHORTEST: Duration = Duration::from_secs(1);
         const LONGEST: Duration = Duration::from_secs(30);
-        let mut waits = lock(&self.waits);
+        let mut waits = self.waits.lock();
         let since = waits
             .as_ref()
             .map_or_else(Instant::now, |waits| waits.since);
-        *lock(&self.why) = Some(in_use.by.clone());
+        *self.why.lock() = Some(in_use.by.clone());
         *waits = Some(Box::new(WaitingCommit {
             since,
             in_use,
@@ -401,19 +401,19 @@ impl Staged {
     /// Says whether that has not been told yet.
     pub(crate) fn note_told_only_read(&self, why: &str) -> bool {
         const MOST: usize = 100;
-        let mut told = lock(&self.told_only_read);
+        let mut told = self.told_only_read.lock();
         let is_new = told.len() < MOST && !told.iter().any(|one| one == why);
         is_new.then(|| told.push(why.to_owned())).is_some()
     }
 
     pub(crate) fn waits(&self) -> Option<FileInUse> {
-        let waits = lock(&self.waits);
+        let waits = self.waits.lock();
         waits.as_ref().map(|waits| waits.in_use.clone())
     }
 
     /// The content of the file when that began.
     pub(crate) fn held_content(&self) -> Option<HeldContent> {
-        lock(&self.waits).as_ref()?.known
+        self.waits.lock().as_ref()?.known
     }
 
     /// An array as all handles share it.
@@ -423,7 +423,7 @@ impl Staged {
         opened: &Arc<OpenContainer>,
         cache: &Arc<BlockCache>,
     ) -> Result<Arc<SharedArray>> {
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         if let Some(shared) = open.get(&number).and_then(Weak::upgrade) {
             return Ok(shared);
         }
@@ -439,7 +439,7 @@ impl Staged {
 
     /// Sets the header that all handles of an array's view have before its bytes.
     pub(crate) fn view_header(&self, number: ArrayNumber, bytes: Vec<u8>) -> Arc<ViewHeader> {
-        let mut views = lock(&self.views);
+        let mut views = self.views.lock();
         if let Some(header) = views.get(&number).and_then(Weak::upgrade) {
             header.set(bytes);
             return header;
@@ -456,7 +456,7 @@ impl Staged {
         opened: &OpenContainer,
         cache: &Arc<BlockCache>,
     ) -> Result<()> {
-        for (number, shared) in lock(&self.open).iter() {
+        for (number, shared) in self.open.lock().iter() {
             if let Some(shared) = shared.upgrade() {
                 shared.replace(opened.cached_array(*number, Arc::from([]), cache)?);
             }
@@ -466,14 +466,10 @@ impl Staged {
 
     /// Has all handles show the stored and staged bytes of now.
     pub(crate) fn show(&self, cache: &Arc<BlockCache>) -> Result<()> {
-        let open = lock(&self.open);
+        let open = self.open.lock();
         match self.now() {
             Some(container) => container.show(&open, &container.stage.layers(), cache),
             None => Ok(()),
         }
     }
-}
-
-pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock()
 }

@@ -31,14 +31,7 @@ enum ForeignMetadata {
 }
 
 pub(super) fn foreign() -> impl Strategy<Value = ForeignFile> {
-    let compressors = [
-        Compressor::BloscLz,
-        Compressor::Lz4,
-        Compressor::Lz4Hc,
-        Compressor::Snappy,
-        Compressor::Zlib,
-        Compressor::Zstd,
-    ];
+    let compressors = Compressor::ALL;
     let filters = [Filter::None, Filter::Shuffle, Filter::Bitshuffle];
     let metadata = [
         ForeignMetadata::None,

@@ -4,7 +4,8 @@ use super::*;
 use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::layout::{self, FileHeader};
 use crate::memory::budget::Budget;
-use crate::scratch::encode::{encoded_plain, encoded_zeros};
+use crate::scratch::encode::encoded_plain;
+use crate::scratch::fuzzed::stored_zeros;
 use crate::scratch::mark::TailMark;
 use crate::scratch::tail::{RecordKind, TailRecord};
 use crate::source::{BytesSource, Source};
@@ -14,19 +15,7 @@ const CHUNKS: u64 = 64;
 
 /// Half a gigabyte of zeros, and a log.
 fn zeros_with_log(records: impl IntoIterator<Item = (RecordKind, u64, u64)>) -> Vec<u8> {
-    let chunk = encoded_zeros(SIZE as usize, Checksum::Adler32).unwrap();
-    let header = FileHeader {
-        has_offsets: false,
-        has_metadata: false,
-        checksum: Checksum::Adler32,
-        typesize: 1,
-        chunk_size: Some(SIZE),
-        last_chunk: Some(SIZE),
-        nchunks: Some(CHUNKS),
-        max_app_chunks: 0,
-    };
-    let mut stored = header.bytes().to_vec();
-    stored.extend(chunk.repeat(CHUNKS as usize));
+    let stored = stored_zeros(SIZE, CHUNKS);
     with_log(stored, SIZE, records)
 }
 

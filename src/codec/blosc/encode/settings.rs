@@ -40,6 +40,16 @@ pub enum Compressor {
 }
 
 impl Compressor {
+    /// Each of them.
+    pub const ALL: [Self; 6] = [
+        Self::BloscLz,
+        Self::Lz4,
+        Self::Lz4Hc,
+        Self::Snappy,
+        Self::Zlib,
+        Self::Zstd,
+    ];
+
     /// What its streams are decoded with.
     pub fn codec(self) -> Codec {
         match self {

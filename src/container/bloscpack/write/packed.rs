@@ -191,14 +191,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_in_the_file() {
-        let compressors = [
-            Compressor::BloscLz,
-            Compressor::Lz4,
-            Compressor::Lz4Hc,
-            Compressor::Snappy,
-            Compressor::Zlib,
-            Compressor::Zstd,
-        ];
+        let compressors = Compressor::ALL;
         let filters = [Filter::None, Filter::Shuffle, Filter::Bitshuffle];
         for (number, compressor) in compressors.into_iter().enumerate() {
             let settings = PackSettings {

@@ -8,14 +8,6 @@ use crate::codec::blosc::tests::encoder::{byte_runs, floats};
 use crate::codec::blosc::{ChunkHeader, Decoder};
 use proptest::prelude::*;
 
-pub(super) const COMPRESSORS: [Compressor; 6] = [
-    Compressor::BloscLz,
-    Compressor::Lz4,
-    Compressor::Lz4Hc,
-    Compressor::Snappy,
-    Compressor::Zlib,
-    Compressor::Zstd,
-];
 pub(super) const FILTERS: [Filter; 3] = [Filter::None, Filter::Shuffle, Filter::Bitshuffle];
 
 pub(super) fn encode(settings: &ChunkSettings, plain: &[u8]) -> Vec<u8> {
@@ -56,7 +48,7 @@ pub(super) fn header(chunk: &[u8]) -> ChunkHeader {
 
 #[test]
 fn every_compressor_filter_size_and_level() {
-    for compressor in COMPRESSORS {
+    for compressor in Compressor::ALL {
         for filter in FILTERS {
             for typesize in [1, 2, 3, 8, 16, 17, 255] {
                 for len in [0, 1, 127, 128, 129, 1000, 40_003, 140_000] {
@@ -159,7 +151,7 @@ proptest! {
     #[test]
     fn what_is_encoded_is_decoded(
         plain in byte_runs(3000),
-        compressor in prop::sample::select(&COMPRESSORS),
+        compressor in prop::sample::select(&Compressor::ALL),
         filter in prop::sample::select(&FILTERS),
         typesize: u8,
         level in 0u8..=9,

@@ -41,7 +41,7 @@ fn parts_make_the_same_chunk() {
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
     let floats = floats(11_000);
-    for compressor in COMPRESSORS {
+    for compressor in Compressor::ALL {
         for (filter, typesize, plain) in [
             (Filter::Shuffle, 8, &floats[..]),
             (Filter::Bitshuffle, 4, &floats[..50_003]),

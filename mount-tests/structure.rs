@@ -196,10 +196,10 @@ fn the_cache_knows_errors_and_memory_alone() {
 }
 
 #[test]
-fn arrays_know_the_cache_memory_workers_and_errors_alone() {
+fn arrays_know_what_lies_below_alone() {
     assert_uses_only(
         "array",
-        &["cache", "error", "memory", "patience", "workers"],
+        &["source", "cache", "error", "memory", "patience", "workers"],
     );
 }
 

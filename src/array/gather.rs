@@ -28,6 +28,10 @@ pub(super) trait PieceSource {
         })
     }
 
+    /// Told of the pieces that are wanted next, before the first is; those of a block are beside
+    /// each other.
+    fn expect(&mut self, _placed: &[PlacedPiece]) {}
+
     /// Fills `out` with direct bytes.
     fn direct(&mut self, at: u64, out: &mut [u8]) -> Result<()>;
 
@@ -95,6 +99,7 @@ fn copy_pieces(
         // In place, where a sort that keeps the order would take memory.
         placed.sort_unstable_by_key(|placed| (placed.block(), placed.to));
     }
+    source.expect(placed);
     let mut first: Option<Stopped> = None;
     for group in placed.chunk_by(|a, b| same_block(a, b) || follows(a, b)) {
         if let Err(stopped) = copy_group(group, source, out)

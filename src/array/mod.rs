@@ -8,9 +8,11 @@
 pub mod chunking;
 pub mod direct;
 pub mod dtype;
+pub(crate) mod fetcher;
 pub mod fixed_text;
 mod gather;
 pub mod grid;
+pub(crate) mod lazy;
 pub mod lengthened;
 pub mod nested;
 pub mod npy;
@@ -31,6 +33,7 @@ use serde::Serialize;
 use crate::error::{Fault, Result};
 use crate::memory::block::Block;
 use crate::memory::{Scratch, set_aside};
+use crate::source::StoredRanges;
 use dtype::Dtype;
 use own_feeds::OwnFeeds;
 
@@ -105,6 +108,22 @@ impl Piece {
             Piece::Block { take, .. } | Piece::Direct { take, .. } => take,
         }
     }
+
+    /// The block that it is a part of.
+    pub fn block(&self) -> Option<BlockId> {
+        match *self {
+            Piece::Block { id, .. } => Some(id),
+            Piece::Direct { .. } => None,
+        }
+    }
+
+    /// The array's own bytes that it is, if they need no decoding.
+    pub fn direct(&self) -> Option<Range<u64>> {
+        match *self {
+            Piece::Block { .. } => None,
+            Piece::Direct { at, take } => Some(at..at.saturating_add(take)),
+        }
+    }
 }
 
 /// An array of a container. Errors carry the block and the stored bytes; the caller adds the names.
@@ -170,6 +189,19 @@ pub trait Array: Send + Sync {
     /// Bytes of scratch memory that decoding this block takes: a sum of [`crate::memory::room`].
     fn scratch(&self, _block: BlockId) -> u64 {
         0
+    }
+
+    /// Names the stored bytes that decoding a block, or reading direct bytes, is going to fetch, as
+    /// far as they are known without fetching: a source that is far away is asked for those of a
+    /// whole request at once ([`fetcher`]). What only stored bytes tell is named in a further
+    /// round, when those of the rounds before are there; returns whether there is to be one.
+    fn stored(&self, _piece: &Piece, _round: u32, _needed: &mut StoredRanges) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The same of what [`Array::pieces`] fetches of a range whose places are not known.
+    fn stored_places(&self, _range: &Range<u64>, _needed: &mut StoredRanges) -> Result<()> {
+        Ok(())
     }
 
     /// Decodes one block into `out`, which has the `block_len` that [`Array::pieces`] gave, with

@@ -6,17 +6,20 @@
 //! there is none, it overdraws for one block ([`Budget::overdraw`]), which is then not kept. Used
 //! by `container::hdf5`, and by `container::creation` for what is made again.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use lru::LruCache;
 
+use super::fetcher;
 use super::gather::{self, PieceSource};
 use super::steps::PlacedRange;
 use super::{Array, BlockId};
 use crate::error::Result;
 use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::{Budget, Reclaim};
+use crate::source::StoredRanges;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The kept blocks of all arrays of a container take up to this part of the budget, or they are one
@@ -132,6 +135,11 @@ impl NestedArray {
         let from = at..at.saturating_add(out.len() as u64);
         let ranges = [PlacedRange { from, to: 0 }];
         gather::gather(&*self.array, &ranges, &mut &*self, out)
+    }
+
+    /// Names what reading a range fetches ([`Array::stored`]).
+    pub fn stored(&self, range: Range<u64>, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        fetcher::name_range(&*self.array, range, round, needed)
     }
 
     /// Decodes a block to be kept. Two readers may decode the same block at once; both get the

@@ -15,6 +15,7 @@ use crate::cache::{ArrayIndex, BlockCache, BlockKey, VersionId};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
+use crate::source::StoredRanges;
 
 pub struct PartlyReplaced {
     array: Arc<dyn Array>,
@@ -105,6 +106,10 @@ impl Array for PartlyReplaced {
 
     fn zeros_ahead(&self, range: Range<u64>) -> u64 {
         self.array.zeros_ahead(range)
+    }
+
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        self.array.stored(piece, round, needed)
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

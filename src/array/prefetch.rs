@@ -140,6 +140,7 @@ impl ReadAheadWorkers {
 
     /// Orders a range of the array's own bytes.
     pub fn order(&self, array: &Arc<CachedArray>, range: Range<u64>) {
+        self.fetch_ahead(array, range.clone());
         let mut at = range.start;
         while at < range.end {
             let end = (at - at % TASK + TASK).min(range.end);
@@ -155,6 +156,18 @@ impl ReadAheadWorkers {
                 return;
             }
             at = end;
+        }
+    }
+
+    /// Orders that a source which is far away is asked for all of it at once.
+    fn fetch_ahead(&self, array: &Arc<CachedArray>, range: Range<u64>) {
+        if array.is_far {
+            let array = Arc::downgrade(array);
+            self.0.order(move || {
+                if let Some(array) = array.upgrade() {
+                    array.fetch_ahead(range);
+                }
+            });
         }
     }
 }

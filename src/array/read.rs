@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::fetcher;
 use super::gather::{PieceSource, gather, gather_rest, same_block, slice};
 use super::steps::{PieceSteps, PlacedPiece, PlacedRange};
 use super::{Array, BlockId, Piece};
@@ -32,6 +33,8 @@ pub struct CachedArray {
     pub prefix: Arc<[u8]>,
     /// Decoded size of the array, without the prefix, when it was opened.
     pub bytes: u64,
+    /// Its store is far away: what a request needs is fetched before anything is decoded.
+    pub is_far: bool,
 }
 
 /// What to do with a range whose end cannot be read.
@@ -81,6 +84,7 @@ impl CachedArray {
         if len == 0 {
             return reply(Ok(&[]));
         }
+        self.expect_places(&range.from);
         let (ranges, prefixed) = ([range], offset < self.prefix.len() as u64);
         let mut steps = PieceSteps::new(&*self.array, &ranges);
         let mut placed = Vec::new();
@@ -90,6 +94,7 @@ impl CachedArray {
         if let (true, false, Some((id, len, part))) =
             (steps.is_done(), prefixed, only_block(&placed))
         {
+            self.expect(&placed);
             return match self.block(id, len) {
                 Ok(block) => reply(slice(block.bytes(), part.0, part.1)),
                 Err(e) => reply(Err(e)),
@@ -180,8 +185,10 @@ impl CachedArray {
     /// Decodes the blocks of a range of the array's own bytes into the cache, as far as memory
     /// permits.
     pub fn prefetch(&self, range: Range<u64>) {
+        self.expect_places(&range);
         self.for_pieces(range, |placed| {
             placed.sort_by_key(PlacedPiece::block);
+            self.expect(placed);
             for group in placed.chunk_by(same_block) {
                 if let Some(Piece::Block { id, block_len, .. }) =
                     group.first().map(|first| first.piece)
@@ -195,6 +202,28 @@ impl CachedArray {
                 }
             }
         });
+    }
+
+    /// Asks for what a range of the array's own bytes needs of a source that is far away.
+    pub fn fetch_ahead(&self, range: Range<u64>) {
+        self.expect_places(&range);
+        self.for_pieces(range, |placed| {
+            placed.sort_by_key(PlacedPiece::block);
+            self.expect(placed);
+        });
+    }
+
+    fn expect_places(&self, range: &Range<u64>) {
+        if self.is_far {
+            fetcher::expect_places(&*self.array, range);
+        }
+    }
+
+    fn expect(&self, placed: &[PlacedPiece]) {
+        if self.is_far {
+            let is_there = |id| self.cache.has(self.key(id));
+            fetcher::expect(&*self.array, placed, &is_there);
+        }
     }
 
     /// Lets go of the blocks that end in a range of the array's own bytes: it has been read.
@@ -277,6 +306,10 @@ impl PieceSource for FromCache<'_> {
     ) -> Result<()> {
         let block = self.0.block(id, len)?;
         copy(block.bytes()).map_err(|e| self.0.locate(e))
+    }
+
+    fn expect(&mut self, placed: &[PlacedPiece]) {
+        self.0.expect(placed);
     }
 
     fn direct(&mut self, at: u64, out: &mut [u8]) -> Result<()> {

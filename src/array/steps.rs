@@ -153,10 +153,7 @@ impl<'a> PieceSteps<'a> {
 
 impl PlacedPiece {
     pub(super) fn block(&self) -> Option<super::BlockId> {
-        match self.piece {
-            Piece::Block { id, .. } => Some(id),
-            Piece::Direct { .. } => None,
-        }
+        self.piece.block()
     }
 
     /// Makes one of two pieces of a block that a step has parted, so that they are answered without

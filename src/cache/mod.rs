@@ -155,10 +155,15 @@ impl BlockCache {
         Some(block)
     }
 
+    /// Whether a block is here, or is being decoded.
+    pub fn has(&self, key: BlockKey) -> bool {
+        self.shard(&key).has(key)
+    }
+
     /// Decodes a block that will be wanted soon, unless it is cached or being decoded, or memory is
     /// short.
     pub fn prefetch(&self, key: BlockKey, decode: &impl Decode) {
-        if self.shard(&key).has(key) {
+        if self.has(key) {
             return;
         }
         let needed = self.needed(decode);

@@ -136,6 +136,7 @@ pub(super) fn cached(
         container: found.shown(),
         group: Arc::clone(&located.group),
         prefix: Arc::from([]),
+        is_far: located.is_far,
     })
 }
 

@@ -17,7 +17,7 @@ use crate::source::local::LocalStore;
 use crate::source::memory::MemoryStore;
 
 /// Those beside the mounted tests, and the whole of them where they lie.
-fn corpora() -> Vec<PathBuf> {
+pub(super) fn corpora() -> Vec<PathBuf> {
     let clone = Path::new(env!("CARGO_MANIFEST_DIR"));
     let at = [
         clone.join("mount-tests/golden"),
@@ -26,14 +26,14 @@ fn corpora() -> Vec<PathBuf> {
     at.iter().flat_map(|at| corpora_in(at)).collect()
 }
 
-fn cases(corpus: &Path) -> Vec<Value> {
+pub(super) fn cases(corpus: &Path) -> Vec<Value> {
     let manifest = std::fs::read(corpus.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     manifest["cases"].as_array().unwrap().clone()
 }
 
 /// Puts a file, or all files of a directory, into a store.
-fn put(store: &mut MemoryStore, root: &Path, path: &Path) {
+pub(super) fn put(store: &mut MemoryStore, root: &Path, path: &Path) {
     if path.is_dir() {
         for entry in std::fs::read_dir(path).unwrap() {
             put(store, root, &entry.unwrap().path());

@@ -42,6 +42,8 @@ pub struct Located {
     pub group: Arc<str>,
     /// Of the container that it belongs to.
     pub format: &'static str,
+    /// Its store is far away.
+    pub is_far: bool,
     pub array: Arc<dyn Array>,
 }
 
@@ -104,6 +106,7 @@ impl Container {
                 container: ContainerNumber(number),
                 group: Arc::clone(group),
                 format: container.format,
+                is_far: self.is_far,
                 array: Arc::clone(array),
             };
             let arrays = arrays(container).into_iter();

@@ -108,6 +108,7 @@ mod tests {
             container: Default::default(),
             group: "".into(),
             format: "x",
+            is_far: false,
             array: Arc::new(column),
         };
         columns.chain([text]).map(located).collect()

@@ -19,6 +19,8 @@ mod chunked_write;
 pub mod creation;
 pub mod daphne;
 pub mod describe;
+#[cfg(test)]
+mod far;
 pub mod free_room;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzed;
@@ -232,6 +234,8 @@ pub struct Container {
     /// How it can be changed; none if it cannot.
     pub rewrite: Option<Arc<dyn Rewrite>>,
     pub only_read: OnlyRead,
+    /// Of the outermost container: its store is far away.
+    pub is_far: bool,
 }
 
 pub type Attributes = serde_json::Map<String, serde_json::Value>;
@@ -324,6 +328,7 @@ impl Container {
             checks: Vec::new(),
             rewrite: None,
             only_read: OnlyRead::default(),
+            is_far: false,
         }
     }
 

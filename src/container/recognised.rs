@@ -121,6 +121,7 @@ impl Recognised {
             },
         };
         container.place(&store.display(path));
+        container.is_far = store.is_far();
         Ok(container)
     }
 

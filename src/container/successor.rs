@@ -115,6 +115,7 @@ impl Container {
             checks: self.checks.clone(),
             rewrite: Some(rewrite),
             only_read: self.only_read.clone(),
+            is_far: self.is_far,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! it is at that moment. Used by [`super::switched`] and [`super::bound`].
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -40,6 +41,14 @@ impl<T: Current> Source for T {
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
         self.current().fetch(ranges)
+    }
+
+    fn is_far(&self) -> bool {
+        self.current().is_far()
+    }
+
+    fn expect(&self, ranges: &[Range<u64>]) {
+        self.current().expect(ranges);
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {

@@ -3,11 +3,16 @@
 //! [`BytesSource`] is for code that has the bytes of a file. [`MemoryStore`] is a store without a
 //! file system under it: for tests, which show by it that what reads containers needs none.
 
+#[cfg(test)]
+mod far;
 #[cfg(any(test, feature = "fuzzing"))]
 mod store;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use store::MemoryStore;
+
+#[cfg(test)]
+pub(crate) use far::{FarRequests, FarSource};
 
 use std::sync::Arc;
 

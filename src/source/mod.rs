@@ -17,6 +17,7 @@ pub mod local;
 pub(crate) mod memory;
 pub mod passing;
 mod reopened;
+mod stored;
 pub mod switched;
 
 pub use forward::ForwardWindow;
@@ -25,8 +26,10 @@ pub use identity::{
 };
 pub use memory::BytesSource;
 pub use reopened::{ReopenedSource, open_same};
+pub use stored::StoredRanges;
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +71,15 @@ pub trait Source: Send + Sync {
     fn fetch_one(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.fetch(&mut [Fetch { offset, buf }])
     }
+
+    /// Whether each fetch takes so long that what will be fetched is to be told before.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// Told what will be fetched soon: ranges in order, with gaps between them. One that is far
+    /// away asks for all of them at once, and fetches find them there.
+    fn expect(&self, _ranges: &[Range<u64>]) {}
 
     /// Reads at most `buf.len()` bytes: less only at the end. For files shown as they are.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
@@ -297,6 +309,11 @@ pub trait Store: Send + Sync {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn Source>>;
+
+    /// Whether its sources are ([`Source::is_far`]).
+    fn is_far(&self) -> bool {
+        false
+    }
 
     /// What to call `path` in messages.
     fn display(&self, path: &Path) -> PathBuf;

@@ -16,6 +16,7 @@ use crate::array::{Array, BlockId, Info, Piece, Unfiltered, direct_piece};
 use crate::error::{Fault, Result};
 use crate::memory::Scratch;
 use crate::memory::block::Block;
+use crate::source::StoredRanges;
 
 /// Says what an array is whose length is no longer that of its container.
 pub type Reshape = Arc<dyn Fn(&Info, u64) -> Info + Send + Sync>;
@@ -198,6 +199,11 @@ impl Array for Overlay {
 
     fn zeros_ahead(&self, range: Range<u64>) -> u64 {
         self.zeros_from(0, range)
+    }
+
+    /// What is staged lies at hand.
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        self.base.stored(piece, round, needed)
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

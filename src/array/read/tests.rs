@@ -142,6 +142,7 @@ fn cached(array: &Arc<Grid>, limit: u64, prefix: &[u8]) -> CachedArray {
         group: "".into(),
         prefix: prefix.into(),
         bytes: array.rows * array.columns,
+        is_far: false,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::array::Array;
 use crate::container::OpenRequest;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::{Source, Store};
+use crate::source::{Source, Store, StoredRanges};
 
 /// Enough for the one line that is looked at, `storage_order`.
 const LINE: usize = 256;
@@ -143,12 +143,20 @@ impl Field for NumericFile {
             .map_err(|e| e.map_fault(|fault| fault.file(&self.name)))
     }
 
-    fn locate(&self, fault: Fault, range: Range<u64>) -> Fault {
-        let stored = |at: u64| at.saturating_add(header::LEN as u64);
-        fault
-            .file(&self.name)
-            .bytes(stored(range.start)..stored(range.end))
+    fn stored(&self, range: Range<u64>, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        needed.name(&self.source, place(&range));
+        Ok(false)
     }
+
+    fn locate(&self, fault: Fault, range: Range<u64>) -> Fault {
+        fault.file(&self.name).bytes(place(&range))
+    }
+}
+
+/// Where bytes of the elements lie in their file.
+fn place(elements: &Range<u64>) -> Range<u64> {
+    let stored = |at: u64| at.saturating_add(header::LEN as u64);
+    stored(elements.start)..stored(elements.end)
 }
 
 /// A member that is missing or no regular file is damage of the container; anything else (no

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::error::{Error, Fault, Result};
+use crate::source::StoredRanges;
 
 /// Types of the stored numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,11 @@ pub(crate) trait Field: Send + Sync {
 
     /// Fills `out` from byte `at` of the elements on.
     fn read(&self, at: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Names what reading a range of the elements' bytes fetches ([`Array::stored`]).
+    fn stored(&self, _range: Range<u64>, _round: u32, _needed: &mut StoredRanges) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Says in `fault` where bytes `range` of the elements are stored.
     fn locate(&self, fault: Fault, range: Range<u64>) -> Fault;

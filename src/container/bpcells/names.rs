@@ -15,7 +15,7 @@ use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, uneven_piec
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Scratch, no_memory, room};
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 use lines::{Measure, TextPart};
 
 /// Stored bytes of a block.
@@ -93,7 +93,7 @@ impl Names {
         let mut shown = 0;
         starts.push(shown);
         for block in 0..blocks {
-            shown += self.measure(self.stored(block))?.bytes;
+            shown += self.measure(self.lines_at(block))?.bytes;
             starts.push(shown);
         }
         Ok(LineBlocks {
@@ -103,7 +103,7 @@ impl Names {
     }
 
     /// Where a block is stored.
-    fn stored(&self, block: u64) -> Range<u64> {
+    fn lines_at(&self, block: u64) -> Range<u64> {
         let start = block.saturating_mul(BLOCK).min(self.source.len());
         start..start.saturating_add(BLOCK).min(self.source.len())
     }
@@ -137,7 +137,7 @@ impl Names {
 
     /// The stored bytes of a block, and the byte after them.
     fn room(&self, block: BlockId) -> u64 {
-        let stored = self.stored(block.0);
+        let stored = self.lines_at(block.0);
         stored.end - stored.start + 1
     }
 }
@@ -178,13 +178,25 @@ impl Array for Names {
         self.index.get().is_some()
     }
 
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let range = match *piece {
+            Piece::Block { id, .. } => {
+                let stored = self.lines_at(id.0);
+                stored.start..stored.end.saturating_add(1)
+            }
+            Piece::Direct { at, take } => at..at.saturating_add(take),
+        };
+        needed.name(&self.source, range);
+        Ok(false)
+    }
+
     fn scratch(&self, block: BlockId) -> u64 {
         room(self.room(block))
     }
 
     fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
         let buffer = scratch.take(self.room(block))?;
-        let part = self.part(&self.stored(block.0), buffer)?;
+        let part = self.part(&self.lines_at(block.0), buffer)?;
         let found = part.measure().bytes;
         if found != out.len() as u64 {
             let fault = Fault::new("the names are not as long as when they were counted");

@@ -20,6 +20,7 @@ use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::codec::bp128::{self, Bp128Error, CHUNK, Transform};
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Scratch, room};
+use crate::source::StoredRanges;
 use idx_offsets::{Offsets, WRAP};
 
 /// Decoded bytes of a block: 512 chunks, 65536 values.
@@ -165,6 +166,30 @@ impl PackedStream {
     pub(super) fn block_bytes(&self, block: BlockId) -> u64 {
         let before = block.0.saturating_mul(BLOCK_BYTES);
         self.bytes().saturating_sub(before).min(BLOCK_BYTES)
+    }
+
+    /// Names what decoding a block fetches ([`Array::stored`]): its index and its starts, and then
+    /// the words that they lead to.
+    pub(super) fn stored(
+        &self,
+        block: BlockId,
+        round: u32,
+        needed: &mut StoredRanges,
+    ) -> Result<bool> {
+        let first = block.0.saturating_mul(BLOCK_BYTES / CHUNK_BYTES);
+        let last = first.saturating_add(self.block_bytes(block).div_ceil(CHUNK_BYTES));
+        let index = self.idx.stored(entries(first, last), round, needed)?;
+        let starts = match &self.starts {
+            Some(starts) => starts.stored(4 * first..4 * last, round, needed)?,
+            None => false,
+        };
+        let words_follow = round == 0 || index;
+        if words_follow {
+            return Ok(true);
+        }
+        let word = |entry| self.word(entry, self.idx.read_unsigned(entry)? as u32);
+        let words = byte_range(&(word(first)?..word(last)?));
+        Ok(self.data.stored(words, round - 1, needed)? || starts)
     }
 
     /// Decodes one block into `out`.
@@ -342,6 +367,13 @@ impl Array for PackedArray {
 
     fn places_known(&self, _range: &Range<u64>) -> bool {
         true
+    }
+
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        match piece.block() {
+            Some(block) => self.stream.stored(block, round, needed),
+            None => Ok(false),
+        }
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::fields::{Field, Fields, Number, decoded_bytes};
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::Result;
+use crate::source::StoredRanges;
 
 pub(super) struct PlainArray {
     name: String,
@@ -66,6 +67,13 @@ impl Array for PlainArray {
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         direct_piece(range.start..range.end.min(self.bytes), out);
         Ok(())
+    }
+
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        match piece.direct() {
+            Some(range) => self.field.stored(range, round, needed),
+            None => Ok(false),
+        }
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

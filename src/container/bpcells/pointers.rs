@@ -14,6 +14,7 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
+use crate::source::StoredRanges;
 
 /// What holds between entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +191,22 @@ impl Array for Pointers {
 
     fn places_known(&self, _range: &Range<u64>) -> bool {
         true
+    }
+
+    /// With the entry before a block, which its first is compared with.
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let Some(block) = piece.block() else {
+            return Ok(false);
+        };
+        match &self.stored {
+            StoredPointers::Plain(field) => {
+                let start = block.0.saturating_mul(BLOCK_BYTES);
+                let end = start.saturating_add(BLOCK_BYTES);
+                let end = end.min(self.len * self.width());
+                field.stored(start.saturating_sub(self.width())..end, round, needed)
+            }
+            StoredPointers::Packed(stream) => stream.stored(block, round, needed),
+        }
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

@@ -11,7 +11,7 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
 use crate::error::{Error, Result};
 use crate::memory::{Scratch, fallible, room};
-use crate::source::{ForwardWindow, Source};
+use crate::source::{ForwardWindow, Source, StoredRanges};
 
 /// Shown bytes from which a block ends with the label.
 const BLOCK: u64 = 256 << 10;
@@ -147,6 +147,16 @@ impl Array for LabelLines {
             at += 2 + len;
         }
         Ok(true)
+    }
+
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let block = piece.block().and_then(|id| usize::try_from(id.0).ok());
+        let ends = block.and_then(|block| self.starts.get(block)?.1.into());
+        let next = block.and_then(|block| self.starts.get(block.saturating_add(1)));
+        if let (Some(start), Some(next)) = (ends, next) {
+            needed.name(&self.source, start..next.1);
+        }
+        Ok(false)
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {

@@ -31,8 +31,8 @@ use crate::array::nested::NestedBlocks;
 use crate::array::{Array, BlockId, Info, Order, Piece, Unfiltered};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
-use crate::source::Source;
 use crate::source::bound::BoundSource;
+use crate::source::{Source, StoredRanges};
 use chunked::Chunked;
 use composed::{Composed, Opening};
 use fill::Fill;
@@ -392,7 +392,7 @@ impl Array for DatasetArray {
 
     fn info(&self) -> Result<Info> {
         let (blocks, codec) = match &self.storage {
-            Storage::Unchunked(whole) => (whole.blocks(self.bytes), whole.name().into()),
+            Storage::Unchunked(whole) => (whole.blocks(self.bytes), whole.codec().into()),
             Storage::Chunked(chunked) => (chunked.chunks(), chunked.codec()),
             Storage::Composed(composed) => (composed.blocks(), Cow::Borrowed("virtual")),
             Storage::Unreadable(_) => (0, Cow::Borrowed("none")),
@@ -437,6 +437,16 @@ impl Array for DatasetArray {
             Storage::Chunked(chunked) => chunked.has_table(),
             Storage::Unchunked(_) | Storage::Composed(_) | Storage::Unreadable(_) => true,
         }
+    }
+
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        match &self.storage {
+            Storage::Unchunked(whole) => whole.name(piece, needed),
+            Storage::Chunked(chunked) => chunked.name(piece, needed)?,
+            Storage::Composed(composed) => return composed.stored(piece, round, needed),
+            Storage::Unreadable(_) => {}
+        }
+        Ok(false)
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

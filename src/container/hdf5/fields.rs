@@ -20,6 +20,7 @@ use crate::container::bpcells::fields::{Field, Fields, Number};
 use crate::container::bpcells::version::Variant;
 use crate::container::bpcells::write::{of_fields, stored_first};
 use crate::error::{Fault, Result};
+use crate::source::StoredRanges;
 
 /// Elements converted at a time; of at most [`WIDEST`] bytes.
 const STEP: usize = 512;
@@ -384,6 +385,13 @@ impl Field for DatasetField {
             (element, skip) = (element + STEP as u64, 0);
         }
         Ok(())
+    }
+
+    fn stored(&self, range: Range<u64>, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let (width, size) = (self.number.width(), self.stored.size as u64);
+        let first = (range.start / width).saturating_mul(size);
+        let end = range.end.div_ceil(width).min(self.len).saturating_mul(size);
+        self.values.stored(first..end.max(first), round, needed)
     }
 
     fn locate(&self, fault: Fault, range: Range<u64>) -> Fault {

@@ -12,6 +12,7 @@ use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Hold;
 use crate::memory::{Scratch, no_memory};
+use crate::source::StoredRanges;
 
 /// Strings of a block.
 const STRINGS: u64 = 4096;
@@ -90,13 +91,17 @@ impl FixedLines {
         Ok(len)
     }
 
+    fn strings_of(&self, block: u64) -> Range<u64> {
+        let first = block.saturating_mul(STRINGS).min(self.count);
+        first..first.saturating_add(STRINGS).min(self.count)
+    }
+
     /// Visits the shown bytes of a block, in order.
     fn each_part(&self, block: u64, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let first = block.saturating_mul(STRINGS).min(self.count);
-        let last = first.saturating_add(STRINGS).min(self.count);
-        let end = last * self.size;
+        let strings = self.strings_of(block);
+        let end = strings.end * self.size;
         let mut buffer = [0; STEP];
-        let mut at = first * self.size;
+        let mut at = strings.start * self.size;
         while at < end {
             let n = (end - at).min(STEP as u64) as usize;
             let read = &mut buffer[..n];
@@ -171,6 +176,13 @@ impl Array for FixedLines {
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         crate::array::uneven_pieces(self.starts()?, range, out);
         Ok(())
+    }
+
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let block = piece.block().map_or(u64::MAX, |block| block.0);
+        let strings = self.strings_of(block);
+        let bytes = strings.start * self.size..strings.end * self.size;
+        self.strings.stored(bytes, round, needed)
     }
 
     fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {

@@ -22,6 +22,7 @@ use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::error::{Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Scratch, no_memory, room};
+use crate::source::StoredRanges;
 use heap::{Heap, HeapPlace, Reference};
 
 /// Strings of a block at most.
@@ -176,11 +177,20 @@ impl Strings {
 
     /// Visits all elements, in order.
     fn each_reference(&self, visit: &mut dyn FnMut(Reference) -> Result<()>) -> Result<()> {
+        self.references(0..self.count, visit)
+    }
+
+    /// Visits some of them.
+    fn references(
+        &self,
+        strings: Range<u64>,
+        visit: &mut dyn FnMut(Reference) -> Result<()>,
+    ) -> Result<()> {
         let size = self.heap.element_size();
         let mut raw = [0; STEP];
-        let (mut at, step) = (0, STEP / size);
-        while at < self.count {
-            let count = (self.count - at).min(step as u64);
+        let (mut at, step) = (strings.start, STEP / size);
+        while at < strings.end {
+            let count = (strings.end - at).min(step as u64);
             let raw = &mut raw[..count as usize * size];
             self.elements.read(at * size as u64, raw)?;
             for element in raw.chunks_exact(size) {
@@ -355,6 +365,28 @@ impl Array for Strings {
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         uneven_pieces(&self.layout()?.starts, range, out);
         Ok(())
+    }
+
+    /// The elements, then the collections that they lead to.
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let Some(strings) = piece
+            .block()
+            .and_then(|block| self.layout().ok()?.strings(block))
+        else {
+            return Ok(false);
+        };
+        let size = self.heap.element_size() as u64;
+        let bytes = strings.start * size..strings.end * size;
+        if self.elements.stored(bytes, round, needed)? || round == 0 {
+            return Ok(true);
+        }
+        self.references(strings, &mut |reference| {
+            if reference.length > 0 && reference.collection != FILL {
+                self.heap.name(reference, needed);
+            }
+            Ok(())
+        })?;
+        Ok(false)
     }
 
     /// Elements, what is wanted of the heap, and a collection that is read whole.

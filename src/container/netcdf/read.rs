@@ -13,7 +13,7 @@ use super::swap;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, even_pieces};
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Scratch, no_memory, room};
-use crate::source::{Fetch, Source};
+use crate::source::{Fetch, Source, StoredRanges};
 
 /// Runs of this size are worth a read of their own.
 const LONG_RUN: u64 = 4 << 10;
@@ -199,6 +199,32 @@ impl Array for VariableArray {
 
     fn places_known(&self, _range: &Range<u64>) -> bool {
         true
+    }
+
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let size = self.size() as u64;
+        let bytes = match *piece {
+            Piece::Block { id, block_len, .. } => {
+                let at = id.0.saturating_mul(self.block_len().unwrap_or(0));
+                at..at.saturating_add(block_len)
+            }
+            // Elements of which a part is asked for are read whole.
+            Piece::Direct { at, take } => {
+                let end = at.saturating_add(take).next_multiple_of(size);
+                at - at % size..end.min(self.present)
+            }
+        };
+        let mut at = bytes.start;
+        while at < bytes.end.min(self.present) {
+            let left = match self.place.runs {
+                0 | 1 => bytes.end - at,
+                _ => (self.place.run - at % self.place.run).min(bytes.end - at),
+            };
+            let offset = self.offset(at);
+            needed.name(&self.source, offset..offset.saturating_add(left));
+            at = at.saturating_add(left);
+        }
+        Ok(false)
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

@@ -101,6 +101,7 @@ mod tests {
             container: Default::default(),
             group: "".into(),
             format: "x",
+            is_far: false,
             array,
         }
     }

@@ -408,6 +408,7 @@ impl OpenContainer {
             container: self.path.clone(),
             group: Arc::clone(&located.group),
             prefix,
+            is_far: located.is_far,
         })
     }
 

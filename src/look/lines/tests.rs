@@ -63,6 +63,7 @@ fn texts(bytes: &[u8], lengths: &[u64]) -> CachedArray {
         group: Arc::from(""),
         prefix: Arc::from([]),
         bytes: bytes.len() as u64,
+        is_far: false,
     }
 }
 

@@ -16,6 +16,9 @@ pub(crate) struct MemoryStore {
     files: BTreeMap<PathBuf, StoredObject>,
     /// Counts versions.
     puts: u64,
+    /// The sources that were opened, if they count what is asked for.
+    #[cfg(test)]
+    far: Option<crate::sync::Mutex<Vec<Arc<super::FarSource>>>>,
 }
 
 struct StoredObject {
@@ -29,7 +32,25 @@ impl MemoryStore {
             shown: shown.to_owned(),
             files: BTreeMap::new(),
             puts: 0,
+            #[cfg(test)]
+            far: None,
         }
+    }
+
+    /// The same far away.
+    #[cfg(test)]
+    pub(crate) fn far(self) -> MemoryStore {
+        MemoryStore {
+            far: Some(Default::default()),
+            ..self
+        }
+    }
+
+    /// The sources that were opened of one that is far away.
+    #[cfg(test)]
+    pub(crate) fn opened(&self) -> Vec<Arc<super::FarSource>> {
+        let far = self.far.as_ref();
+        far.map_or_else(Vec::new, |far| far.lock().clone())
     }
 
     /// A file, or another version of it.
@@ -127,10 +148,22 @@ impl Store for MemoryStore {
             Err(_) if self.is_directory(path) => return Err(Error::IsADirectory),
             object => object?,
         };
-        Ok(Arc::new(BytesSource {
+        let bytes = BytesSource {
             bytes: Arc::clone(&object.bytes),
             tag: object.tag,
-        }))
+        };
+        #[cfg(test)]
+        if let Some(far) = &self.far {
+            let source = Arc::new(super::FarSource::of(bytes, super::far::GAP));
+            far.lock().push(Arc::clone(&source));
+            return Ok(source);
+        }
+        Ok(Arc::new(bytes))
+    }
+
+    #[cfg(test)]
+    fn is_far(&self) -> bool {
+        self.far.is_some()
     }
 
     fn display(&self, path: &Path) -> PathBuf {

@@ -13,7 +13,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// Headers closer together than this are read several at a time ...
 const NEAR: u64 = 4 << 10;
 /// ... with one read of this size.
-const WINDOW: u64 = 64 << 10;
+pub(super) const WINDOW: u64 = 64 << 10;
 
 pub(in crate::container::bloscpack) type RawHeader = [u8; ChunkHeader::LEN];
 

@@ -38,7 +38,7 @@ use super::sections::Sections;
 use crate::codec::blosc::ChunkHeader;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 use crate::sync::{Mutex, MutexGuard};
 
 pub(super) use headers::parse;
@@ -59,6 +59,9 @@ const FAR_BACK: u64 = 512;
 /// would be forgotten before they are asked for, and each of them would be looked at again for
 /// every one.
 const AT_ONCE: u64 = 256;
+
+/// Chunks of a range are asked for with their headers up to this size.
+const NAMED: u64 = 4 << 20;
 
 /// A chunk with a good header, wholly within the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +168,28 @@ impl ChunkFinder {
             }
         }
         Err(nowhere().into())
+    }
+
+    /// Names what finding the chunks of a range of the array fetches, by the table, which may be
+    /// wrong: their headers and those of their neighbours, and what lies between if that is little.
+    pub(super) fn name(&self, plain: &Range<u64>, needed: &mut StoredRanges) -> Result<()> {
+        let chunk_at = |at: u64| Some(self.sizes.extent_at(at)?.number);
+        let ends = chunk_at(plain.start).zip(chunk_at(plain.end.saturating_sub(1)));
+        let (Some(table), Some((first, last))) = (&self.table, ends) else {
+            return Ok(());
+        };
+        let [before, at, _] = table.around(&*self.source, first)?;
+        let [_, last, next] = table.around(&*self.source, last)?;
+        let behind = next.or(last);
+        if let (Some(at), Some(behind)) = (at, behind)
+            && behind.checked_sub(at).is_some_and(|len| len <= NAMED)
+        {
+            needed.name(&self.source, at..behind.saturating_add(headers::WINDOW));
+        }
+        for at in [before, at, last, next].into_iter().flatten() {
+            needed.name(&self.source, at..at.saturating_add(ChunkHeader::LEN as u64));
+        }
+        Ok(())
     }
 
     /// Finds a chunk. Whether it is as long as the file's header says is not asked here.

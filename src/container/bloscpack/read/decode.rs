@@ -15,7 +15,7 @@ use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::bloscpack::sections::CHUNK_HEADER;
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Scratch, room};
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 
 /// Chunks up to this size are read at once on the first touch; larger ones are hashed piece by
 /// piece.
@@ -24,6 +24,8 @@ const WHOLE: u64 = 4 << 20;
 const PIECE: u64 = 1 << 20;
 /// Chunks up to this size are always read whole: one read instead of two.
 const SMALL: u64 = 32 << 10;
+/// Chunks up to this size are asked for whole of a source that is far away.
+const AT_ONCE: u64 = 1 << 20;
 /// Size of a piece where there is no scratch memory, on the stack.
 const SMALL_PIECE: usize = 16 << 10;
 
@@ -84,6 +86,55 @@ impl ChunkDecoder {
             }
         };
         room(header.scratch() as u64).saturating_add(checked.max(partly))
+    }
+
+    /// Names what decoding a part of a chunk fetches ([`crate::array::Array::stored`]): the chunk,
+    /// if it is small or has to be checked; else the table of block starts, then the blocks.
+    pub(super) fn stored(
+        &self,
+        chunk: &FoundChunk,
+        wanted: &WantedBlocks,
+        round: u32,
+        needed: &mut StoredRanges,
+    ) -> Result<bool> {
+        let whole = chunk.stored();
+        let place = |within: Range<u64>| {
+            let at = |at: u64| chunk.at.saturating_add(at);
+            at(within.start)..at(within.end)
+        };
+        if self.digests.are_due(chunk.number) {
+            let digest = self.digests.len() as u64;
+            needed.name(&self.source, whole.start..whole.end.saturating_add(digest));
+        } else if chunk.header.memcpyed() {
+            let from = CHUNK_HEADER + wanted.plain.start;
+            needed.name(&self.source, place(from..CHUNK_HEADER + wanted.plain.end));
+        } else if whole.end - whole.start <= AT_ONCE {
+            needed.name(&self.source, whole);
+        } else if round == 0 {
+            needed.name(&self.source, place(wanted.table(&chunk.header)));
+            return Ok(true);
+        } else {
+            needed.name(&self.source, place(self.around(chunk, wanted)?));
+        }
+        Ok(false)
+    }
+
+    /// From the first of the wanted blocks to the last, as far as blocks lie in their order.
+    fn around(&self, chunk: &FoundChunk, wanted: &WantedBlocks) -> Result<Range<u64>> {
+        let table = wanted.table(&chunk.header);
+        let start_at = |at: u64| -> Result<u64> {
+            let mut start = [0; 4];
+            self.source.fetch_one(chunk.at + at, &mut start)?;
+            Ok(u32::from_le_bytes(start).into())
+        };
+        let first = start_at(table.start)?;
+        let blocks = u64::from(wanted.blocks.end - wanted.blocks.start);
+        let is_last = table.end - table.start <= 4 * blocks;
+        let end = match is_last {
+            true => chunk.header.ctbytes().into(),
+            false => start_at(table.end - 4)?,
+        };
+        Ok(first..end.max(first))
     }
 
     /// Decodes a part of a chunk.

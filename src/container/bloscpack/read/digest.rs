@@ -90,6 +90,11 @@ impl SeenDigests {
         Ok(Some(DigestCheck { digests, number }))
     }
 
+    /// Whether a chunk is going to be read for its digest.
+    pub(super) fn are_due(&self, number: u64) -> bool {
+        self.exist() && !self.lock().is_good(number)
+    }
+
     fn lock(&self) -> MutexGuard<'_, SeenChunks> {
         self.seen.lock()
     }

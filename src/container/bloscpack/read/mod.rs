@@ -25,7 +25,7 @@ use crate::codec::blosc::{ChunkHeader, Filter};
 use crate::codec::checksum::Checksum;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 use cut::ChunkCut;
 use decode::{ChunkDecoder, WantedBlocks};
 
@@ -196,6 +196,20 @@ impl Array for PackedBytes {
 
     fn places_known(&self, range: &Range<u64>) -> bool {
         self.chunks.remembers(range)
+    }
+
+    fn stored_places(&self, range: &Range<u64>, needed: &mut StoredRanges) -> Result<()> {
+        self.chunks.name(range, needed)
+    }
+
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        match piece.block() {
+            Some(block) => {
+                let (chunk, wanted) = self.wanted(block)?;
+                self.decoder.stored(&chunk, &wanted, round, needed)
+            }
+            None => Ok(false),
+        }
     }
 
     /// A block that is not found takes none: decoding it returns the fault.

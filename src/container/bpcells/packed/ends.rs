@@ -11,6 +11,7 @@ use crate::array::{Array, BlockId, Info, Piece, even_pieces};
 use crate::codec::bp128;
 use crate::error::{Fault, Result};
 use crate::memory::{Scratch, room};
+use crate::source::StoredRanges;
 
 pub(in crate::container::bpcells) struct Ends {
     lengths: PackedStream,
@@ -43,6 +44,14 @@ impl Array for Ends {
 
     fn places_known(&self, _range: &Range<u64>) -> bool {
         true
+    }
+
+    fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        let Some(block) = piece.block() else {
+            return Ok(false);
+        };
+        let lengths = self.lengths.stored(block, round, needed)?;
+        Ok(self.starts.stored(block, round, needed)? || lengths)
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

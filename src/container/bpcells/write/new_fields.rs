@@ -12,6 +12,8 @@ use super::forms::{ArrayForm, arrays_of, form_of, is_array};
 use super::new_container::{NewDirectory, accept};
 use super::packed_words::{NewStream, PackedWords, ToldIndex};
 use crate::array::Array;
+use crate::array::dtype::Dtype;
+use crate::array::lazy::computed_array;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::creation::GivenDescription;
@@ -138,7 +140,8 @@ impl NewFields {
             less,
         };
         let index = ToldIndex::new(idx, offsets.as_deref(), self.0.files.wrap)?;
-        Ok(Arc::new(PackedWords::new(name, stream, index)?))
+        let words = PackedWords::new(name, stream, index)?;
+        Ok(computed_array(name, Dtype::U32, words))
     }
 
     /// Tells the files that a directory would have; EINVAL if the arrays do not agree.

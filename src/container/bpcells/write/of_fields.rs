@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::forms::member;
 use super::{MemberFiles, VERSION};
 use crate::array::Array;
+use crate::array::lazy::{Computed, LazyPart, LazySource};
 use crate::container::Container;
 use crate::container::bpcells::directory::OpenedMember;
 use crate::container::bpcells::fields::Field;
@@ -19,8 +20,8 @@ use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::bpcells::text_line::TextLine;
 use crate::container::bpcells::version::Variant;
 use crate::container::rewrite::{MemberNumber, Rewrite};
-use crate::error::{Error, Result};
-use crate::source::{Fetch, Source, SourceIdentity};
+use crate::error::Result;
+use crate::source::SourceIdentity;
 
 /// Where the elements of a field begin in the file that it is shown as.
 pub(crate) const ELEMENTS_AT: u64 = header::LEN as u64;
@@ -52,10 +53,7 @@ pub(crate) fn of_fields(
     }
     let members = fields.iter().map(|(name, field)| OpenedMember {
         name: name.clone(),
-        source: Arc::new(FieldFile {
-            field: Arc::clone(field),
-            identity,
-        }),
+        source: Arc::new(field_file(field, identity)),
     });
     Arc::new(MemberFiles {
         variant,
@@ -83,50 +81,22 @@ pub(crate) fn file_number(name: &str) -> Result<MemberNumber> {
     member(name)
 }
 
-/// A field as a file.
-struct FieldFile {
-    field: Arc<dyn Field>,
-    /// Of the file that it lies in.
-    identity: SourceIdentity,
-}
+/// The elements of a field.
+struct FieldElements(Arc<dyn Field>);
 
-impl FieldFile {
-    fn fill(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        if at.saturating_add(out.len() as u64) > self.len() {
-            let cause = std::io::ErrorKind::UnexpectedEof;
-            return Err(Error::io("read behind the end of a field", cause));
-        }
-        let before = ELEMENTS_AT.saturating_sub(at).min(out.len() as u64);
-        let (head, elements) = out.split_at_mut(before as usize);
-        if !head.is_empty() {
-            let magic = header::magic(self.field.number());
-            head.copy_from_slice(&magic[at as usize..][..head.len()]);
-        }
-        match elements {
-            [] => Ok(()),
-            _ => self.field.read(at.max(ELEMENTS_AT) - ELEMENTS_AT, elements),
-        }
-    }
-}
-
-impl Source for FieldFile {
+impl Computed for FieldElements {
     fn len(&self) -> u64 {
-        let elements = self.field.len().saturating_mul(self.field.number().width());
-        elements.saturating_add(ELEMENTS_AT)
+        self.0.len().saturating_mul(self.0.number().width())
     }
 
-    fn identity(&self) -> SourceIdentity {
-        self.identity.resized(self.len())
+    fn fill(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        self.0.read(at, out)
     }
+}
 
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        let mut ranges = ranges.iter_mut();
-        ranges.try_for_each(|range| self.fill(range.offset, range.buf))
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let n = self.len().saturating_sub(offset).min(buf.len() as u64) as usize;
-        self.fill(offset, &mut buf[..n])?;
-        Ok(n)
-    }
+/// A field as a file: its header before its elements.
+fn field_file(field: &Arc<dyn Field>, identity: SourceIdentity) -> LazySource {
+    let header = LazyPart::Bytes(header::magic(field.number()).to_vec());
+    let elements = LazyPart::Computed(Arc::new(FieldElements(Arc::clone(field))));
+    LazySource::new(identity, [header, elements])
 }

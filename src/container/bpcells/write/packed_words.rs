@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::blocks::subtract;
 use super::spaces::CHUNK_BYTES;
-use crate::array::dtype::Dtype;
-use crate::array::{Array, Info, Order, Piece, direct_piece};
+use crate::array::Array;
+use crate::array::lazy::Computed;
 use crate::codec::bp128::{self, Transform};
 use crate::error::{Error, Result};
 
@@ -112,10 +112,6 @@ impl PackedWords {
         })
     }
 
-    fn bytes(&self) -> u64 {
-        self.words.saturating_mul(4)
-    }
-
     /// The chunk that a byte lies in, and some of those behind it, up to another byte.
     fn encoded(&self, bytes: Range<u64>) -> Result<EncodedRun> {
         let chunks = self.stream.len.div_ceil(CHUNK_BYTES);
@@ -175,33 +171,12 @@ impl PackedWords {
     }
 }
 
-impl Array for PackedWords {
-    fn name(&self) -> &str {
-        &self.name
+impl Computed for PackedWords {
+    fn len(&self) -> u64 {
+        self.words.saturating_mul(4)
     }
 
-    fn info(&self) -> Result<Info> {
-        Ok(Info {
-            dtype: Dtype::U32,
-            shape: vec![self.words],
-            order: Order::C,
-            bytes: self.bytes(),
-            stored_bytes: self.bytes(),
-            blocks: 1,
-            codec: "none".into(),
-        })
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        direct_piece(range.start..range.end.min(self.bytes()), out);
-        Ok(())
-    }
-
-    fn places_known(&self, _range: &Range<u64>) -> bool {
-        true
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+    fn fill(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let (mut at, mut out) = (at, out);
         while !out.is_empty() {
             let end = at.saturating_add(out.len() as u64);

@@ -19,6 +19,7 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Result};
 use crate::memory::Scratch;
+use crate::source::StoredRanges;
 use check::CountCheck;
 use read::{CsrMatrix, ENTRIES_MEMORY, OFFSETS_MEMORY};
 use row_groups::RowGroups;
@@ -113,6 +114,14 @@ impl Array for CsrEntries {
         Ok(())
     }
 
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        if let Some(id) = piece.block() {
+            let groups = self.csr.groups()?;
+            self.csr.name(groups, groups.by_entry(id.0), needed);
+        }
+        Ok(false)
+    }
+
     fn scratch(&self, _block: BlockId) -> u64 {
         ENTRIES_MEMORY
     }
@@ -152,6 +161,17 @@ impl Array for CsrEntries {
 }
 
 impl CsrMatrix {
+    /// Names the blocks of a group, of which rows are read.
+    fn name(&self, groups: &RowGroups, group: usize, needed: &mut StoredRanges) {
+        if self.wide.is_some() {
+            self.stored.name_all(needed);
+        }
+        for number in groups.blocks(group) {
+            let block = self.stored.table.get(*number);
+            self.stored.name_block(&block, needed);
+        }
+    }
+
     fn codec(&self) -> &'static str {
         match self.stored.table.len() {
             0 => "sparse",
@@ -230,6 +250,14 @@ impl Array for CsrOffsets {
             at = end;
         }
         Ok(())
+    }
+
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        if let Some(id) = piece.block() {
+            let groups = self.csr.groups()?;
+            self.csr.name(groups, groups.by_row(id.0), needed);
+        }
+        Ok(false)
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {

@@ -10,6 +10,7 @@ use super::{DenseView, check};
 use crate::array::{Array, BlockId, Info, Piece};
 use crate::error::{Error, Result};
 use crate::memory::Scratch;
+use crate::source::StoredRanges;
 
 impl DenseView {
     fn push_band(
@@ -56,6 +57,38 @@ impl DenseView {
             }
             place = stop;
         }
+    }
+
+    /// Visits the runs of direct bytes of a range: where each is stored, if it is not zeros, and
+    /// its length.
+    fn direct_runs<'v>(
+        &self,
+        range: &Range<u64>,
+        visit: &mut (dyn FnMut(Option<u64>, usize) -> Result<()> + 'v),
+    ) -> Result<()> {
+        self.bands(range, &mut |band| {
+            band.runs(|run| {
+                let bytes = self.bytes_of(&run.places);
+                let bytes = bytes.start.max(range.start)..bytes.end.min(range.end);
+                let len = bytes.end.saturating_sub(bytes.start) as usize;
+                match run.block.body {
+                    _ if len == 0 => Ok(()),
+                    BlockBody::Empty => visit(None, len),
+                    BlockBody::Dense(value) if value == self.value => {
+                        let skip = bytes.start - run.places.start * self.size();
+                        let (row, col) = self.within(&run.block, run.places.start);
+                        let cell = row * u64::from(run.block.width) + col;
+                        visit(Some(run.block.payload() + cell * self.size() + skip), len)
+                    }
+                    _ => {
+                        let number = run.block.number;
+                        Err(Error::Bug(format!(
+                            "block {number} is read as it is stored"
+                        )))
+                    }
+                }
+            })
+        })
     }
 
     /// Visits the bands that hold a range of bytes.
@@ -105,6 +138,30 @@ impl Array for DenseView {
         self.bands(&range, &mut |band| self.push_band(band, &range, out))
     }
 
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        match *piece {
+            Piece::Block { id, .. } => {
+                let (row, col) = (id.0 / self.width(), self.cols.start + id.0 % self.width());
+                if let Some(block) = self.block_at(row, col) {
+                    let (row, col) = self.within(&block, id.0);
+                    let tile = self.grid(&block).tile(row, col);
+                    self.object.stored.name(&block, &tile, needed);
+                }
+            }
+            Piece::Direct { at, take } => {
+                let range = at..at.saturating_add(take).min(self.bytes);
+                self.direct_runs(&range, &mut |offset, len| {
+                    if let Some(at) = offset {
+                        let source = &self.object.stored.source;
+                        needed.name(source, at..at.saturating_add(len as u64));
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(false)
+    }
+
     fn scratch(&self, _block: BlockId) -> u64 {
         TILE_MEMORY
     }
@@ -131,34 +188,16 @@ impl Array for DenseView {
         let range = at..at.saturating_add(out.len() as u64).min(self.bytes);
         let mut rest = out;
         let mut fetches = Fetches::new(&*self.object.stored.source);
-        self.bands(&range, &mut |band| {
-            band.runs(|run| {
-                let bytes = self.bytes_of(&run.places);
-                let bytes = bytes.start.max(range.start)..bytes.end.min(range.end);
-                let len = bytes.end.saturating_sub(bytes.start) as usize;
-                let (part, after) = std::mem::take(&mut rest).split_at_mut(len);
-                rest = after;
-                match run.block.body {
-                    _ if len == 0 => Ok(()),
-                    BlockBody::Empty => {
-                        part.fill(0);
-                        Ok(())
-                    }
-                    BlockBody::Dense(value) if value == self.value => {
-                        let skip = bytes.start - run.places.start * self.size();
-                        let (row, col) = self.within(&run.block, run.places.start);
-                        let cell = row * u64::from(run.block.width) + col;
-                        let offset = run.block.payload() + cell * self.size() + skip;
-                        fetches.push(offset, part)
-                    }
-                    _ => {
-                        let number = run.block.number;
-                        Err(Error::Bug(format!(
-                            "block {number} is read as it is stored"
-                        )))
-                    }
+        self.direct_runs(&range, &mut |offset, len| {
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = after;
+            match offset {
+                Some(offset) => fetches.push(offset, part),
+                None => {
+                    part.fill(0);
+                    Ok(())
                 }
-            })
+            }
         })?;
         fetches.finish()
     }

@@ -13,6 +13,7 @@ use super::super::strided;
 use super::super::value::ValueType;
 use crate::error::Result;
 use crate::memory::{Scratch, room};
+use crate::source::StoredRanges;
 
 /// Decoded bytes of a tile, by the wider of its two value types.
 const TILE: u64 = 1 << 20;
@@ -84,7 +85,40 @@ impl TileGrid {
     }
 }
 
+/// Blocks of entries up to this size are asked for whole of a source that is far away.
+const AT_ONCE: u64 = 4 << 20;
+
 impl BlockFile {
+    /// Names what decoding a tile fetches ([`crate::array::Array::stored`]).
+    pub(in super::super) fn name(&self, block: &CellBlock, tile: &Tile, needed: &mut StoredRanges) {
+        match block.body {
+            BlockBody::Dense(value) => {
+                let size = value.size() as u64;
+                let stride = u64::from(block.width) * size;
+                let (first, len) = (tile.cols.start * size, tile.width() * size);
+                for row in tile.rows.clone() {
+                    let at = block.payload() + row * stride + first;
+                    needed.name(&self.source, at..at.saturating_add(len));
+                }
+            }
+            _ => self.name_block(block, needed),
+        }
+    }
+
+    /// The same of the file, unless it is large.
+    pub(in super::super) fn name_all(&self, needed: &mut StoredRanges) {
+        if self.source.len() <= AT_ONCE {
+            needed.name(&self.source, 0..self.source.len());
+        }
+    }
+
+    /// The same of all of a block, unless it is large.
+    pub(in super::super) fn name_block(&self, block: &CellBlock, needed: &mut StoredRanges) {
+        if block.stored() <= AT_ONCE {
+            needed.name(&self.source, block.at..block.end);
+        }
+    }
+
     /// Decodes a tile into `out`, row by row, as values of type `to`. Takes [`TILE_MEMORY`].
     pub(in super::super) fn decode(
         &self,

@@ -10,7 +10,7 @@ use super::super::block::scan::load;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Error, Fault, Result};
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 
 /// What every number must obey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +137,19 @@ impl Array for PlainNumbers {
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         direct_piece(range.start..range.end.min(self.bytes()), out);
         Ok(())
+    }
+
+    /// With the numbers at both ends, and the one before, that the range is checked with.
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        if let Some(range) = piece.direct() {
+            let start = self.place.start + (range.start - range.start % 8).saturating_sub(8);
+            let end = self
+                .place
+                .start
+                .saturating_add(range.end.saturating_add(16));
+            needed.name(&self.source, start..end.min(self.place.end));
+        }
+        Ok(false)
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {

@@ -13,7 +13,7 @@ use super::super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::{Error, Result};
 use crate::memory::Scratch;
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 
 /// Decoded bytes of a block, and the stored bytes that are passed over for it.
 const BLOCK: u64 = 1 << 20;
@@ -67,6 +67,18 @@ impl Array for RecordColumn {
 
     fn places_known(&self, _range: &Range<u64>) -> bool {
         true
+    }
+
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        if let Piece::Block { id, block_len, .. } = *piece {
+            let size = self.value.size() as u64;
+            let row = id.0.saturating_mul(self.block_len()) / size;
+            let first = self.first.saturating_add(row.saturating_mul(self.record));
+            let records = (block_len / size).saturating_sub(1);
+            let len = records.saturating_mul(self.record).saturating_add(size);
+            needed.name(&self.source, first..first.saturating_add(len));
+        }
+        Ok(false)
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {

@@ -23,7 +23,7 @@ use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, ChunkEntry, StorageLayout};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Scratch;
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 use crate::sync::Mutex;
 use read::ChunkReader;
 pub(in crate::container::hdf5) use read::pipeline as filter_pipeline;
@@ -304,6 +304,27 @@ impl Chunked {
             block_len: self.grid.chunk_bytes(),
             skip,
             take,
+        }
+    }
+
+    /// Names what decoding a chunk, or reading direct bytes, fetches.
+    pub(super) fn name(&self, piece: &Piece, needed: &mut StoredRanges) -> Result<()> {
+        let table = self.table()?;
+        match *piece {
+            Piece::Block { id, .. } => {
+                if let Some(chunk) = table.get(id.0) {
+                    self.reader.name(&chunk, 0..self.grid.chunk_bytes(), needed);
+                }
+                Ok(())
+            }
+            Piece::Direct { .. } if table.len() == 0 => Ok(()),
+            Piece::Direct { at, take } => self.grid.runs(at..at.saturating_add(take), &mut |run| {
+                if let Some(chunk) = table.get(run.chunk) {
+                    let shown = run.skip..run.skip.saturating_add(run.take);
+                    self.reader.name(&chunk, shown, needed);
+                }
+                Ok(())
+            }),
         }
     }
 

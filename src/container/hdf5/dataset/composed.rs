@@ -14,14 +14,14 @@ use std::sync::Arc;
 use super::fill::Fill;
 use super::{ChunkTables, DatasetArray};
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
-use crate::array::{Array, BlockId, Piece};
+use crate::array::{Array, BlockId, Piece, fetcher};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{
     self, Datatype, FileIndex, LinkTarget, StorageLayout, VirtualLayout,
 };
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::{Scratch, no_memory};
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 use hyperslab::{Hyperslab, each_run};
 
 /// Bytes of a block, unless an element is larger.
@@ -160,6 +160,29 @@ impl Composed {
         let memory = self.mappings.iter().filter_map(memory);
         let takes = |memory: CopyMemory| lent(memory.block, memory.decode);
         memory.map(takes).max().unwrap_or(0)
+    }
+
+    /// Names what the parts of a block fetch ([`Array::stored`]).
+    pub(super) fn stored(
+        &self,
+        piece: &Piece,
+        round: u32,
+        needed: &mut StoredRanges,
+    ) -> Result<bool> {
+        let Piece::Block { id, block_len, .. } = *piece else {
+            return Ok(false);
+        };
+        let Some(places) = self.places(id, block_len) else {
+            return Ok(false);
+        };
+        let mut goes_on = false;
+        for mapping in &self.mappings {
+            mapping.each_range(&places, self.element, &mut |range| {
+                goes_on |= fetcher::name_range(&*mapping.dataset, range.from, round, needed)?;
+                Ok(())
+            })?;
+        }
+        Ok(goes_on)
     }
 
     pub(super) fn decode(

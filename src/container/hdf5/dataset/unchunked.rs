@@ -15,7 +15,7 @@ use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{DatasetEntry, StorageLayout};
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Scratch, room};
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 
 /// Bytes converted at a time, on the stack.
 const STEP: usize = 16 << 10;
@@ -101,7 +101,7 @@ impl Unchunked {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) fn codec(&self) -> &'static str {
         match self.place {
             RawData::Compact(_) | RawData::Empty { compact: true } => "compact",
             _ => "none",
@@ -200,6 +200,23 @@ impl Unchunked {
         Ok(())
     }
 
+    /// Names what decoding a block, or reading direct bytes, fetches.
+    pub(super) fn name(&self, piece: &Piece, needed: &mut StoredRanges) {
+        let RawData::At(source, address) = &self.place else {
+            return;
+        };
+        let shown = match *piece {
+            Piece::Block { id, block_len, .. } => {
+                let at = id.0.saturating_mul(self.block());
+                at..at.saturating_add(block_len)
+            }
+            Piece::Direct { at, take } => at..at.saturating_add(take),
+        };
+        let stored = around(&self.cast, &shown);
+        let place = |at: u64| address.saturating_add(at);
+        needed.name(source, place(stored.start)..place(stored.end));
+    }
+
     /// Stored bytes of the units that so many shown bytes are.
     fn stored(&self, shown: u64) -> u64 {
         let units = shown / self.cast.to() as u64;
@@ -257,6 +274,13 @@ fn copy(bytes: &[u8], at: u64, out: &mut [u8]) -> Result<()> {
 /// Whether any range of shown bytes can be read without other memory than the stack's.
 pub(super) fn reads_in_place(cast: &Cast) -> bool {
     cast.from().max(cast.to()) <= STEP
+}
+
+/// The stored bytes of the units that shown bytes lie in.
+pub(super) fn around(cast: &Cast, shown: &Range<u64>) -> Range<u64> {
+    let (from, to) = (cast.from() as u64, cast.to().max(1) as u64);
+    let (first, end) = (shown.start / to, shown.end.div_ceil(to));
+    first.saturating_mul(from)..end.saturating_mul(from)
 }
 
 /// Reads shown bytes from `at` on, whose stored ones `fetch` gives from any place on.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::container::hdf5::index::FileIndex;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 use image::ImagedParts;
 
 const SIGNATURE: [u8; 4] = *b"GCOL";
@@ -119,6 +119,14 @@ impl Heap {
             collection: self.base.saturating_add(address),
             object: number(object) as u32,
         }
+    }
+
+    /// Names what is fetched to begin with of the collection that a value lies in, which is all of
+    /// most collections, and the value if it is longer.
+    pub(in crate::container::hdf5) fn name(&self, value: Reference, needed: &mut StoredRanges) {
+        let at = self.place_of(value.collection);
+        let len = WINDOW.max(value.room().saturating_add(WINDOW));
+        needed.name(&self.source, at..at.saturating_add(len));
     }
 
     /// Bytes of the window that [`Heap::copy`] reads through.

@@ -4,6 +4,7 @@
 //! how long it is then is for [`super`] to judge.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::unchunked;
@@ -12,7 +13,7 @@ use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{ChunkEntry, FilterEntry};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::{Scratch, room};
-use crate::source::Source;
+use crate::source::{Source, StoredRanges};
 
 /// Filtered chunks up to this size are believed whatever their stored size.
 const HARMLESS: u64 = 1 << 20;
@@ -173,6 +174,17 @@ impl ChunkReader {
         };
         out[len..].fill(0);
         Ok(len as u64)
+    }
+
+    /// Names what shown bytes of a chunk take: a filtered one is fetched whole.
+    pub(super) fn name(&self, chunk: &ChunkEntry, shown: Range<u64>, needed: &mut StoredRanges) {
+        let end = chunk.address.saturating_add(chunk.size);
+        let stored = match self.has_filters() {
+            true => 0..chunk.size,
+            false => unchunked::around(&self.cast, &shown),
+        };
+        let place = |at: u64| chunk.address.saturating_add(at).min(end);
+        needed.name(&self.source, place(stored.start)..place(stored.end));
     }
 
     /// Decodes into the front of `out`; returns the number of bytes.

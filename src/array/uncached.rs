@@ -80,24 +80,34 @@ pub fn gather(
     gather::gather(array, ranges, &mut Uncached { array, memory }, out)
 }
 
-/// Decodes or reads a piece for its faults alone.
-pub fn check(array: &dyn Array, piece: Piece, budget: &Arc<Budget>) -> Result<()> {
+/// Decodes or reads a piece for its faults alone. `done` is told the bytes that have been, as they
+/// are: of a piece without blocks, which may be all of an array, a step at a time.
+pub fn check(
+    array: &dyn Array,
+    piece: Piece,
+    budget: &Arc<Budget>,
+    done: &mut dyn FnMut(u64),
+) -> Result<()> {
     let mut source = Uncached {
         array,
         memory: DecodeMemory::Reserved(budget),
     };
     match piece {
-        Piece::Block { id, block_len, .. } => source.block(id, block_len, &mut |_| Ok(())),
+        Piece::Block { id, block_len, .. } => {
+            source.block(id, block_len, &mut |_| Ok(()))?;
+            done(block_len);
+        }
         Piece::Direct { at, take } => {
             let mut space = Workspace::new(STEP, 0, budget.reserve(STEP), STEP)?;
             let (buffer, _) = space.parts();
-            for done in (0..take).step_by(STEP as usize) {
-                let len = STEP.min(take - done) as usize;
-                array.read_direct(at + done, &mut buffer[..len])?;
+            for from in (0..take).step_by(STEP as usize) {
+                let len = STEP.min(take - from);
+                array.read_direct(at + from, &mut buffer[..len as usize])?;
+                done(len);
             }
-            Ok(())
         }
     }
+    Ok(())
 }
 
 impl DecodeMemory<'_> {
@@ -180,4 +190,41 @@ pub(crate) fn read(array: &dyn Array, range: std::ops::Range<u64>) -> Result<Vec
 #[cfg(test)]
 pub(crate) fn read_all(array: &dyn Array) -> Result<Vec<u8>> {
     read(array, 0..array.info()?.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::direct::DirectArray;
+    use crate::array::dtype::Dtype;
+    use crate::array::{Info, Order};
+    use crate::error::Fault;
+
+    #[test]
+    fn what_has_been_checked_of_a_piece_is_told_as_far_as_it_is_good() {
+        let info = Info {
+            dtype: Dtype::U8,
+            shape: vec![5 * STEP],
+            order: Order::C,
+            bytes: 5 * STEP,
+            stored_bytes: 0,
+            blocks: 1,
+            codec: "none".into(),
+        };
+        let array = DirectArray::new("a".into(), info, |at, out: &mut [u8]| {
+            match at + out.len() as u64 > 4 * STEP {
+                true => Err(Fault::new("bad bytes").into()),
+                false => Ok(()),
+            }
+        });
+        let mut told = Vec::new();
+        let mut check = |take| {
+            let piece = Piece::Direct { at: 0, take };
+            let budget = Budget::new(1 << 20);
+            let checked = super::check(&array, piece, &budget, &mut |bytes| told.push(bytes));
+            (checked.is_ok(), std::mem::take(&mut told))
+        };
+        assert_eq!(check(STEP * 2 + 1), (true, vec![STEP, STEP, 1]));
+        assert_eq!(check(STEP * 5), (false, vec![STEP; 4]));
+    }
 }

@@ -81,7 +81,7 @@ fn check_last_block(array: &dyn Array, budget: &Arc<Budget>) -> crate::error::Re
         array.pieces(before..bytes, &mut last)?;
     }
     let mut last = last.into_iter();
-    last.try_for_each(|piece| uncached::check(array, piece, budget))
+    last.try_for_each(|piece| uncached::check(array, piece, budget, &mut |_| ()))
 }
 
 /// No daemon begins to write to the directory meanwhile.

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use super::options::FlagWords;
+
 pub(super) const EXIT_STATUS: &str =
     "Exit status: 0 done, 1 failed (standard error says what, where and what to do), 2 wrong usage";
 
@@ -232,12 +234,8 @@ pub(super) struct MountArgs {
     /// Mount options, separated by commas: the flags below, and mount(8)'s
     #[arg(short, value_name = "OPTIONS")]
     pub(super) options: Vec<String>,
-    /// Read-only
-    #[arg(long)]
-    ro: bool,
-    /// Writable, or no mount; without --ro and --rw it is writable if it can be
-    #[arg(long, conflicts_with = "ro")]
-    rw: bool,
+    #[command(flatten)]
+    flags: FlagWords,
     /// Memory for decoded blocks: 512M, 1.5G, or 10% of all (default: an eighth, at most 1G)
     #[arg(long, value_name = "SIZE")]
     cache: Option<String>,
@@ -251,21 +249,6 @@ pub(super) struct MountArgs {
     #[arg(long, value_name = "HOW", value_parser = ["auto", "replace", "inplace"],
         hide_possible_values = true)]
     commit: Option<String>,
-    /// Let other users in; permissions are checked
-    #[arg(long, alias = "allow_other")]
-    allow_other: bool,
-    /// Let root in, too
-    #[arg(long, alias = "allow_root", conflicts_with = "allow_other")]
-    allow_root: bool,
-    /// Unmount if the daemon dies
-    #[arg(long, alias = "auto_unmount")]
-    auto_unmount: bool,
-    /// The kernel checks permissions (always on)
-    #[arg(long, alias = "default_permissions")]
-    default_permissions: bool,
-    /// Bypass the kernel's page cache for array files
-    #[arg(long, alias = "direct_io")]
-    direct_io: bool,
     /// Show every file as owned by this user, a number or a name
     #[arg(long, value_name = "USER")]
     uid: Option<String>,
@@ -283,57 +266,15 @@ pub(super) struct MountArgs {
         value_parser = ["off", "error", "warn", "info", "debug", "trace"],
         hide_possible_values = true)]
     log_level: Option<String>,
-    #[command(flatten)]
-    generic: GenericFlags,
-    #[command(flatten)]
-    shown: ShownFlags,
     // The last, for what follows would stand under its heading.
     #[command(flatten)]
     scratch: ScratchFlags,
-}
-
-/// Those of mount(8) that change something here.
-#[derive(Args, Default)]
-struct GenericFlags {
-    /// Heed set-user-id bits
-    #[arg(long)]
-    suid: bool,
-    /// Ignore them (default)
-    #[arg(long, conflicts_with = "suid")]
-    nosuid: bool,
-    /// Heed device files
-    #[arg(long)]
-    dev: bool,
-    /// Ignore them (default)
-    #[arg(long, conflicts_with = "dev")]
-    nodev: bool,
-    /// Let programs be run (default)
-    #[arg(long)]
-    exec: bool,
-    /// Let none be run
-    #[arg(long, conflicts_with = "exec")]
-    noexec: bool,
-    /// As in mount(8)
-    #[arg(long)]
-    atime: bool,
-    /// As in mount(8)
-    #[arg(long, conflicts_with = "atime")]
-    noatime: bool,
-    /// Follow no symbolic link of the mount; root only
-    #[arg(long)]
-    nosymfollow: bool,
-    /// Modes alone decide who may do what
-    #[arg(long)]
-    noacl: bool,
 }
 
 /// How files are stored compressed.
 #[derive(Args, Default)]
 #[command(next_help_heading = "Scratch storage")]
 struct ScratchFlags {
-    /// Store every file compressed in SOURCE, and show none as a container
-    #[arg(long)]
-    scratch: bool,
     /// What compresses: blosclz, lz4, lz4hc, zlib or zstd (default: found out for each file)
     #[arg(long, value_name = "CODEC", requires = "scratch")]
     codec: Option<String>,
@@ -351,14 +292,6 @@ struct ScratchFlags {
     typesize: Option<String>,
 }
 
-/// Those that change what containers show.
-#[derive(Args, Default)]
-struct ShownFlags {
-    /// List 'views' in containers, which can be entered in any case
-    #[arg(long)]
-    views: bool,
-}
-
 impl MountArgs {
     /// With options that stand behind `-o`.
     pub(super) fn at(source: &Path, mountpoint: &Path, options: Vec<String>) -> MountArgs {
@@ -373,33 +306,7 @@ impl MountArgs {
     /// Every option as if it had been given with `-o`, long flags last.
     pub(super) fn all_options(&self) -> Vec<String> {
         let mut all: Vec<String> = self.options.iter().flat_map(|o| split(o)).collect();
-        let flags = [
-            ("ro", self.ro),
-            ("rw", self.rw),
-            ("allow_other", self.allow_other),
-            ("allow_root", self.allow_root),
-            ("auto_unmount", self.auto_unmount),
-            ("default_permissions", self.default_permissions),
-            ("direct_io", self.direct_io),
-            ("suid", self.generic.suid),
-            ("nosuid", self.generic.nosuid),
-            ("dev", self.generic.dev),
-            ("nodev", self.generic.nodev),
-            ("exec", self.generic.exec),
-            ("noexec", self.generic.noexec),
-            ("atime", self.generic.atime),
-            ("noatime", self.generic.noatime),
-            ("nosymfollow", self.generic.nosymfollow),
-            ("noacl", self.generic.noacl),
-            ("scratch", self.scratch.scratch),
-            ("views", self.shown.views),
-        ];
-        all.extend(
-            flags
-                .iter()
-                .filter(|(_, on)| *on)
-                .map(|(name, _)| (*name).to_owned()),
-        );
+        all.extend(self.flags.0.iter().map(|&word| word.to_owned()));
         let values = [
             ("cache", &self.cache),
             ("readahead", &self.readahead),

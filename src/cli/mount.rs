@@ -41,13 +41,13 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
     for word in options.words(&given) {
         output::complain(word);
     }
-    if options.nofail && is_missing(&args.source) {
+    if options.flags.nofail && is_missing(&args.source) {
         return Ok(());
     }
     let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
     // Found out before the fork, where the terminal still listens.
     container::root_of(&places.source, options.preferences)?;
-    if options.fake {
+    if options.flags.fake {
         return Ok(());
     }
     let log = |otherwise| options.log.clone().unwrap_or(otherwise);
@@ -119,7 +119,7 @@ fn start(
     start_log(options, log, &places.mountpoint)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
-    let lock = writing::claim(&places.source, options.writing)?;
+    let lock = writing::claim(&places.source, options.flags.writing)?;
     let writable = lock.is_some();
     for limit in limits::told(writable) {
         log::warn!("{limit}");
@@ -134,16 +134,16 @@ fn start(
     let workers = ReadAheadWorkers::new(cores.min(threads)).map_err(failed)?;
     let root = container::root_of(&places.source, options.preferences)?;
     let posix = root.store.posix();
-    if let (true, Ok(posix)) = (options.allow_other, &posix) {
+    if let (true, Ok(posix)) = (options.flags.allow_other, &posix) {
         posix.serve_others();
     }
     let settings = tree_settings(options);
     // Other users and modes than those of the source do not go with its lists.
     let as_stored = (options.uid, options.gid, options.umask) == (None, None, None);
-    let lists = as_stored && !options.noacl && posix.is_ok_and(|posix| posix.has_lists());
+    let lists = as_stored && !options.flags.noacl && posix.is_ok_and(|posix| posix.has_lists());
     let mut disk = root.disk.filter(|_| writable);
     let mut store = root.store;
-    let scratch = match options.scratch {
+    let scratch = match options.flags.scratch {
         true => Some(scratch_mount(&store, &disk, &cache, options)?),
         false => None,
     };
@@ -257,7 +257,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
         umask: options.umask,
         containers: ContainerSettings {
             preferences: Preferences {
-                files_only: options.scratch,
+                files_only: options.flags.scratch,
                 logs_in_files: LogsInFiles(Some(scratch::read_through_log)),
                 ..options.preferences
             },
@@ -266,7 +266,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
             settle: options.settle,
             stale: StaleLogs::Kept,
         },
-        views: match options.views {
+        views: match options.flags.views {
             true => Views::Listed,
             false => Views::Unlisted,
         },
@@ -288,7 +288,7 @@ fn note_for_umount(source: &str, mountpoint: &Path) -> Option<UmountLine> {
 
 /// Sets the read-ahead of the new mount, and starts its guardian.
 fn attend(device: Option<mount_table::Device>, places: &MountPaths, options: &MountOptions) {
-    let left_behind = options.auto_unmount.then_some(&*places.mountpoint);
+    let left_behind = options.flags.auto_unmount.then_some(&*places.mountpoint);
     let far = options.readahead.unwrap_or(readahead::DEFAULT);
     let set = device.map(|device| readahead::set(device, far));
     if let (Some(_), Some(Err(e))) = (options.readahead, set) {
@@ -301,7 +301,7 @@ fn attend(device: Option<mount_table::Device>, places: &MountPaths, options: &Mo
         log::info!(
             "no guardian ({why}): if the daemon is killed, programs may wait until `arrayfs umount`"
         );
-        if options.auto_unmount {
+        if options.flags.auto_unmount {
             log::warn!("auto_unmount has no effect: there is no guardian ({why})");
         }
     }
@@ -313,19 +313,19 @@ fn session_options(
     threads: usize,
 ) -> session::Options {
     let mut session = session::Options::new(output::path_text(&places.source), threads);
-    session.allow_other = options.allow_other;
+    session.allow_other = options.flags.allow_other;
     // Root mounts for root alone.
-    session.allow_root = options.allow_root && !rustix::process::geteuid().is_root();
-    session.direct_io = options.direct_io;
-    session.suid = options.suid;
-    session.dev = options.dev;
-    session.exec = !options.noexec;
-    session.atime = !options.noatime;
-    session.sync = options.sync;
-    session.dirsync = options.dirsync;
-    session.symfollow = !options.nosymfollow;
+    session.allow_root = options.flags.allow_root && !rustix::process::geteuid().is_root();
+    session.direct_io = options.flags.direct_io;
+    session.suid = options.flags.suid;
+    session.dev = options.flags.dev;
+    session.exec = !options.flags.noexec;
+    session.atime = !options.flags.noatime;
+    session.sync = options.flags.sync;
+    session.dirsync = options.flags.dirsync;
+    session.symfollow = !options.flags.nosymfollow;
     // What lies there as it is may be stored otherwise at any moment.
-    session.passthrough &= !options.scratch;
+    session.passthrough &= !options.flags.scratch;
     session
 }
 

@@ -222,7 +222,7 @@ fn check_user_mount(options: &MountOptions) -> Result<(), Failure> {
             "{helper} is not set-user-id root; mounting may fail"
         ));
     }
-    for (name, given) in [("suid", options.suid), ("dev", options.dev)] {
+    for (name, given) in [("suid", options.flags.suid), ("dev", options.flags.dev)] {
         if given {
             output::complain(format!(
                 "option '{name}' has no effect: for users other than root, {} mounts with no{name}",
@@ -233,8 +233,8 @@ fn check_user_mount(options: &MountOptions) -> Result<(), Failure> {
     let permitted = std::fs::read_to_string("/etc/fuse.conf")
         .is_ok_and(|conf| conf.lines().any(|line| line.trim() == "user_allow_other"));
     let for_others = [
-        ("allow_other", options.allow_other),
-        ("allow_root", options.allow_root),
+        ("allow_other", options.flags.allow_other),
+        ("allow_root", options.flags.allow_root),
     ];
     for (name, given) in for_others {
         if given && !permitted {
@@ -243,7 +243,7 @@ fn check_user_mount(options: &MountOptions) -> Result<(), Failure> {
             )));
         }
     }
-    if options.nosymfollow {
+    if options.flags.nosymfollow {
         return Err(Failure::new(
             "nosymfollow is for root only: fusermount3 cannot mount so",
         ));

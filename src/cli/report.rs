@@ -71,10 +71,11 @@ impl Report {
         }
     }
 
-    /// A block, or so many bytes that are not in blocks.
-    pub(super) fn checked(&self, bytes: u64) {
+    /// A block, or so many bytes that are not in blocks, of which so many are in the progress
+    /// already.
+    pub(super) fn checked(&self, bytes: u64, told: u64) {
         self.blocks.fetch_add(1, Relaxed);
-        self.progress.inc(bytes);
+        self.progress.inc(bytes.saturating_sub(told));
         self.bytes.fetch_add(bytes, Relaxed);
     }
 

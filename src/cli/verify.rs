@@ -185,10 +185,17 @@ fn work(jobs: Receiver<CheckJob<'_>>, budget: &Arc<Budget>) {
         match what {
             Task::Decode(located, pieces) => {
                 for piece in pieces {
-                    if let Err(e) = guarded(|| uncached::check(&*located.array, piece, budget)) {
+                    let mut told = 0;
+                    let mut done = |bytes| {
+                        told += bytes;
+                        subject.report.progress.inc(bytes);
+                    };
+                    let array = &*located.array;
+                    let checked = guarded(|| uncached::check(array, piece, budget, &mut done));
+                    if let Err(e) = checked {
                         at(&located, e);
                     }
-                    subject.report.checked(piece.take());
+                    subject.report.checked(piece.take(), told);
                 }
             }
             Task::Rules(located) => {

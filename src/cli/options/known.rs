@@ -1,14 +1,10 @@
-//! The names of all mount options, which of them take a value, and what to say of others.
+//! The names of mount options that take a value, and what to say of options that there are not.
 //!
 //! Used by [`super`], for `-o`, the long flags and fstab alike.
 
 use super::super::Failure;
+use super::flags::{FAKE, FLAGS};
 use super::scratch;
-
-/// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
-pub(super) const FAKE: &str = "fake";
-
-pub(super) const NOFAIL: &str = "nofail";
 
 /// What programs of libfuse say for the columns of the mount table.
 pub(super) const FSNAME: &str = "fsname";
@@ -50,67 +46,6 @@ const FOR_TESTS: &[(&str, &str)] = &[
     (scratch::MOVES, "1M"),
 ];
 
-/// Options without a value.
-const FLAGS: &[&str] = &[
-    "ro",
-    "rw",
-    "allow_other",
-    "allow_root",
-    "auto_unmount",
-    "default_permissions",
-    "direct_io",
-    "nonempty",
-    "kernel_cache",
-    "auto_cache",
-    "big_writes",
-    "suid",
-    "nosuid",
-    "dev",
-    "nodev",
-    "exec",
-    "noexec",
-    "atime",
-    "noatime",
-    "defaults",
-    "auto",
-    "noauto",
-    "user",
-    "users",
-    "nouser",
-    "nousers",
-    "owner",
-    "noowner",
-    "group",
-    "nogroup",
-    NOFAIL,
-    "_netdev",
-    "relatime",
-    "norelatime",
-    "strictatime",
-    "nostrictatime",
-    "nodiratime",
-    "diratime",
-    "sync",
-    "async",
-    "dirsync",
-    "lazytime",
-    "nolazytime",
-    "iversion",
-    "noiversion",
-    "mand",
-    "nomand",
-    "silent",
-    "loud",
-    "symfollow",
-    "nosymfollow",
-    "acl",
-    "noacl",
-    "views",
-    "noviews",
-    "remount",
-    "scratch",
-];
-
 /// A value of an option that needs one.
 pub(super) fn example(name: &str) -> Option<&'static str> {
     let mut valued = VALUED.iter().chain(FOR_TESTS);
@@ -119,16 +54,14 @@ pub(super) fn example(name: &str) -> Option<&'static str> {
         .map(|(_, example)| *example)
 }
 
-/// Whether there is such an option without a value.
-pub(super) fn is_flag(name: &str) -> bool {
-    FLAGS.contains(&name)
-}
-
 /// What to say of an option that there is not.
 pub(super) fn unknown(name: &str) -> Failure {
     let valued = VALUED.iter().map(|(name, _)| name);
-    let nearest = FLAGS
+    let flags = FLAGS
         .iter()
+        .map(|flag| &flag.word)
+        .filter(|word| **word != FAKE);
+    let nearest = flags
         .chain(valued)
         .map(|known| (strsim::damerau_levenshtein(name, known), *known))
         .min()

@@ -4,6 +4,7 @@
 //! mounts, [`without_effect`] has a word for those that change nothing. Every error says the
 //! option, the value and an example.
 
+mod flags;
 mod known;
 mod scratch;
 mod values;
@@ -12,6 +13,9 @@ mod without_effect;
 use std::time::Duration;
 
 use log::LevelFilter;
+
+pub(super) use flags::FlagWords;
+use flags::{Flag, Flags};
 
 use super::Failure;
 use crate::commit::Preference;
@@ -22,16 +26,12 @@ use crate::scratch::EncodeOptions;
 /// What the options say; what they don't is left to the defaults.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MountOptions {
+    /// Those without a value.
+    pub(super) flags: Flags,
     pub(super) cache: Option<u64>,
     /// How far the kernel reads ahead, in bytes.
     pub(super) readahead: Option<u64>,
     pub(super) threads: Option<usize>,
-    pub(super) allow_other: bool,
-    /// Root and the user who mounts, and nobody else.
-    pub(super) allow_root: bool,
-    /// A daemon that dies is not to leave its mount behind.
-    pub(super) auto_unmount: bool,
-    pub(super) direct_io: bool,
     pub(super) uid: Option<u32>,
     pub(super) gid: Option<u32>,
     pub(super) umask: Option<u16>,
@@ -40,21 +40,6 @@ pub(super) struct MountOptions {
     pub(super) preferences: Preferences,
     /// How changes of arrays are committed.
     pub(super) commit: Preference,
-    pub(super) suid: bool,
-    pub(super) dev: bool,
-    pub(super) noexec: bool,
-    pub(super) noatime: bool,
-    pub(super) nosymfollow: bool,
-    pub(super) noacl: bool,
-    pub(super) views: bool,
-    pub(super) sync: bool,
-    pub(super) dirsync: bool,
-    pub(super) writing: Writing,
-    pub(super) fake: bool,
-    /// A source that is not there is no failure.
-    pub(super) nofail: bool,
-    /// Files are stored compressed, and nothing is shown as a container.
-    pub(super) scratch: bool,
     pub(super) encode: EncodeOptions,
     /// How long a new container is not used before it is packed. For tests, which cannot wait as
     /// long: it is in no help.
@@ -74,7 +59,7 @@ pub(super) enum Writing {
 }
 
 /// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
-pub(super) const FAKE: &str = known::FAKE;
+pub(super) const FAKE: &str = flags::FAKE;
 
 impl MountOptions {
     pub(super) fn parse(options: &[String]) -> Result<Self, Failure> {
@@ -86,7 +71,7 @@ impl MountOptions {
             };
             parsed.set(name, value)?;
         }
-        if parsed.allow_other && parsed.allow_root {
+        if parsed.flags.allow_other && parsed.flags.allow_root {
             return Err(Failure::usage(
                 "options 'allow_other' and 'allow_root' exclude each other: everybody, or root alone",
             ));
@@ -96,7 +81,7 @@ impl MountOptions {
 
     /// A word on each of the options given that is taken and changes nothing.
     pub(super) fn words(&self, given: &[String]) -> Vec<String> {
-        without_effect::words(given, self.scratch)
+        without_effect::words(given, self.flags.scratch)
     }
 
     fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Failure> {
@@ -115,7 +100,7 @@ impl MountOptions {
                         "option {name}={value}: {why}; for example {name}={example}"
                     ))
                 }),
-                (None, Some(value)) if known::is_flag(name) => Err(Failure::usage(format!(
+                (None, Some(value)) if Flag::of(name).is_some() => Err(Failure::usage(format!(
                     "option '{name}={value}': {name} takes no value; for example {name}"
                 ))),
                 (None, Some(_)) => Err(known::unknown(name)),
@@ -146,37 +131,8 @@ impl MountOptions {
     }
 
     fn set_flag(&mut self, name: &str) -> Result<(), Failure> {
-        match name {
-            "allow_other" => self.allow_other = true,
-            "allow_root" => self.allow_root = true,
-            "auto_unmount" => self.auto_unmount = true,
-            "direct_io" => self.direct_io = true,
-            "suid" => self.suid = true,
-            "nosuid" => self.suid = false,
-            "dev" => self.dev = true,
-            "nodev" => self.dev = false,
-            "exec" => self.noexec = false,
-            "noexec" => self.noexec = true,
-            "atime" => self.noatime = false,
-            "noatime" => self.noatime = true,
-            "symfollow" => self.nosymfollow = false,
-            "nosymfollow" => self.nosymfollow = true,
-            "acl" => self.noacl = false,
-            "noacl" => self.noacl = true,
-            "views" => self.views = true,
-            "noviews" => self.views = false,
-            "scratch" => self.scratch = true,
-            "sync" => self.sync = true,
-            "async" => self.sync = false,
-            "dirsync" => self.dirsync = true,
-            "ro" => self.writing = Writing::Never,
-            "rw" => self.writing = Writing::Insisted,
-            known::FAKE => self.fake = true,
-            known::NOFAIL => self.nofail = true,
-            // Always on, mount(8)'s and systemd's own business, or without meaning here.
-            name if known::is_flag(name) => {}
-            name => return Err(known::unknown(name)),
-        }
+        let flag = Flag::of(name).ok_or_else(|| known::unknown(name))?;
+        (flag.set)(&mut self.flags);
         Ok(())
     }
 }
@@ -212,25 +168,30 @@ mod tests {
         let expected = MountOptions {
             cache: Some(64 << 20),
             threads: Some(3),
-            allow_other: true,
             uid: Some(7),
             umask: Some(0o27),
-            writing: Writing::Insisted,
+            flags: Flags {
+                allow_other: true,
+                writing: Writing::Insisted,
+                ..Flags::default()
+            },
             ..MountOptions::default()
         };
         assert_eq!(parsed.unwrap(), expected);
-        assert!(parse("nofail").unwrap().nofail);
+        assert!(parse("nofail").unwrap().flags.nofail);
         let generic = "defaults,suid,nodev,exec,noatime,nofail,_netdev,default_permissions,ro";
-        assert!(parse(generic).unwrap().noatime);
+        assert!(parse(generic).unwrap().flags.noatime);
         for (options, writing) in [
             ("defaults", Writing::IfPossible),
             ("rw,ro", Writing::Never),
             ("ro,rw", Writing::Insisted),
         ] {
-            assert_eq!(parse(options).unwrap().writing, writing, "{options}");
+            assert_eq!(parse(options).unwrap().flags.writing, writing, "{options}");
         }
         let parsed = parse("sync,dirsync,async").unwrap();
-        assert!(!parsed.sync && parsed.dirsync && parse("async,sync").unwrap().sync);
+        assert!(
+            !parsed.flags.sync && parsed.flags.dirsync && parse("async,sync").unwrap().flags.sync
+        );
         let log = |options| parse(options).unwrap().log.unwrap();
         assert_eq!(log("log=syslog"), Destination::System);
         for file in ["log=x.log", "log=./syslog"] {
@@ -254,15 +215,17 @@ mod tests {
         for option in options.split(',') {
             assert_eq!(parse(option).unwrap(), MountOptions::default(), "{option}");
         }
-        assert!(parse("nosymfollow").unwrap().nosymfollow);
+        assert!(parse("nosymfollow").unwrap().flags.nosymfollow);
         let taken = "nonempty,big_writes,kernel_cache,auto_cache,fsname=x,subtype=arrayfs";
         let taken = parse(taken).unwrap();
         assert_eq!(taken, MountOptions::default());
         let fuse = parse("allow_root,auto_unmount,uid=root,cache=1.5M").unwrap();
-        assert!(fuse.allow_root && fuse.auto_unmount);
+        assert!(fuse.flags.allow_root && fuse.flags.auto_unmount);
         assert_eq!((fuse.uid, fuse.cache), (Some(0), Some(3 << 19)));
-        assert!(parse("views").unwrap().views && !parse("views,noviews").unwrap().views);
-        assert!(parse("noacl").unwrap().noacl && !parse("noacl,acl").unwrap().noacl);
+        assert!(
+            parse("views").unwrap().flags.views && !parse("views,noviews").unwrap().flags.views
+        );
+        assert!(parse("noacl").unwrap().flags.noacl && !parse("noacl,acl").unwrap().flags.noacl);
         let refused = parse("remount,rw").unwrap_err();
         assert!(refused.message.contains("unmount it and mount it again"));
         let misspelt = parse("lazitime").unwrap_err().message;
@@ -306,7 +269,7 @@ mod tests {
         assert!(message("dialect=klingon").contains("auto, spec or daphne"));
         assert!(message("codec").contains("codec=zstd"));
         assert!(message("scratch,level=11").contains("up to 9; for example level=5"));
-        assert!(parse("scratch,codec=lz4").unwrap().scratch);
+        assert!(parse("scratch,codec=lz4").unwrap().flags.scratch);
         assert_eq!(parse("nonsense").unwrap_err().status, 2);
     }
 }

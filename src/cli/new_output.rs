@@ -296,7 +296,8 @@ impl NewOutput {
     fn take_listed_rights(&self, like: &dyn Source) -> bool {
         let (name, file) = (OsStr::new(LISTED_RIGHTS), self.file.source());
         let target = Target::Open(file);
-        match (like.xattr(name), file.xattr(name)) {
+        let listed = |file: &dyn Source| file.posix()?.xattr(name);
+        match (listed(like), listed(file)) {
             (Ok(list), _) => {
                 let set = self.disk.set_xattr(target, name, &list, XattrSetting::Any);
                 set.is_ok()

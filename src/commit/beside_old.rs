@@ -153,7 +153,7 @@ impl BesideOld<'_> {
         remove_rights(disk, &*new.file)?;
         if let Some(old) = &known.old {
             for name in copied_names(commit, &known.seen.name, &old.stat)? {
-                let value = old.source.xattr(&name)?;
+                let value = old.source.posix()?.xattr(&name)?;
                 disk.set_xattr(target, &name, &value, XattrSetting::Any)?;
             }
         }
@@ -298,7 +298,7 @@ fn take_group(disk: &dyn Disk, file: &dyn DiskFile, like: &Stat) -> Result<()> {
 /// A directory may grant rights on its new files that the container's other ones do not grant.
 pub(super) fn remove_rights(disk: &dyn Disk, file: &dyn DiskFile) -> Result<()> {
     let rights = OsStr::new("system.posix_acl_access");
-    match file.source().xattr(rights) {
+    match file.source().posix().and_then(|file| file.xattr(rights)) {
         Ok(_) => disk.remove_xattr(Target::Open(file.source()), rights),
         Err(_) => Ok(()),
     }

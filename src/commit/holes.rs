@@ -20,13 +20,16 @@ impl Holes {
     /// The first bytes within a range that are in no hole; none if all of it is one.
     pub(super) fn data(&mut self, source: &dyn Source, range: Range<u64>) -> Range<u64> {
         if !self.data.contains(&range.start) {
-            let start = match source.seek(range.start, false) {
+            let start = match source
+                .posix()
+                .and_then(|file| file.seek(range.start, false))
+            {
                 Ok(start) => start.max(range.start),
                 Err(Error::BeyondTheEnd) => return range.end..range.end,
                 Err(_) => range.start,
             };
             let end = match start < range.end {
-                true => source.seek(start, true).ok(),
+                true => source.posix().and_then(|file| file.seek(start, true)).ok(),
                 false => Some(start),
             };
             // A hole at the same place would be the work of somebody else, at this very moment.

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use super::{Allocation, Caller, Disk, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::descriptors::{Reopened, Reopening};
-use crate::source::{Fetch, FileId, Source, SourceIdentity, Stat};
+use crate::source::{Fetch, FileId, PosixFile, Source, SourceIdentity, Stat};
 use crate::sync::Mutex;
 
 /// Runs what is given with the path by which a file is found now, and again if it is not found
@@ -212,19 +212,25 @@ impl Source for ReopenedFile {
         self.open()?.source().read(offset, buf)
     }
 
+    fn as_posix(&self) -> Option<&dyn PosixFile> {
+        Some(self)
+    }
+}
+
+impl PosixFile for ReopenedFile {
     fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.open()?.source().xattr(name)
+        self.open()?.source().posix()?.xattr(name)
     }
 
     fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.open()?.source().xattr_names()
+        self.open()?.source().posix()?.xattr_names()
     }
 
     fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.open()?.source().seek(offset, hole)
+        self.open()?.source().posix()?.seek(offset, hole)
     }
 
     fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
-        self.open()?.source().with_descriptor(with)
+        self.open()?.source().posix()?.with_descriptor(with)
     }
 }

@@ -13,7 +13,7 @@ use super::flush::FlushExtent;
 use super::{copy, holes, reserve};
 use crate::disk::{Allocation, Caller, DiskFile, Durability, NewAttributes, Putting, Target};
 use crate::error::{Error, Fault, Result};
-use crate::source::{Fetch, Source, SourceIdentity, Stat};
+use crate::source::{Fetch, PosixFile, Source, SourceIdentity, Stat};
 
 /// Of a mode: set-user-id and set-group-id, and that the group may run it.
 const SET_USER: u16 = 0o4000;
@@ -75,12 +75,18 @@ impl Source for ScratchReader {
         self.file.read_at(offset, buf)
     }
 
+    fn as_posix(&self) -> Option<&dyn PosixFile> {
+        Some(self)
+    }
+}
+
+impl PosixFile for ScratchReader {
     fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.file.reader.xattr(name)
+        self.file.reader.posix()?.xattr(name)
     }
 
     fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.file.reader.xattr_names()
+        self.file.reader.posix()?.xattr_names()
     }
 
     fn seek(&self, offset: u64, hole: bool) -> Result<u64> {

@@ -18,7 +18,7 @@ use super::names;
 use super::store::ScratchStore;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, Place, Putting, Renaming};
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileId, Source, SourceIdentity, Stat};
+use crate::source::{Fetch, FileId, PosixFile, Source, SourceIdentity, Stat};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 
 /// A raw file that somebody has open: none until it is packed. Who works on the raw bytes holds it
@@ -208,7 +208,7 @@ pub(super) trait PassesOn: Send + Sync {
 
     /// Lends the descriptor while what it leads to is what programs see.
     fn lend(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
-        self.opened().with_descriptor(with)
+        self.opened().posix()?.with_descriptor(with)
     }
 }
 
@@ -247,7 +247,7 @@ impl PassesOn for RawWriter {
 fn lend_raw(file: &RawFile, raw: &dyn Source, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
     let packed = file.packed();
     match &*packed {
-        None => raw.with_descriptor(with),
+        None => raw.posix()?.with_descriptor(with),
         Some(_) => Err(Error::Unsupported),
     }
 }
@@ -285,20 +285,27 @@ macro_rules! pass_on {
                 self.read_from(|source| source.read(offset, buf))
             }
 
-            fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-                self.opened().xattr(name)
-            }
-
-            fn xattr_names(&self) -> Result<Vec<OsString>> {
-                self.opened().xattr_names()
-            }
-
             fn stat_opened(&self) -> Result<Stat> {
                 self.opened().stat_opened()
             }
 
+
+            fn as_posix(&self) -> Option<&dyn PosixFile> {
+                Some(self)
+            }
+        }
+
+        impl PosixFile for $each {
+            fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
+                self.opened().posix()?.xattr(name)
+            }
+
+            fn xattr_names(&self) -> Result<Vec<OsString>> {
+                self.opened().posix()?.xattr_names()
+            }
+
             fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-                self.read_from(|source| source.seek(offset, hole))
+                self.read_from(|source| source.posix()?.seek(offset, hole))
             }
 
             fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {

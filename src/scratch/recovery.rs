@@ -168,7 +168,7 @@ fn is_clear(source: &dyn Source, spare: Range<u64>) -> Result<bool> {
     )?;
     let mut at = spare.start;
     while at < spare.end {
-        match source.seek(at, false) {
+        match source.posix().and_then(|file| file.seek(at, false)) {
             Ok(data) if data >= spare.end => return Ok(true),
             Ok(data) => at = at.max(data - (data - spare.start) % ENTRY),
             // There is no such call, or nothing behind.

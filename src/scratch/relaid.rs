@@ -22,7 +22,7 @@ use crate::container::bloscpack::layout;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
-use crate::source::{Fetch, Source, SourceIdentity, Stat};
+use crate::source::{Fetch, PosixFile, Source, SourceIdentity, Stat};
 
 /// A file with what its log says, or a merge that has begun; none if it has neither. What that
 /// takes in memory is charged to the budget.
@@ -216,11 +216,17 @@ impl Source for RelaidSource {
         Ok(done)
     }
 
+    fn as_posix(&self) -> Option<&dyn PosixFile> {
+        Some(self)
+    }
+}
+
+impl PosixFile for RelaidSource {
     fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.inner.xattr(name)
+        self.inner.posix()?.xattr(name)
     }
 
     fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.inner.xattr_names()
+        self.inner.posix()?.xattr_names()
     }
 }

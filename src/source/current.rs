@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use super::{Fetch, Source, SourceIdentity, Stat};
+use super::{Fetch, PosixFile, Source, SourceIdentity, Stat};
 use crate::error::Result;
 
 pub(super) trait Current: Send + Sync {
@@ -55,19 +55,25 @@ impl<T: Current> Source for T {
         self.current().read(offset, buf)
     }
 
+    fn as_posix(&self) -> Option<&dyn PosixFile> {
+        Some(self)
+    }
+}
+
+impl<T: Current> PosixFile for T {
     fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.current().xattr(name)
+        self.current().posix()?.xattr(name)
     }
 
     fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.current().xattr_names()
+        self.current().posix()?.xattr_names()
     }
 
     fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.current().seek(offset, hole)
+        self.current().posix()?.seek(offset, hole)
     }
 
     fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
-        self.current().with_descriptor(with)
+        self.current().posix()?.with_descriptor(with)
     }
 }

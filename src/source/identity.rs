@@ -109,6 +109,18 @@ impl SourceIdentity {
         }
     }
 
+    /// The same for all contents of a local file, and for each version of an object: by which work
+    /// that is done for a file is counted.
+    pub fn without_content(self) -> SourceIdentity {
+        match self.tag {
+            Tag::File(id, _) => SourceIdentity {
+                size: 0,
+                tag: Tag::File(id, Timestamp::default()),
+            },
+            Tag::Object(_) => self,
+        }
+    }
+
     /// What tells it from other contents of the same file.
     pub fn content(&self) -> SeenContent {
         let size = self.size;

@@ -84,19 +84,35 @@ pub trait Source: Send + Sync {
     /// Reads at most `buf.len()` bytes: less only at the end. For files shown as they are.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
 
-    /// Value of an extended attribute of the file, whatever became of its name.
-    fn xattr(&self, _name: &OsStr) -> Result<Vec<u8>> {
-        Err(crate::error::Error::Unsupported)
-    }
-
-    fn xattr_names(&self) -> Result<Vec<OsString>> {
-        Err(crate::error::Error::Unsupported)
-    }
-
     /// What it was like when it was opened.
     fn stat_opened(&self) -> Result<Stat> {
         self.stat()
     }
+
+    /// The file that it is now, of one that may become another.
+    fn switched(&self) -> Option<Arc<dyn Source>> {
+        None
+    }
+
+    /// What it has beside, if it is a file of a POSIX file system.
+    fn as_posix(&self) -> Option<&dyn PosixFile> {
+        None
+    }
+}
+
+impl dyn Source + '_ {
+    /// What only files of a POSIX file system have; [`crate::error::Error::Unsupported`] elsewhere.
+    pub fn posix(&self) -> Result<&dyn PosixFile> {
+        self.as_posix().ok_or(crate::error::Error::Unsupported)
+    }
+}
+
+/// What a [`Source`] has beside bytes where it is a file of a POSIX file system.
+pub trait PosixFile {
+    /// Value of an extended attribute of the file, whatever became of its name.
+    fn xattr(&self, name: &OsStr) -> Result<Vec<u8>>;
+
+    fn xattr_names(&self) -> Result<Vec<OsString>>;
 
     /// The next data at or behind an offset, or the next hole, as lseek(2) finds them.
     fn seek(&self, _offset: u64, _hole: bool) -> Result<u64> {
@@ -107,18 +123,15 @@ pub trait Source: Send + Sync {
     fn with_descriptor(&self, _with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
         Err(crate::error::Error::Unsupported)
     }
-
-    /// The file that it is now, of one that may become another.
-    fn switched(&self) -> Option<Arc<dyn Source>> {
-        None
-    }
 }
 
 /// Runs `with` on the local descriptor of a file, which stays open meanwhile;
 /// [`crate::error::Error::Unsupported`] if it has none.
 pub fn on_descriptor<T>(source: &dyn Source, with: impl FnOnce(BorrowedFd<'_>) -> T) -> Result<T> {
     let (mut with, mut done) = (Some(with), None);
-    source.with_descriptor(&mut |fd| done = with.take().map(|with| with(fd)))?;
+    source
+        .posix()?
+        .with_descriptor(&mut |fd| done = with.take().map(|with| with(fd)))?;
     done.ok_or(crate::error::Error::Unsupported)
 }
 

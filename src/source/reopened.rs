@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::descriptors::{Reopened, Reopening};
-use super::{Fetch, Source, SourceIdentity, Stat, Store};
+use super::{Fetch, PosixFile, Source, SourceIdentity, Stat, Store};
 use crate::error::{Error, Result};
 
 pub struct ReopenedSource {
@@ -86,19 +86,25 @@ impl Source for ReopenedSource {
         self.open()?.read(offset, buf)
     }
 
+    fn as_posix(&self) -> Option<&dyn PosixFile> {
+        Some(self)
+    }
+}
+
+impl PosixFile for ReopenedSource {
     fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
-        self.open()?.xattr(name)
+        self.open()?.posix()?.xattr(name)
     }
 
     fn xattr_names(&self) -> Result<Vec<OsString>> {
-        self.open()?.xattr_names()
+        self.open()?.posix()?.xattr_names()
     }
 
     fn seek(&self, offset: u64, hole: bool) -> Result<u64> {
-        self.open()?.seek(offset, hole)
+        self.open()?.posix()?.seek(offset, hole)
     }
 
     fn with_descriptor(&self, with: &mut dyn FnMut(BorrowedFd<'_>)) -> Result<()> {
-        self.open()?.with_descriptor(with)
+        self.open()?.posix()?.with_descriptor(with)
     }
 }

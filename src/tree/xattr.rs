@@ -102,7 +102,7 @@ impl Tree {
             Ok((path, _)) => self.store.posix()?.xattr(&path, node.file(), name),
             Err(missing) => {
                 let missing = self.without_names(inode, missing);
-                self.of_open(inode, missing, |source| source.xattr(name))
+                self.of_open(inode, missing, |source| source.posix()?.xattr(name))
             }
         }
     }
@@ -131,7 +131,7 @@ impl Tree {
             Ok((path, _)) => self.store.posix()?.xattr_names(&path, node.file()),
             Err(missing) => {
                 let missing = self.without_names(inode, missing);
-                self.of_open(inode, missing, |source| source.xattr_names())
+                self.of_open(inode, missing, |source| source.posix()?.xattr_names())
             }
         }?;
         Ok(names.into_iter().filter(|name| self.offers(name)).collect())

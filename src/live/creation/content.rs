@@ -263,7 +263,11 @@ impl Containers {
         }
         // With a list of rights the group's bits are not the group's.
         let rights = OsStr::new("system.posix_acl_access");
-        let group = source.xattr(rights).is_err().then_some(stat.gid);
+        let group = source
+            .posix()
+            .and_then(|file| file.xattr(rights))
+            .is_err()
+            .then_some(stat.gid);
         content.groups.push(group);
         content.written = content.written.max(Some(stat.mtime));
         content.mode = Some(content.mode.map_or(stat.mode, |mode| {

@@ -41,7 +41,8 @@ pub(super) fn make_alike(
 
 /// A directory may give lists of rights to files that are made in it: those go.
 fn take_xattrs(disk: &dyn Disk, old: &dyn Source, new: &dyn Source) -> Result<()> {
-    let (wanted, has) = (old.xattr_names()?, new.xattr_names()?);
+    let (old, own) = (old.posix()?, new.posix()?);
+    let (wanted, has) = (old.xattr_names()?, own.xattr_names()?);
     let target = Target::Open(new);
     let is_of_bytes = |name: &OsStr| OF_THE_BYTES.iter().any(|of| name == *of);
     for name in has.iter().filter(|name| !wanted.contains(name)) {
@@ -51,7 +52,7 @@ fn take_xattrs(disk: &dyn Disk, old: &dyn Source, new: &dyn Source) -> Result<()
     }
     for name in wanted.iter().filter(|name| !is_of_bytes(name)) {
         let value = old.xattr(name)?;
-        let is_there = has.contains(name) && new.xattr(name).is_ok_and(|own| own == value);
+        let is_there = has.contains(name) && own.xattr(name).is_ok_and(|own| own == value);
         if !is_there {
             disk.set_xattr(target, name, &value, XattrSetting::Any)?;
         }

@@ -125,7 +125,8 @@ impl<'a> FilePacking<'a> {
         if !self.is_sparse || at >= self.len {
             return 0;
         }
-        let data = match self.plain.seek(at, false) {
+        let found = self.plain.posix().and_then(|file| file.seek(at, false));
+        let data = match found {
             Ok(data) => data.min(self.len),
             Err(Error::BeyondTheEnd) => self.len,
             Err(_) => at,

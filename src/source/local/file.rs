@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::{attributes, proc_name, status};
 use crate::error::{Error, Result};
-use crate::source::{Fetch, FileKind, Source, SourceIdentity, Stat, Timestamp};
+use crate::source::{Fetch, FileKind, PosixFile, Source, SourceIdentity, Stat, Timestamp};
 
 pub(crate) struct LocalSource {
     fd: OwnedFd,
@@ -128,6 +128,12 @@ impl Source for LocalSource {
         read_full(&self.fd, offset, buf).map_err(|e| self.failed(e))
     }
 
+    fn as_posix(&self) -> Option<&dyn PosixFile> {
+        Some(self)
+    }
+}
+
+impl PosixFile for LocalSource {
     fn xattr(&self, name: &OsStr) -> Result<Vec<u8>> {
         attributes::value(&proc_name(self.fd.as_fd()), name).map_err(|e| match e {
             Errno::NODATA => Error::NoAttribute,

@@ -173,7 +173,10 @@ impl Tree {
         let is_written = all.iter().any(|file| file.written().is_some());
         let end = match open.source() {
             Some(source) if is_written => source.stat()?.size,
-            Some(source) => match source.seek(offset, hole == Hole::Hole) {
+            Some(source) => match source
+                .posix()
+                .and_then(|file| file.seek(offset, hole == Hole::Hole))
+            {
                 // Only a local file knows its holes.
                 Err(Error::Unsupported) => source.stat()?.size,
                 found => return found,

@@ -15,7 +15,7 @@ use super::session::SessionSeats;
 use super::wire::{WorkerAnswer, WorkerRequest, WorkerTask};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::{FileId, Source};
+use crate::source::{Source, SourceIdentity};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// The pool of the process.
@@ -54,7 +54,7 @@ struct Workers {
 /// What a worker is at.
 struct RunningJob {
     number: u64,
-    file: FileId,
+    file: SourceIdentity,
     since: Instant,
 }
 
@@ -83,7 +83,7 @@ impl WorkerPool {
     ) -> Result<T> {
         let allowance = self.allowance(file);
         let request = request(wanted, file, allowance);
-        let mut seat = self.sit(file.id());
+        let mut seat = self.sit(file.identity().without_content());
         let ask = |worker: &mut Worker| {
             let end = worker.end(allowance);
             worker.send(request, file)?;
@@ -112,7 +112,7 @@ impl WorkerPool {
         self.limits.allowance(file.len())
     }
 
-    fn sit(&self, file: FileId) -> Seat<'_> {
+    fn sit(&self, file: SourceIdentity) -> Seat<'_> {
         let mut workers = self.lock();
         while let Some(patience) = workers.must_wait(self.most, file, Instant::now()) {
             self.freed.wait_for(&mut workers, patience);
@@ -216,7 +216,7 @@ pub(super) fn unreadable() -> Fault {
 
 impl Workers {
     /// For how long at least; none if a worker may be had for this file.
-    fn must_wait(&self, most: usize, file: FileId, now: Instant) -> Option<Duration> {
+    fn must_wait(&self, most: usize, file: SourceIdentity, now: Instant) -> Option<Duration> {
         let age = |job: &RunningJob| now.saturating_duration_since(job.since);
         let of_file = self.busy.iter().filter(|job| job.file == file).count();
         let quick = self.busy.iter().filter(|job| age(job) < LONG).count();
@@ -283,15 +283,13 @@ impl Drop for Seat<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::ObjectTag;
 
     #[test]
     fn only_requests_that_take_long_make_room_for_others() {
         let start = Instant::now();
         let mut workers = Workers::default();
-        let id = |inode| FileId {
-            inode,
-            ..FileId::default()
-        };
+        let id = |number: u64| SourceIdentity::of_object(ObjectTag::of(&number.to_le_bytes()), 0);
         let add = |workers: &mut Workers, file, after: u64| {
             let since = start + Duration::from_millis(after);
             workers.busy.push(RunningJob {

@@ -321,7 +321,10 @@ fn what_decodes_knows_no_local_files() {
             .iter()
             .any(|of| path.starts_with(Path::new("src").join(of)))
     };
-    assert_names_none(&["FileIdentity", "PosixStore"], may_not);
+    assert_names_none(
+        &["FileId", "FileIdentity", "PosixFile", "PosixStore"],
+        may_not,
+    );
 }
 
 #[test]

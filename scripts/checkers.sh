@@ -40,7 +40,7 @@ sanitized() {
         shift
     done
     # Only unstable options of a compiler ask for sanitizers; a stable one has them, too.
-    export RUSTFLAGS=-Zsanitizer=$name RUSTC_BOOTSTRAP=1
+    export RUSTFLAGS="-Zsanitizer=$name --cfg sanitized" RUSTC_BOOTSTRAP=1
     # gcc takes tables within functions of C for variables that end with them.
     [ "$name" = thread ] || export CFLAGS=-fno-sanitize-address-use-after-scope
     install_test_tools

@@ -1,5 +1,6 @@
 //! The architecture of `docs/design.md`, kept by reading the sources: which module may use which,
-//! and what a file looks like.
+//! and what a file looks like. Which crate may use which is written in their `Cargo.toml`, and the
+//! compiler's business; that those stay in order is looked at here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,8 @@ impl SourceFile {
             "#[cfg(test)]\n",
             "#[cfg(any(test, feature = \"fuzzing\"))]\n",
             "#[cfg(all(test, feature = \"schedules\"))]\n",
+            // What tests and fuzzers of crates above call, too.
+            "#[doc(hidden)]\n",
         ];
         let gated = gates.iter().flat_map(|gate| self.text.split(gate).skip(1));
         let module = |rest: &str| {
@@ -150,10 +153,60 @@ fn definitions_of_types_are_recognised() {
     assert!(file.is_module_at(&modules[0]) && !file.is_module_at(&modules[1]));
 }
 
-/// Asserts that the files of a directory, but for those of tests, use nothing of the crate but
-/// these modules, and locks.
+/// The crates below the program, from the lowest on: a folder of `src`, and what the modules are.
+const CRATES: [(&str, &[&str]); 4] = [
+    (
+        "base",
+        &["error", "memory", "patience", "pipeline", "sync", "workers"],
+    ),
+    ("codec", &[]),
+    ("formats", &["array", "cache", "container", "source"]),
+    (
+        "fs",
+        &[
+            "commit", "disk", "kernel", "live", "scratch", "stage", "tree",
+        ],
+    ),
+];
+
+/// Where a module of the crates, or of the program, lies.
+fn folder_of(module: &str) -> PathBuf {
+    let holds = |(_, modules): &&(&str, &[&str])| modules.contains(&module);
+    let of_crate = CRATES.iter().find(holds).map_or("", |(name, _)| *name);
+    Path::new("src").join(of_crate).join(module)
+}
+
+/// A crate uses only those below it, by the names of their modules: `crate::error` is one thing
+/// everywhere, and the rules here see it.
+#[test]
+fn crates_know_those_below_them_alone() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (at, (name, modules)) in CRATES.iter().enumerate() {
+        let folder = package.join("src").join(name);
+        for module in *modules {
+            let lies = [folder.join(module), folder.join(format!("{module}.rs"))];
+            assert!(lies.iter().any(|path| path.exists()), "{name}: {module}");
+        }
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for (above, _) in &CRATES[at..] {
+            let asked = format!("arrayfs-{above}.workspace");
+            assert!(!manifest.contains(&asked), "{name} asks for {above}");
+        }
+        assert!(!manifest.contains("path = \"..\""), "{name}");
+    }
+    let names: Vec<String> = CRATES.map(|(name, _)| format!("arrayfs_{name}")).to_vec();
+    for file in sources("src") {
+        let code = file.code();
+        let found = names.iter().find(|name| has_word(&code, name));
+        let is_root = file.path.ends_with("lib.rs");
+        assert!(is_root || found.is_none(), "{}", file.path.display());
+    }
+}
+
+/// Asserts that the files of a module, but for those of tests, use nothing of the crate but these
+/// modules, and locks.
 fn assert_uses_only(directory: &str, allowed: &[&str]) {
-    let files = sources(&format!("src/{directory}"));
+    let files = sources(folder_of(directory).to_str().unwrap());
     let only_for_tests: Vec<PathBuf> = files.iter().flat_map(SourceFile::test_modules).collect();
     let is_test = |file: &SourceFile| only_for_tests.iter().any(|path| file.is_module_at(path));
     for file in files.iter().filter(|file| !is_test(file)) {
@@ -167,7 +220,10 @@ fn assert_uses_only(directory: &str, allowed: &[&str]) {
 
 #[test]
 fn codecs_know_errors_and_memory_alone() {
-    assert_uses_only("codec", &["error", "memory", "pipeline"]);
+    // A crate of its own, whose modules these are.
+    let own = ["blosc", "bp128", "checksum", "contexts", "filters"];
+    let below = ["error", "memory", "pipeline"];
+    assert_uses_only("codec", &[&own[..], &below].concat());
 }
 
 #[test]
@@ -316,11 +372,7 @@ fn nobody_but_the_program_uses_the_command_line() {
 #[test]
 fn what_decodes_knows_no_local_files() {
     let decodes = ["codec", "cache", "array", "container", "look"];
-    let may_not = |path: &Path| {
-        decodes
-            .iter()
-            .any(|of| path.starts_with(Path::new("src").join(of)))
-    };
+    let may_not = |path: &Path| decodes.iter().any(|of| path.starts_with(folder_of(of)));
     assert_names_none(&["FileIdentity", "PosixStore"], may_not);
 }
 
@@ -338,7 +390,7 @@ fn only_the_kernel_module_knows_fuser() {
         let code = file.code();
         let mentions = code.contains("fuser::") || code.contains("use fuser");
         assert!(
-            !mentions || file.path.starts_with("src/kernel"),
+            !mentions || file.path.starts_with("src/fs/kernel"),
             "{}",
             file.path.display()
         );
@@ -384,7 +436,7 @@ fn words_are_found_whole() {
 /// The module of this crate that is named like the crate is always named after `::` or `mod`.
 #[test]
 fn only_the_worker_s_side_names_the_hdf5_library() {
-    let library = Path::new("src/container/hdf5/library");
+    let library = Path::new("src/formats/container/hdf5/library");
     assert_names_none(&["hdf5_sys", "hdf5_metno"], |path| {
         !path.starts_with(library)
     });
@@ -393,7 +445,7 @@ fn only_the_worker_s_side_names_the_hdf5_library() {
         for (at, _) in code.match_indices("hdf5::") {
             let before = code[..at].trim_end();
             let is_ours = before.ends_with("::") || file.path.starts_with(library);
-            let is_child = file.path.parent() == Some(Path::new("src/container"));
+            let is_child = file.path.parent() == Some(Path::new("src/formats/container"));
             assert!(is_ours || is_child, "{} names hdf5::", file.path.display());
         }
         let imports = code.contains("use hdf5;") || code.contains("extern crate hdf5");
@@ -404,13 +456,13 @@ fn only_the_worker_s_side_names_the_hdf5_library() {
 #[test]
 fn binsparse_does_not_know_where_its_arrays_lie() {
     assert_names_none(&["hdf5", "netcdf"], |path| {
-        path.starts_with("src/container/binsparse")
+        path.starts_with("src/formats/container/binsparse")
     });
 }
 
 #[test]
 fn bpcells_above_its_seam_does_not_know_where_its_arrays_lie() {
-    let folder = Path::new("src/container/bpcells");
+    let folder = Path::new("src/formats/container/bpcells");
     assert_names_none(&["hdf5", "Hdf5"], |path| path.starts_with(folder));
     // Below the seam, and the door of the module, which recognises directories.
     let below = ["directory.rs", "header.rs", "mod.rs"].map(|name| folder.join(name));

@@ -1,6 +1,7 @@
 //! A whole run of values in BP-128, in vectors.
 //!
-//! For tests and benchmarks. Encoded by the scalar encoder, whose output is byte for byte what BPCells would store.
+//! For tests and benchmarks. Encoded by the scalar encoder, whose output is byte for byte what
+//! BPCells would store.
 
 use super::{CHUNK, Transform, encode_scalar};
 

@@ -12,6 +12,7 @@
 
 mod alike;
 mod exchange;
+#[doc(hidden)]
 pub(super) mod fuzzed;
 mod leftovers;
 mod log;

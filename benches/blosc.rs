@@ -3,8 +3,8 @@
 //!
 //! The block sizes and splits are those that C-Blosc chooses at Bloscpack's usual settings.
 
-use arrayfs::decoders::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, Encoder};
-use arrayfs::decoders::blosc::{ChunkHeader, Codec, Decoder, Filter};
+use arrayfs_codec::blosc::encode::{ChunkPlan, ChunkSettings, Compressor, Encoder};
+use arrayfs_codec::blosc::{ChunkHeader, Codec, Decoder, Filter};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 

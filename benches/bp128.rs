@@ -9,14 +9,11 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use arrayfs::decoders::bp128::{
+use arrayfs_codec::bp128::encoded::{Encoded, encoded};
+use arrayfs_codec::bp128::{
     Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar, encode, encode_scalar,
 };
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use encoded::{Encoded, encoded};
-
-#[path = "../src/codec/bp128/encoded.rs"]
-mod encoded;
 
 const ENTRIES: usize = 20_000_000;
 const BLOCK: usize = 256 << 10;

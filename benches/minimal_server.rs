@@ -5,7 +5,7 @@
 //!     minimal-server --disk DIR MOUNTPOINT     on the disk, writable (`minimal_disk`)
 //!
 //! It stays in the foreground and ends when it is unmounted. It mounts, asks for capabilities,
-//! opens and serves as arrayfs does (`src/kernel`): what arrayfs needs longer for the same bytes is
+//! opens and serves as arrayfs does (`src/fs/kernel`): what arrayfs needs longer for the same bytes is
 //! its own work, not FUSE's.
 
 mod minimal_disk;

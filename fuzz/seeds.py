@@ -23,7 +23,7 @@ def put(out: Path, target: str, data: bytes) -> None:
 
 
 def member(end: str, data: bytes) -> bytes:
-    """As src/container/fuzzed.rs reads a file of several."""
+    """As src/formats/container/fuzzed.rs reads a file of several."""
     return end.encode() + b"\0" + struct.pack("<I", len(data))[:3] + data
 
 

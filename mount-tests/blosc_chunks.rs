@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use arrayfs::decoders::blosc::Filter;
-use arrayfs::decoders::blosc::encode::{BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder};
+use arrayfs_codec::blosc::Filter;
+use arrayfs_codec::blosc::encode::{BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder};
 use serde_json::{Value, json};
 
 use crate::harness::depth::some_of;

@@ -1,10 +1,13 @@
 //! The architecture of `docs/design.md`, kept by reading the sources: which module may use which,
-//! and what a file looks like.
+//! and (in [`files`]) what a file looks like. Which crate may use which is written in their
+//! `Cargo.toml`, and the compiler's business; that those stay in order is looked at here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::harness::reads::walk;
+
+mod files;
 
 /// A source file, by its path below the package.
 struct SourceFile {
@@ -68,6 +71,8 @@ impl SourceFile {
             "#[cfg(test)]\n",
             "#[cfg(any(test, feature = \"fuzzing\"))]\n",
             "#[cfg(all(test, feature = \"schedules\"))]\n",
+            // What tests and fuzzers of crates above call, too.
+            "#[doc(hidden)]\n",
         ];
         let gated = gates.iter().flat_map(|gate| self.text.split(gate).skip(1));
         let module = |rest: &str| {
@@ -150,10 +155,60 @@ fn definitions_of_types_are_recognised() {
     assert!(file.is_module_at(&modules[0]) && !file.is_module_at(&modules[1]));
 }
 
-/// Asserts that the files of a directory, but for those of tests, use nothing of the crate but
-/// these modules, and locks.
+/// The crates below the program, from the lowest on: a folder of `src`, and what the modules are.
+const CRATES: [(&str, &[&str]); 4] = [
+    (
+        "base",
+        &["error", "memory", "patience", "pipeline", "sync", "workers"],
+    ),
+    ("codec", &[]),
+    ("formats", &["array", "cache", "container", "source"]),
+    (
+        "fs",
+        &[
+            "commit", "disk", "kernel", "live", "scratch", "stage", "tree",
+        ],
+    ),
+];
+
+/// Where a module of the crates, or of the program, lies.
+fn folder_of(module: &str) -> PathBuf {
+    let holds = |(_, modules): &&(&str, &[&str])| modules.contains(&module);
+    let of_crate = CRATES.iter().find(holds).map_or("", |(name, _)| *name);
+    Path::new("src").join(of_crate).join(module)
+}
+
+/// A crate uses only those below it, by the names of their modules: `crate::error` is one thing
+/// everywhere, and the rules here see it.
+#[test]
+fn crates_know_those_below_them_alone() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (at, (name, modules)) in CRATES.iter().enumerate() {
+        let folder = package.join("src").join(name);
+        for module in *modules {
+            let lies = [folder.join(module), folder.join(format!("{module}.rs"))];
+            assert!(lies.iter().any(|path| path.exists()), "{name}: {module}");
+        }
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for (above, _) in &CRATES[at..] {
+            let asked = format!("arrayfs-{above}.workspace");
+            assert!(!manifest.contains(&asked), "{name} asks for {above}");
+        }
+        assert!(!manifest.contains("path = \"..\""), "{name}");
+    }
+    let names: Vec<String> = CRATES.map(|(name, _)| format!("arrayfs_{name}")).to_vec();
+    for file in sources("src") {
+        let code = file.code();
+        let found = names.iter().find(|name| has_word(&code, name));
+        let is_root = file.path.ends_with("lib.rs");
+        assert!(is_root || found.is_none(), "{}", file.path.display());
+    }
+}
+
+/// Asserts that the files of a module, but for those of tests, use nothing of the crate but these
+/// modules, and locks.
 fn assert_uses_only(directory: &str, allowed: &[&str]) {
-    let files = sources(&format!("src/{directory}"));
+    let files = sources(folder_of(directory).to_str().unwrap());
     let only_for_tests: Vec<PathBuf> = files.iter().flat_map(SourceFile::test_modules).collect();
     let is_test = |file: &SourceFile| only_for_tests.iter().any(|path| file.is_module_at(path));
     for file in files.iter().filter(|file| !is_test(file)) {
@@ -167,7 +222,10 @@ fn assert_uses_only(directory: &str, allowed: &[&str]) {
 
 #[test]
 fn codecs_know_errors_and_memory_alone() {
-    assert_uses_only("codec", &["error", "memory", "pipeline"]);
+    // A crate of its own, whose modules these are.
+    let own = ["blosc", "bp128", "checksum", "contexts", "filters"];
+    let below = ["error", "memory", "pipeline"];
+    assert_uses_only("codec", &[&own[..], &below].concat());
 }
 
 #[test]
@@ -316,11 +374,7 @@ fn nobody_but_the_program_uses_the_command_line() {
 #[test]
 fn what_decodes_knows_no_local_files() {
     let decodes = ["codec", "cache", "array", "container", "look"];
-    let may_not = |path: &Path| {
-        decodes
-            .iter()
-            .any(|of| path.starts_with(Path::new("src").join(of)))
-    };
+    let may_not = |path: &Path| decodes.iter().any(|of| path.starts_with(folder_of(of)));
     assert_names_none(
         &["FileId", "FileIdentity", "PosixFile", "PosixStore"],
         may_not,
@@ -341,7 +395,7 @@ fn only_the_kernel_module_knows_fuser() {
         let code = file.code();
         let mentions = code.contains("fuser::") || code.contains("use fuser");
         assert!(
-            !mentions || file.path.starts_with("src/kernel"),
+            !mentions || file.path.starts_with("src/fs/kernel"),
             "{}",
             file.path.display()
         );
@@ -387,7 +441,7 @@ fn words_are_found_whole() {
 /// The module of this crate that is named like the crate is always named after `::` or `mod`.
 #[test]
 fn only_the_worker_s_side_names_the_hdf5_library() {
-    let library = Path::new("src/container/hdf5/library");
+    let library = Path::new("src/formats/container/hdf5/library");
     assert_names_none(&["hdf5_sys", "hdf5_metno"], |path| {
         !path.starts_with(library)
     });
@@ -396,7 +450,7 @@ fn only_the_worker_s_side_names_the_hdf5_library() {
         for (at, _) in code.match_indices("hdf5::") {
             let before = code[..at].trim_end();
             let is_ours = before.ends_with("::") || file.path.starts_with(library);
-            let is_child = file.path.parent() == Some(Path::new("src/container"));
+            let is_child = file.path.parent() == Some(Path::new("src/formats/container"));
             assert!(is_ours || is_child, "{} names hdf5::", file.path.display());
         }
         let imports = code.contains("use hdf5;") || code.contains("extern crate hdf5");
@@ -407,13 +461,13 @@ fn only_the_worker_s_side_names_the_hdf5_library() {
 #[test]
 fn binsparse_does_not_know_where_its_arrays_lie() {
     assert_names_none(&["hdf5", "netcdf"], |path| {
-        path.starts_with("src/container/binsparse")
+        path.starts_with("src/formats/container/binsparse")
     });
 }
 
 #[test]
 fn bpcells_above_its_seam_does_not_know_where_its_arrays_lie() {
-    let folder = Path::new("src/container/bpcells");
+    let folder = Path::new("src/formats/container/bpcells");
     assert_names_none(&["hdf5", "Hdf5"], |path| path.starts_with(folder));
     // Below the seam, and the door of the module, which recognises directories.
     let below = ["directory.rs", "header.rs", "mod.rs"].map(|name| folder.join(name));
@@ -441,43 +495,4 @@ fn a_type_name_is_defined_once() {
     assert!(defined.len() > 100, "{} types are found", defined.len());
     defined.retain(|_, places| places.len() > 1);
     assert!(defined.is_empty(), "defined more than once: {defined:#?}");
-}
-
-const LONGEST: usize = 500;
-const WIDEST: usize = 100;
-
-#[test]
-fn comments_are_wrapped() {
-    for file in sources("src").into_iter().chain(sources("mount-tests")) {
-        let is_comment = |line: &&str| line.trim_start().starts_with("//");
-        let wide = |line: &&str| line.chars().count() > WIDEST;
-        let mut comments = file.text.lines().filter(is_comment);
-        let found = comments.find(wide);
-        assert_eq!(found, None, "{}", file.path.display());
-    }
-}
-
-#[test]
-fn every_file_says_what_it_is_and_is_not_long() {
-    for file in sources("src").into_iter().chain(sources("mount-tests")) {
-        let path = file.path.display();
-        assert!(
-            file.text.starts_with("//! "),
-            "{path} does not say what it is"
-        );
-        let lines = file.text.lines().count();
-        assert!(lines <= LONGEST, "{path} has {lines} lines");
-    }
-}
-
-#[test]
-fn no_file_is_named_for_nothing() {
-    for file in sources("src").into_iter().chain(sources("mount-tests")) {
-        for part in file.path.with_extension("").components() {
-            let name = part.as_os_str().to_string_lossy().to_lowercase();
-            for empty in ["util", "helper", "common", "manager", "misc", "_v2"] {
-                assert!(!name.contains(empty), "{}", file.path.display());
-            }
-        }
-    }
 }

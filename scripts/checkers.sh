@@ -51,13 +51,13 @@ sanitized() {
 case $checker in
 schedules)
     # One after the other: the threads of a test are taken turns with within one thread.
-    cargo test --locked --lib --features schedules -- --test-threads 1 "${@:-schedules::}"
+    cargo test --locked --workspace --lib --features schedules -- --test-threads 1 "${@:-schedules::}"
     ;;
 miri)
     install_nightly miri rust-src
     # Files of failures are read and written; a few cases are enough where each takes seconds.
     MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 \
-        cargo +nightly miri test --locked --lib -- "${@:-codec::}"
+        cargo +nightly miri test --locked --package arrayfs-codec --lib -- "$@"
     ;;
 address)
     export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0:quarantine_size_mb=16

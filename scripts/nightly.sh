@@ -46,14 +46,14 @@ scripts/nightly_programs.sh || failed+=("nightly_programs.sh")
 say "scratch mounts"
 scripts/nightly_scratch.sh || failed+=("nightly_scratch.sh")
 say "the whole"
-ARRAYFS_TEST_WHOLE=1 cargo test --release --locked --no-fail-fast --lib </dev/null ||
+ARRAYFS_TEST_WHOLE=1 cargo test --release --locked --no-fail-fast --workspace --lib </dev/null ||
     failed+=("lib, ARRAYFS_TEST_WHOLE=1")
 ARRAYFS_TEST_WHOLE=1 test_mounts || failed+=("mount-tests, ARRAYFS_TEST_WHOLE=1")
 for ((round = 1; round <= rounds; round++)); do
     seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
     say "round $round of $rounds: seed $seed"
     PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${PROPTEST_CASES:-5000} \
-        cargo test --release --locked --no-fail-fast --lib </dev/null || failed+=("lib, PROPTEST_RNG_SEED=$seed")
+        cargo test --release --locked --no-fail-fast --workspace --lib </dev/null || failed+=("lib, PROPTEST_RNG_SEED=$seed")
     ARRAYFS_TEST_SEED=$seed test_mounts corrupt:: oracles:: reading:: model:: write_bpcells::round_trip fsx ||
         failed+=("mount-tests, ARRAYFS_TEST_SEED=$seed")
 done

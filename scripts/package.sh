@@ -67,7 +67,7 @@ make_deb() {
     install_packages dpkg-dev binutils
     if [ -z "$built" ]; then
         say "building for the Debian package: cargo build --profile dist"
-        cargo build --locked --profile dist --bin arrayfs </dev/null
+        cargo build --locked --profile dist --package arrayfs --bin arrayfs </dev/null
     fi
     program=$(target_directory)/${profile[1]}/arrayfs
     generate "$program"
@@ -89,7 +89,7 @@ build_static() {
         static=$(target_directory)/release/arrayfs
     else
         say "building the static program: cargo rustc --profile dist, with crt-static"
-        cargo rustc --locked --profile dist --bin arrayfs \
+        cargo rustc --locked --profile dist --package arrayfs --bin arrayfs \
             -- -C target-feature=+crt-static </dev/null
         # Another build puts its program at the same place.
         static=$packages/arrayfs-static

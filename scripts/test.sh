@@ -3,7 +3,8 @@
 #
 #     scripts/test.sh [--quick]
 #
-# --quick: format, lints, the library, and most mounted tests that take no seconds. Of what takes
+# --quick: format, lints, the libraries, and most mounted tests that take no seconds, of the build
+# that `cargo build` and `cargo test` make. Otherwise all of the release's. Of what takes
 # long a sample is tried; scripts/nightly.sh tries all of it. Works without a terminal and without
 # input. A larger golden corpus beside the checkout is used, if there is one. Exit status: 0 when
 # everything passed.
@@ -13,11 +14,12 @@ cd "$(dirname "$0")/.."
 
 quick=
 case "$*" in
-'') ;;
---quick) quick=1 ;;
+'') build=release ;;
+--quick) quick=1 build=debug ;;
 *) die "usage: scripts/test.sh [--quick]" ;;
 esac
 
+[ "$quick" ] && profile=() || profile=(--release)
 passed=0
 failed=0
 failures=()
@@ -71,7 +73,7 @@ run_tests() {
         shift
     done
     say "$name"
-    logged "$log" cargo test --release --locked --no-fail-fast "${targets[@]}" \
+    logged "$log" cargo test "${profile[@]}" --locked --no-fail-fast "${targets[@]}" \
         --config "target.'cfg(unix)'.runner = ['env', 'RUSTC_BOOTSTRAP=1'$in_parts]" \
         -- -Z unstable-options --report-time "${@:2}" || status=$?
     count "$name" $status "$log" '^test result: [^0-9]*([0-9]+) passed; ([0-9]+) failed.*'
@@ -136,12 +138,12 @@ install_all
 install_test_tools
 
 if cargo fmt --version >/dev/null 2>&1; then
-    check format cargo fmt --check
+    check format cargo fmt --all --check
 else
     say "no rustfmt here: the format is not checked"
 fi
 if cargo clippy --version >/dev/null 2>&1; then
-    check lints cargo clippy --release --locked --all-targets -- -D warnings
+    check lints cargo clippy "${profile[@]}" --locked --workspace --all-targets -- -D warnings
 else
     say "no clippy here: lints are not checked"
 fi
@@ -182,10 +184,10 @@ packages() {
 
 # All at once keeps every core busy.
 say "building what is tested"
-cargo test --release --locked --no-run --lib --bins --test mount-tests </dev/null
+cargo test "${profile[@]}" --locked --no-run --workspace --lib --bins --test mount-tests </dev/null
 # The daemon that mounted tests start.
-export PATH=$PWD/target/release:$PATH
-run_tests "unit tests" --lib --bins --
+export PATH=$PWD/target/$build:$PATH
+run_tests "unit tests" --workspace --lib --bins --
 if [ "$quick" ]; then
     run_tests "mounted tests that take seconds" --test mount-tests -- "${slow[@]/#/--skip=}"
 else

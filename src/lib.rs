@@ -1,59 +1,40 @@
 //! arrayfs mounts compressed array containers and shows each as a directory of raw, decoded arrays.
 //!
-//! The modules in the order of the way of a read: the kernel's request enters at [`kernel`], finds
-//! its node in the [`tree`], whose container was opened by [`container`]; [`array`] turns the byte
-//! range into blocks, [`cache`] has them or lets a [`codec`] decode what [`source`] fetched, and
-//! the reply goes back.
+//! Here is the program: [`cli`] and what only it uses. The crates below, in the order of the way of
+//! a read: `arrayfs-fs` takes the kernel's requests and knows names, what is staged and commits;
+//! `arrayfs-formats` makes arrays of stored bytes; `arrayfs-codec` decodes; `arrayfs-base` has
+//! errors, memory and locks for all of them.
 //!
-//! Public is what the program, the benchmarks and the tests need, and nothing else: so unused code
-//! shows.
+//! Public is what the program needs, and nothing else: so unused code shows.
 
-// Fuzzers use no workers.
-#![cfg_attr(feature = "fuzzing", allow(dead_code))]
+#![warn(missing_docs)]
 
-mod array;
-mod cache;
 pub mod cli;
-mod codec;
-mod commit;
-mod container;
 mod daemon;
-mod disk;
-mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod kernel;
-mod live;
 mod look;
-mod memory;
-mod patience;
-mod pipeline;
-mod scratch;
-mod source;
-mod stage;
-mod sync;
-mod tree;
-mod workers;
 
-/// The codecs that benchmarks measure, and for which tests read and write blocks.
-pub mod decoders {
-    /// Blosc chunks.
-    pub mod blosc {
-        pub use crate::codec::blosc::{ChunkHeader, Codec, Decoder, Filter};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use arrayfs_base::fuzz_input;
+pub(crate) use arrayfs_base::{error, memory, sync};
+pub(crate) use arrayfs_codec as codec;
+pub(crate) use arrayfs_formats::{array, cache, container, source};
+pub(crate) use arrayfs_fs::{commit, disk, kernel, live, scratch, stage, tree};
 
-        /// Chunks to be.
-        pub mod encode {
-            pub use crate::codec::blosc::encode::{
-                BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder,
-            };
-        }
-    }
+#[cfg(not(test))]
+#[global_allocator]
+static ALLOCATOR: memory::ReservingAllocator = memory::ReservingAllocator;
 
-    /// The integers of BPCells.
-    pub mod bp128 {
-        pub use crate::codec::bp128::{
-            Bp128Error, CHUNK, Transform, add_in_place, decode, decode_scalar, encode,
-            encode_scalar, most_words,
-        };
-    }
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: memory::observed_allocator::ObservedAllocator =
+    memory::observed_allocator::ObservedAllocator;
+
+/// Run by other tests in a process of its own; by itself it finds no socket and ends.
+#[cfg(test)]
+#[test]
+#[ignore = "the worker of other tests"]
+fn serves_hdf5() {
+    container::hdf5::serve();
 }

@@ -3,13 +3,10 @@
 
 use std::path::Path;
 
-use arrayfs::decoders::bp128::{CHUNK, Transform, encode_scalar};
-use encoded::encoded;
+use arrayfs_codec::bp128::Transform;
+use arrayfs_codec::bp128::encoded::encoded;
 
 use super::seeded::Seeded;
-
-#[path = "../../src/codec/bp128/encoded.rs"]
-mod encoded;
 
 /// A sparse matrix by columns, of counts.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 
 use super::options::MountOptions;
 use super::size;
-use crate::fuzzing::FuzzInput;
+use crate::fuzz_input::FuzzInput;
 use crate::look::picture::PictureSize;
 use crate::look::slice;
 

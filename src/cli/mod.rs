@@ -115,6 +115,7 @@ impl From<crate::error::Error> for Failure {
 /// not have opened anything yet.
 pub fn run(argv: Vec<OsString>, build: &Build) -> ExitCode {
     let inherited = Inherited::find();
+    crate::container::hdf5::start_by_command();
     match dispatch(argv, build, inherited) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -1,10 +1,10 @@
 //! Decoders with any bytes, and encoders, whose bytes must come back.
 
-use super::{FuzzInput, no_bug};
 use crate::codec::blosc::encode::{BlockSize, ChunkPlan, ChunkSettings, Compressor, Encoder};
 use crate::codec::blosc::{ChunkHeader, Decoder, Filter};
 use crate::codec::bp128::{self, Transform};
 use crate::codec::filters::{FilterDescription, FilterError, Pipeline};
+use crate::fuzz_input::{FuzzInput, no_bug};
 use crate::memory::scratch::Region;
 
 /// No more is decoded at once.

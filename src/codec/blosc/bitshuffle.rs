@@ -15,22 +15,22 @@ use super::shuffle::{Planes, unshuffle};
 pub(super) const TILE: usize = 256;
 
 /// Bytes of scratch that elements of up to 255 bytes need at most.
-pub(in crate::codec) const TILE_MOST: usize = 255 * TILE;
+pub(crate) const TILE_MOST: usize = 255 * TILE;
 
 /// Bytes of scratch that [`unbitshuffle`] needs for these rows.
-pub(in crate::codec) fn scratch_len(rows: Planes) -> usize {
+pub(crate) fn scratch_len(rows: Planes) -> usize {
     rows.width() * rows.count().min(TILE)
 }
 
 /// Bytes of scratch that elements of `width` bytes need, of which there are `len` bytes.
-pub(in crate::codec) fn most_scratch(width: usize, len: usize) -> usize {
+pub(crate) fn most_scratch(width: usize, len: usize) -> usize {
     width * (len / width).min(TILE)
 }
 
 /// Turns groups of eight rows into `elements`, which they must fill exactly.
 ///
 /// The number of elements must be a multiple of 8.
-pub(in crate::codec) fn unbitshuffle(rows: Planes, elements: &mut [u8], scratch: &mut [u8]) {
+pub(crate) fn unbitshuffle(rows: Planes, elements: &mut [u8], scratch: &mut [u8]) {
     let (width, count) = (rows.width(), rows.count());
     assert!(count.is_multiple_of(8) && elements.len() == width * count);
     let mut first = 0;
@@ -86,7 +86,7 @@ pub(super) fn transpose_square(mut square: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::tests::encoder::{bitshuffle, noise};
+    use crate::blosc::tests::encoder::{bitshuffle, noise};
     use proptest::prelude::*;
 
     fn check(width: usize, count: usize) {

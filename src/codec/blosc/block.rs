@@ -13,7 +13,7 @@ use super::error::BloscError;
 use super::header::{ChunkHeader, Filter, MAX_STREAMS};
 use super::shuffle::{Planes, unshuffle};
 use super::streams::{BlockStream, BlockStreams};
-use crate::codec::contexts::Contexts;
+use crate::contexts::Contexts;
 
 /// Bytes between the planes of a split block in scratch. Planes are often a multiple of 4 KiB long;
 /// the gap keeps them from all competing for the same lines of the first-level cache.

@@ -19,7 +19,7 @@ const FAR: usize = 8192;
 const FAR_MARK: usize = 0x1fff;
 
 /// Decodes one stream into exactly `plain`.
-pub(in crate::codec) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
+pub(crate) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
     let (mut input, mut window) = (Input::new(stored), Window::new(plain));
     let mut control = usize::from(input.byte()? & 31);
     loop {
@@ -54,7 +54,7 @@ fn read_match(control: usize, input: &mut Input) -> Result<(usize, usize), Strea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::tests::encoder::{blosclz, byte_runs, mutate};
+    use crate::blosc::tests::encoder::{blosclz, byte_runs, mutate};
     use proptest::prelude::*;
 
     fn round_trip(plain: &[u8]) {

@@ -92,7 +92,7 @@ fn exact(found: usize, expected: usize) -> Result<(), StreamError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::tests::encoder::{byte_runs, compress, mutate};
+    use crate::blosc::tests::encoder::{byte_runs, compress, mutate};
     use proptest::prelude::*;
 
     const ALL: [Codec; 5] = [

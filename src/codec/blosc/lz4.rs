@@ -15,7 +15,7 @@ const MIN_MATCH: usize = 4;
 const EXTENDED: usize = 15;
 
 /// Decodes one block into exactly `plain`.
-pub(in crate::codec) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
+pub(crate) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), StreamError> {
     let (mut input, mut window) = (Input::new(stored), Window::new(plain));
     loop {
         let token = usize::from(input.byte()?);
@@ -39,7 +39,7 @@ pub(in crate::codec) fn decode(stored: &[u8], plain: &mut [u8]) -> Result<(), St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::tests::encoder::{byte_runs, mutate};
+    use crate::blosc::tests::encoder::{byte_runs, mutate};
     use proptest::prelude::*;
 
     #[test]

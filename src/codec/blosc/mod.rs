@@ -14,19 +14,19 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-pub(in crate::codec) mod bitshuffle;
+pub(crate) mod bitshuffle;
 mod block;
-pub(in crate::codec) mod blosclz;
+pub(crate) mod blosclz;
 mod codecs;
 pub mod encode;
 mod error;
 mod header;
-pub(in crate::codec) mod lz4;
-pub(in crate::codec) mod shuffle;
+pub(crate) mod lz4;
+pub(crate) mod shuffle;
 mod streams;
 #[cfg(test)]
 mod tests;
-pub(in crate::codec) mod window;
+pub(crate) mod window;
 
 pub use block::Decoder;
 pub use error::{BloscError, StreamError};

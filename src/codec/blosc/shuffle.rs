@@ -10,7 +10,7 @@ use super::avx2;
 
 /// Equally long byte planes, where they lie.
 #[derive(Clone, Copy)]
-pub(in crate::codec) enum Planes<'a> {
+pub(crate) enum Planes<'a> {
     /// Up to 16 planes, all of one length.
     Apart(&'a [&'a [u8]]),
     /// `width` planes one after another; `width` divides the length.
@@ -53,7 +53,7 @@ impl<'a> Planes<'a> {
 }
 
 /// Interleaves `planes` into `elements`, which they must fill exactly.
-pub(in crate::codec) fn unshuffle(planes: Planes, elements: &mut [u8]) {
+pub(crate) fn unshuffle(planes: Planes, elements: &mut [u8]) {
     planes.check();
     assert_eq!(elements.len(), planes.width() * planes.count());
     #[cfg(target_arch = "x86_64")]
@@ -80,7 +80,7 @@ fn interleave_from(first: usize, planes: Planes, elements: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::tests::encoder::{noise, shuffle};
+    use crate::blosc::tests::encoder::{noise, shuffle};
     use proptest::prelude::*;
 
     fn check(width: usize, count: usize) {

@@ -10,23 +10,23 @@ use super::error::StreamError;
 const WIDE: usize = 16;
 
 /// The stored bytes of one stream, read front to back.
-pub(in crate::codec) struct Input<'a> {
+pub(crate) struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Input<'a> {
-    pub(in crate::codec) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
     #[inline(always)]
-    pub(in crate::codec) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
     #[inline(always)]
-    pub(in crate::codec) fn byte(&mut self) -> Result<u8, StreamError> {
+    pub(crate) fn byte(&mut self) -> Result<u8, StreamError> {
         let byte = *self.bytes.get(self.at).ok_or(StreamError::Truncated)?;
         self.at += 1;
         Ok(byte)
@@ -62,23 +62,19 @@ impl<'a> Input<'a> {
 }
 
 /// The plain bytes of one stream, written front to back and copied from by matches.
-pub(in crate::codec) struct Window<'a> {
+pub(crate) struct Window<'a> {
     bytes: &'a mut [u8],
     filled: usize,
 }
 
 impl<'a> Window<'a> {
-    pub(in crate::codec) fn new(bytes: &'a mut [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, filled: 0 }
     }
 
     /// Appends the next `len` bytes of `input`.
     #[inline(always)]
-    pub(in crate::codec) fn literals(
-        &mut self,
-        input: &mut Input,
-        len: usize,
-    ) -> Result<(), StreamError> {
+    pub(crate) fn literals(&mut self, input: &mut Input, len: usize) -> Result<(), StreamError> {
         let (to, from) = (self.filled, input.at);
         let room = self.bytes.len() - to;
         let present = input.bytes.len() - from;
@@ -100,11 +96,7 @@ impl<'a> Window<'a> {
 
     /// Appends `len` bytes, each a copy of the byte `distance` before it.
     #[inline(always)]
-    pub(in crate::codec) fn repeat(
-        &mut self,
-        distance: usize,
-        len: usize,
-    ) -> Result<(), StreamError> {
+    pub(crate) fn repeat(&mut self, distance: usize, len: usize) -> Result<(), StreamError> {
         let to = self.filled;
         if distance == 0 || distance > to {
             return Err(StreamError::Distance {
@@ -132,7 +124,7 @@ impl<'a> Window<'a> {
     }
 
     /// Bytes appended so far.
-    pub(in crate::codec) fn written(&self) -> usize {
+    pub(crate) fn written(&self) -> usize {
         self.filled
     }
 

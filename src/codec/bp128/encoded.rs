@@ -1,23 +1,23 @@
 //! A whole run of values in BP-128, in vectors.
 //!
-//! For tests and benchmarks, which include this file where the crate's own tests cannot reach.
-//! Encoded by the scalar encoder, whose output is byte for byte what BPCells would store.
+//! For tests and benchmarks. Encoded by the scalar encoder, whose output is byte for byte what
+//! BPCells would store.
 
 use super::{CHUNK, Transform, encode_scalar};
 
 /// A run of values in BP-128.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Encoded {
+pub struct Encoded {
     /// Cumulative word counts modulo 2^32, one more than there are chunks; the first is 0.
-    pub(crate) idx: Vec<u32>,
+    pub idx: Vec<u32>,
     /// The first value of each chunk, for transforms that have starts.
-    pub(crate) starts: Vec<u32>,
+    pub starts: Vec<u32>,
     /// The packed words as little-endian bytes.
-    pub(crate) words: Vec<u8>,
+    pub words: Vec<u8>,
 }
 
 /// Encodes a run of values.
-pub(crate) fn encoded(transform: Transform, values: &[u32]) -> Encoded {
+pub fn encoded(transform: Transform, values: &[u32]) -> Encoded {
     let chunks = values.len().div_ceil(CHUNK);
     let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     let mut encoded = Encoded {

@@ -16,8 +16,8 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod encode;
-#[cfg(test)]
-pub(crate) mod encoded;
+#[doc(hidden)]
+pub mod encoded;
 mod scalar;
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::memory::no_memory;
 /// Contexts of higher levels are given back after each chunk ...
 const KEPT_DEFLATE: i32 = 9;
 /// ... and larger ones of zstd, in bytes.
-pub(in crate::codec) const KEPT_ZSTD: u64 = 8 << 20;
+pub(crate) const KEPT_ZSTD: u64 = 8 << 20;
 
 /// Most that libdeflate allocates for a context that is kept ...
 const DEFLATE: usize = 1 << 20;
@@ -21,14 +21,14 @@ const DEFLATE_MOST: usize = 10 << 20;
 
 /// Made when first used at a level.
 #[derive(Default)]
-pub(in crate::codec) struct EncoderContexts {
+pub(crate) struct EncoderContexts {
     deflate: Option<(i32, Deflate)>,
     zstd: Option<(i32, Zstd<'static>)>,
 }
 
 impl EncoderContexts {
     /// For a level of libdeflate, 0 to 12.
-    pub(in crate::codec) fn deflate(&mut self, level: i32) -> Result<&mut Deflate> {
+    pub(crate) fn deflate(&mut self, level: i32) -> Result<&mut Deflate> {
         self.deflate.take_if(|kept| kept.0 != level);
         let (_, context) = match &mut self.deflate {
             Some(kept) => kept,
@@ -38,7 +38,7 @@ impl EncoderContexts {
     }
 
     /// For a level of zstd.
-    pub(in crate::codec) fn zstd(&mut self, level: i32) -> Result<&mut Zstd<'static>> {
+    pub(crate) fn zstd(&mut self, level: i32) -> Result<&mut Zstd<'static>> {
         let refused = |_| no_memory("cannot make a zstd encoder");
         self.zstd.take_if(|kept| kept.0 != level);
         let (_, context) = match &mut self.zstd {
@@ -49,7 +49,7 @@ impl EncoderContexts {
     }
 
     /// Gives back what is large.
-    pub(in crate::codec) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.deflate.take_if(|(level, _)| *level > KEPT_DEFLATE);
         let size = |context: &mut Zstd| context.context_mut().sizeof() as u64;
         self.zstd.take_if(|(_, context)| size(context) > KEPT_ZSTD);

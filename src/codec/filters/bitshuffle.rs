@@ -9,9 +9,9 @@ use super::error::{FilterError, Unsupported};
 use super::lz4::{header, take_block};
 use super::tools::Tools;
 use super::{FilterDescription, libraries};
-use crate::codec::blosc::bitshuffle::{most_scratch, unbitshuffle};
-use crate::codec::blosc::lz4;
-use crate::codec::blosc::shuffle::Planes;
+use crate::blosc::bitshuffle::{most_scratch, unbitshuffle};
+use crate::blosc::lz4;
+use crate::blosc::shuffle::Planes;
 use crate::memory::room;
 
 /// Bytes of a block that are aimed at when the writer names none ...

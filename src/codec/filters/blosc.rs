@@ -2,8 +2,8 @@
 
 use super::error::FilterError;
 use super::tools::Tools;
-use crate::codec::blosc::ChunkHeader;
-use crate::codec::blosc::bitshuffle::TILE_MOST;
+use crate::blosc::ChunkHeader;
+use crate::blosc::bitshuffle::TILE_MOST;
 use crate::memory::room;
 
 /// Most bytes that lie between the planes of a block.

@@ -9,7 +9,7 @@ use super::Pipeline;
 use super::checked::CheckedFilter;
 use super::error::FilterError;
 use super::tools::Tools;
-use crate::codec::contexts::Contexts;
+use crate::contexts::Contexts;
 use crate::memory::{Scratch, room};
 
 /// A filter that is undone, and the most bytes that come out.

@@ -2,7 +2,7 @@
 //!
 //! Decoders raise a [`FilterError`] without a name; [`super::Pipeline`] adds that of the filter.
 
-use crate::codec::blosc::{BloscError, StreamError};
+use crate::blosc::{BloscError, StreamError};
 use crate::error::Error;
 use std::fmt;
 

@@ -4,7 +4,7 @@
 //! end of a stream are ignored, as the libraries' own filters do.
 
 use super::error::FilterError;
-use crate::codec::contexts::Contexts;
+use crate::contexts::Contexts;
 use crate::memory::{no_memory, set_aside};
 use bzip2::{Decompress, Status};
 use libdeflater::DecompressionError;

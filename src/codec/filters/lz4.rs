@@ -4,7 +4,7 @@
 //! stored as it is. All numbers are big-endian.
 
 use super::error::FilterError;
-use crate::codec::blosc::lz4;
+use crate::blosc::lz4;
 
 /// Bytes of the header.
 pub(super) const HEADER: usize = 12;

@@ -6,8 +6,8 @@
 //! the distance less 1, whose low byte comes last. The stream ends with its bytes.
 
 use super::error::FilterError;
-use crate::codec::blosc::StreamError;
-use crate::codec::blosc::window::{Input, Window};
+use crate::blosc::StreamError;
+use crate::blosc::window::{Input, Window};
 
 /// Decodes into the front of `out`; returns the number of bytes written.
 pub(super) fn decode(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {

@@ -2,8 +2,8 @@
 //! is.
 
 use super::error::FilterError;
-use crate::codec::blosc::encode::shuffle::shuffle as separate;
-use crate::codec::blosc::shuffle::{Planes, unshuffle as interleave};
+use crate::blosc::encode::shuffle::shuffle as separate;
+use crate::blosc::shuffle::{Planes, unshuffle as interleave};
 
 /// Separates the bytes of elements of `width` bytes; `out` is as long as `plain`.
 pub(super) fn encode(width: usize, plain: &[u8], out: &mut [u8]) {

@@ -1,6 +1,6 @@
 //! What decoding a chunk works with: contexts of the libraries, and memory beside its output.
 
-use crate::codec::contexts::Contexts;
+use crate::contexts::Contexts;
 use crate::error::Result;
 use crate::memory::Scratch;
 

@@ -12,7 +12,7 @@
 use std::arch::x86_64::*;
 
 use super::shuffle;
-use crate::codec::blosc::avx2::{GROUP, LANE, load, rotate, transpose_bits};
+use crate::blosc::avx2::{GROUP, LANE, load, rotate, transpose_bits};
 
 /// Rounds from elements to planes: bits of a byte's number within its lane.
 const ROUNDS: usize = 4;

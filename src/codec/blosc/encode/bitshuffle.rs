@@ -9,13 +9,13 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
 use super::shuffle::{self, shuffle};
-use crate::codec::blosc::bitshuffle::{TILE, transpose_square};
+use crate::blosc::bitshuffle::{TILE, transpose_square};
 
 /// Writes bit `k` of byte `j` of every element into row `k` of those that begin at `j * stride`.
 ///
 /// `elements` are as many whole elements of `width` bytes as a multiple of 8; `tile` is scratch of
 /// the size that the decoder takes.
-pub(in crate::codec) fn bitshuffle(
+pub(crate) fn bitshuffle(
     elements: &[u8],
     width: usize,
     rows: &mut [u8],
@@ -63,7 +63,7 @@ fn transpose_from(first: usize, plane: &[u8], rows: &mut [u8], start: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::tests::encoder::{self, noise};
+    use crate::blosc::tests::encoder::{self, noise};
     use proptest::prelude::*;
 
     fn check(width: usize, count: usize, gap: usize) {

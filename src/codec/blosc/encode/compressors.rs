@@ -9,7 +9,7 @@ use lz4::block::{CompressionMode, compress_to_buffer as lz4_compress};
 use super::blosclz;
 use super::error::EncodeError;
 use super::settings::{ChunkSettings, Compressor, zlib_flevel};
-use crate::codec::contexts::EncoderContexts;
+use crate::contexts::EncoderContexts;
 
 const ZSTD_HIGHEST: i32 = 22;
 const DEFLATE_HIGHEST: i32 = 12;

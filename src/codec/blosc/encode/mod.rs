@@ -14,7 +14,7 @@
 mod assembler;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-pub(in crate::codec) mod bitshuffle;
+pub(crate) mod bitshuffle;
 mod blosclz;
 mod compressors;
 mod error;
@@ -22,7 +22,7 @@ mod lanes;
 mod parts;
 mod plan;
 mod settings;
-pub(in crate::codec) mod shuffle;
+pub(crate) mod shuffle;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +34,7 @@ pub use settings::{BlockSize, ChunkSettings, Compressor, SMALLEST_BLOCK};
 
 use super::block::{PLANE_GAP, filter_of_block};
 use super::header::{Filter, MAX_STREAMS};
-use crate::codec::contexts::Contexts;
+use crate::contexts::Contexts;
 use compressors::Compressors;
 
 /// Contexts of the compressors' libraries, reused between chunks.
@@ -65,7 +65,7 @@ impl Encoder {
     }
 
     /// Gives back contexts that are too large to be kept.
-    pub(in crate::codec) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.compressors.shrink();
     }
 

@@ -11,7 +11,7 @@ use super::avx2;
 /// Writes byte `j` of every element into plane `j`, which begins at `j * stride`.
 ///
 /// `elements` are whole elements of `width` bytes, and the last plane ends within `planes`.
-pub(in crate::codec) fn shuffle(elements: &[u8], width: usize, planes: &mut [u8], stride: usize) {
+pub(crate) fn shuffle(elements: &[u8], width: usize, planes: &mut [u8], stride: usize) {
     check(elements, width, planes, stride);
     #[cfg(target_arch = "x86_64")]
     let done = avx2::shuffle(elements, width, planes, stride);
@@ -42,7 +42,7 @@ fn separate_from(first: usize, elements: &[u8], width: usize, planes: &mut [u8],
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::blosc::tests::encoder::{self, noise};
+    use crate::blosc::tests::encoder::{self, noise};
     use proptest::prelude::*;
 
     fn check_against_the_letter(width: usize, count: usize, gap: usize) {

@@ -11,8 +11,8 @@
 use std::arch::x86_64::*;
 
 use super::{ChunkBytes, bit_width, encode_run as encode_chunks};
-use crate::codec::bp128::avx2::{PAIR_BYTES, load, load_half, store, store_half};
-use crate::codec::bp128::{CHUNK_BYTES, RAW_BITS, Transform};
+use crate::bp128::avx2::{PAIR_BYTES, load, load_half, store, store_half};
+use crate::bp128::{CHUNK_BYTES, RAW_BITS, Transform};
 
 /// A row of fields, or a word of each lane.
 const ROW_BYTES: usize = 16;

@@ -4,7 +4,7 @@
 //! parent module.
 
 use super::{ChunkBytes, bit_width};
-use crate::codec::bp128::{CHUNK, LANES, RAW_BITS, Transform};
+use crate::bp128::{CHUNK, LANES, RAW_BITS, Transform};
 
 /// Writes the words of a chunk to the start of `words`, and says its width: 16 bytes for each bit.
 pub(super) fn encode_chunk(

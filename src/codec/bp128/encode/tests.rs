@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::bp128::tests::{any_transform, any_values};
-use crate::codec::bp128::{decode_scalar, encoded, encoded::Encoded};
+use crate::bp128::tests::{any_transform, any_values};
+use crate::bp128::{decode_scalar, encoded, encoded::Encoded};
 
 type Encode = fn(Transform, &[u8], &mut [u32], &mut [u32], &mut [u8]) -> Result<usize, Bp128Error>;
 

@@ -4,7 +4,7 @@
 //! (32-bit), each behind a byte for the array and one for every number.
 
 use super::frame::size;
-use crate::codec::filters::error::FilterError;
+use crate::filters::error::FilterError;
 
 /// Dimensions that an array can have.
 const MAX_DIMENSIONS: usize = 16;

@@ -5,11 +5,11 @@
 //! whole chunk is one value.
 
 use super::undo::Blosc2Filters;
-use crate::codec::blosc::{blosclz, lz4};
-use crate::codec::contexts::Contexts;
-use crate::codec::filters::error::FilterError;
-use crate::codec::filters::libraries;
-use crate::codec::filters::tools::Tools;
+use crate::blosc::{blosclz, lz4};
+use crate::contexts::Contexts;
+use crate::filters::error::FilterError;
+use crate::filters::libraries;
+use crate::filters::tools::Tools;
 
 /// Latest format version known; 3 is the first with this header.
 const VERSIONS: std::ops::RangeInclusive<u8> = 3..=5;

@@ -7,8 +7,8 @@
 
 use super::boxes::Boxes;
 use super::chunk::Special;
-use crate::codec::filters::error::FilterError;
-use crate::codec::filters::tools::Tools;
+use crate::filters::error::FilterError;
+use crate::filters::tools::Tools;
 
 const MAGIC: &[u8; 8] = b"b2frame\0";
 /// Places of fields in the header.

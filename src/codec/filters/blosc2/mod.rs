@@ -13,7 +13,7 @@ mod undo;
 
 use super::error::FilterError;
 use super::tools::Tools;
-use crate::codec::blosc::bitshuffle::TILE_MOST;
+use crate::blosc::bitshuffle::TILE_MOST;
 use crate::memory::room;
 
 /// Bytes of the offset of a chunk in a frame.

@@ -4,11 +4,11 @@
 //! lost. The delta filter combines a block with the first one of the chunk, so that it can only be
 //! undone last.
 
-use crate::codec::blosc::bitshuffle::{scratch_len, unbitshuffle};
-use crate::codec::blosc::shuffle::Planes;
-use crate::codec::filters::error::FilterError;
-use crate::codec::filters::shuffle::unshuffle;
-use crate::codec::filters::tools::Tools;
+use crate::blosc::bitshuffle::{scratch_len, unbitshuffle};
+use crate::blosc::shuffle::Planes;
+use crate::filters::error::FilterError;
+use crate::filters::shuffle::unshuffle;
+use crate::filters::tools::Tools;
 
 const SLOTS: usize = 6;
 /// Places in the header.

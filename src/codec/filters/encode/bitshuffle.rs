@@ -6,8 +6,8 @@
 use super::super::bitshuffle::{Bitshuffle, BitshuffleCode};
 use super::super::tools::Tools;
 use super::{lz4, streams};
-use crate::codec::blosc::bitshuffle::most_scratch;
-use crate::codec::blosc::encode::bitshuffle::bitshuffle;
+use crate::blosc::bitshuffle::most_scratch;
+use crate::blosc::encode::bitshuffle::bitshuffle;
 use crate::error::Result;
 use crate::memory::room;
 

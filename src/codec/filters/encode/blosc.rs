@@ -4,8 +4,8 @@
 //! byte, 2 bit), compressor. The last three may be left out.
 
 use super::super::tools::Tools;
-use crate::codec::blosc::Filter;
-use crate::codec::blosc::encode::{
+use crate::blosc::Filter;
+use crate::blosc::encode::{
     BlockSize, ChunkPlan, ChunkSettings, Compressor, EncodeError, SMALLEST_BLOCK,
 };
 use crate::error::{Error, Result};

@@ -8,7 +8,7 @@ use super::super::scale_offset::ScaleOffset;
 use super::super::tools::Tools;
 use super::super::{fletcher32, shuffle};
 use super::{bitshuffle, blosc, lz4, streams};
-use crate::codec::blosc::encode::ChunkSettings;
+use crate::blosc::encode::ChunkSettings;
 use crate::error;
 
 /// HDF5's own default.

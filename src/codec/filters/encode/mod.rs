@@ -21,7 +21,7 @@ mod tests;
 
 use super::Pipeline;
 use super::tools::Tools;
-use crate::codec::contexts::Contexts;
+use crate::contexts::Contexts;
 use crate::error::{Error, Result};
 use crate::memory::{Scratch, room};
 use filter::EncodingFilter;

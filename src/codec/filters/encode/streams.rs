@@ -3,7 +3,7 @@
 //! Each encodes to the front of `out` and returns the number of bytes written; none if they do not
 //! fit, or if the library has no memory for them: the chunk is then stored without.
 
-use crate::codec::contexts::{Contexts, KEPT_ZSTD};
+use crate::contexts::{Contexts, KEPT_ZSTD};
 use crate::error::Result;
 use crate::memory::{room, set_aside};
 use bzip2::{Action, Compress, Compression, Status};

@@ -264,7 +264,7 @@ fn zstd_takes_no_more_than_is_charged() {
             let mut out = vec![0; plain.len()];
             context.compress_to_buffer(&plain, &mut out).unwrap();
             let taken = context.context_mut().sizeof() as u64;
-            let known = charged.max(crate::codec::contexts::KEPT_ZSTD);
+            let known = charged.max(crate::contexts::KEPT_ZSTD);
             assert!(
                 taken <= known,
                 "{taken} at level {level} for {len}, charged {charged}"

@@ -4,8 +4,8 @@ mod parts;
 mod settings;
 
 use super::*;
-use crate::codec::blosc::tests::encoder::{byte_runs, floats};
-use crate::codec::blosc::{ChunkHeader, Decoder};
+use crate::blosc::tests::encoder::{byte_runs, floats};
+use crate::blosc::{ChunkHeader, Decoder};
 use proptest::prelude::*;
 
 pub(super) const FILTERS: [Filter; 3] = [Filter::None, Filter::Shuffle, Filter::Bitshuffle];

@@ -1,9 +1,9 @@
 //! What a stored chunk shows of how it was written, and C-Blosc's block sizes.
 
 use super::{FILTERS, encode, header};
-use crate::codec::blosc::encode::{BlockSize, ChunkSettings, Compressor};
-use crate::codec::blosc::tests::encoder::floats;
-use crate::codec::blosc::{ChunkHeader, Filter};
+use crate::blosc::encode::{BlockSize, ChunkSettings, Compressor};
+use crate::blosc::tests::encoder::floats;
+use crate::blosc::{ChunkHeader, Filter};
 use proptest::prelude::*;
 
 fn shuffled(compressor: Compressor, typesize: u8, level: u8) -> ChunkSettings {

@@ -1,0 +1,314 @@
+//! Committing the stage of a container.
+//!
+//! A commit changes stored files and nothing that is shown: the version goes on, with the identity
+//! that the commit leaves. A thread that compares the container's identity waits while it is being
+//! changed. Used by all of `live`, and by `tree::writing`.
+
+pub mod changes;
+pub mod counters;
+pub mod due;
+pub mod ending;
+pub mod later;
+pub mod publish;
+pub mod replaced_array;
+pub mod retyped;
+pub mod times;
+pub mod waiting;
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::container::LiveContainer;
+use super::staged::StagedContainer;
+use super::version::ContainerVersion;
+use super::{ContainerId, Containers, InUse, refused};
+use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
+use crate::container::rewrite::Consistency;
+use crate::error::{Error, Result};
+use crate::source::{FileId, FileKind};
+use crate::stage::{Layer, ShowLayers, Unlogged};
+
+use changes::{Changes, changed_arrays, seen_files};
+use publish::CommitPublisher;
+use replaced_array::ArrayContent;
+
+/// How much a commit may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// As much as a close may wait for.
+    Usual,
+    /// All of it, however long that takes.
+    All,
+}
+
+impl Containers {
+    /// Commits everything that is staged of a container that is about to get another name, or
+    /// another owner, for its log would not find it, or not be believed. One that was not looked
+    /// into yet is looked into: a log may have been left behind.
+    pub(crate) fn commit_before_move(
+        &self,
+        id: ContainerId,
+        container: &LiveContainer,
+        path: &Path,
+    ) -> Result<()> {
+        let known = container.known().version.clone();
+        let Some(version) = known.or_else(|| self.current(id, container).ok()) else {
+            return Ok(());
+        };
+        let staged = &version.staged;
+        // The staged changes may have been taken back since, and the log be there still.
+        let committed = match staged.now().is_some_and(|now| !now.stage.is_gone()) {
+            true => self.commit(&version, Effort::All),
+            false => Ok(()),
+        };
+        // Its log goes with it.
+        if moves_its_log(container, &version) {
+            return Ok(());
+        }
+        let busy = |why: &str| {
+            log::warn!("{}: cannot be renamed: {why}", path.display());
+            Err(refused("rename", path, libc::EBUSY))
+        };
+        let may_be_committed = staged.unrecovered().is_none() && staged.why().is_none();
+        match (committed, staged.keeps_place()) {
+            (_, None) => Ok(()),
+            (Err(Error::Invalid(why)), _) => busy(&why),
+            (Err(e), _) => Err(e),
+            // A program has written since: the caller, which moves the container, looks again.
+            (Ok(()), Some(_)) if may_be_committed => Ok(()),
+            (Ok(()), Some(why)) => busy(&why),
+        }
+    }
+
+    /// Commits the stage of a container. Changes that cannot be committed remain staged, with the
+    /// reason; after an error, too.
+    pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
+        let staged = &version.staged;
+        let turn = staged.wait_for_turn();
+        let Some(container) = staged.now() else {
+            return Ok(());
+        };
+        let Ok(_turn) = turn else {
+            return self.put_off(version, &container);
+        };
+        if self.is_removed(version) {
+            return self.give_up(version, &container);
+        }
+        // Of a commit that ended in a panic.
+        if container.stage.frozen().is_some() {
+            staged.unfreeze(&container, &self.cache)?;
+        }
+        let Some(frozen) = self.freeze(version, &container)? else {
+            staged.tidy(&container, &self.cache)?;
+            staged.note_why(None);
+            self.forget_staged(version);
+            return Ok(());
+        };
+        let begun = Instant::now();
+        let layer = (&frozen, None);
+        let done = self
+            .while_wanted(effort.in_a_hurry(), || {
+                self.commit_layer(version, &container, layer, effort)
+            })
+            .map_err(|e| container.note_failure(e));
+        if !matches!(done, Ok(CommitOutcome::Published)) {
+            staged.unfreeze(&container, &self.cache)?;
+        }
+        let path = self.shown_path(version.container);
+        match done {
+            Ok(CommitOutcome::Published) => {
+                staged.note_commit(begun);
+                staged.note_why(None);
+                self.forget_staged(version);
+                Ok(())
+            }
+            Ok(CommitOutcome::TooMuch) | Err(Error::Unwanted) => self.put_off(version, &container),
+            Ok(CommitOutcome::Stays(why)) => {
+                log::info!("{}: stays staged: {why}", path.display());
+                staged.note_why(Some(why));
+                Ok(())
+            }
+            Ok(CommitOutcome::Waits(in_use)) => {
+                if staged.why().as_ref() != Some(&in_use.by) {
+                    log::info!("{}: stays staged: {}", path.display(), in_use.by);
+                }
+                container.stage.log_all()?;
+                self.wait_for_program(version, in_use);
+                Ok(())
+            }
+            Err(e) => {
+                log::warn!("{}: stays staged: {e}", path.display());
+                staged.note_why(Some(e.to_string()));
+                // The written bytes are kept, whatever becomes of the daemon.
+                container.stage.sync()?;
+                Err(e)
+            }
+        }
+    }
+
+    fn freeze(
+        &self,
+        version: &ContainerVersion,
+        container: &StagedContainer,
+    ) -> Result<Option<Arc<Layer>>> {
+        let freeze = |show: ShowLayers<'_>| container.stage.freeze(show);
+        let staged = &version.staged;
+        staged.change_layers(container, &self.cache, freeze)
+    }
+
+    /// `content`: of an array that gets another one, whatever is staged of it.
+    pub(crate) fn commit_layer(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        (frozen, content): (&Arc<Layer>, Option<&ArrayContent>),
+        effort: Effort,
+    ) -> Result<CommitOutcome> {
+        let mut changed = changed_arrays(container, frozen, &self.cache)?;
+        if let Some(content) = content {
+            content.put_among(container, &mut changed)?;
+        }
+        let rewrite = match content {
+            Some(content) => content.rewrite(container)?,
+            None => container.rewrite(),
+        };
+        match rewrite.consistency(&changed, self.cache.budget())? {
+            Consistency::Now => {}
+            Consistency::NotYet(why) => return Ok(CommitOutcome::Stays(why)),
+            Consistency::Unfit(why) => return Err(Error::Invalid(why)),
+        }
+        let changes = Changes {
+            rewrite: &*rewrite,
+            changed: &changed,
+            layer: frozen.number(),
+            written: content
+                .map(|content| content.written)
+                .or(container.stage.last_write()),
+        };
+        self.commit_changes(version, container, &changes, effort)
+    }
+
+    /// Has the container's files changed; the changes of the layer are checked before.
+    pub(crate) fn commit_changes(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &StagedContainer,
+        changes: &Changes<'_>,
+        effort: Effort,
+    ) -> Result<CommitOutcome> {
+        let id = version.container;
+        let path = self.places.path(id)?;
+        let seen = seen_files(version, &path);
+        let first = seen.first().and_then(|first| first.identity);
+        let first = first.ok_or(Error::ReadOnly)?;
+        let at_spot = |work: &mut dyn FnMut(&Spot) -> Result<()>| {
+            self.retry_briefly(|| work(&self.spot_of_files(version, &self.places.path(id)?)?))
+        };
+        let is_read = |file: &FileId| self.stored_readers.has(file);
+        let commit = Commit {
+            disk: self.disk.as_ref().ok_or(Error::ReadOnly)?,
+            store: &self.store,
+            spot: &self.spot_of_files(version, &path)?,
+            at_spot: &at_spot,
+            seen: &seen,
+            is_directory: !version.recognised.layout().is_file(),
+            stage: &container.stage,
+            layer: changes.layer,
+            rewrite: changes.rewrite,
+            changed: changes.changed,
+            written: changes.written.unwrap_or(first.mtime),
+            budget: self.cache.budget(),
+            preference: self.settings.commit,
+            limits: match effort {
+                Effort::Usual => self.settings.pacing.limits,
+                Effort::All => CommitLimits::NONE,
+            },
+            is_too_much: Cell::new(false),
+            told: Cell::new(0),
+            is_read: &is_read,
+        };
+        let time = container.stage.time_set();
+        let mut publisher = CommitPublisher::new(self, version, container);
+        let begun = Instant::now();
+        // The files are opened by them before all is done. The lengths of arrays that have not
+        // changed stay, and the others are those that are shown already.
+        let own = &version.recognised.left.own_lengths;
+        let before = own.replace(changes.rewrite.own_lengths(changes.changed));
+        let outcome = commit.carry_out(&mut publisher);
+        if publisher.found.is_none() {
+            own.replace(before);
+        }
+        match &outcome {
+            Ok(CommitOutcome::Published) => {
+                changes.rewrite.published();
+                self.commits.done(begun, commit.told.get());
+            }
+            Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_) | CommitOutcome::Waits(_))
+            | Err(Error::Unwanted) => {}
+            Err(_) => self.commits.failed(begun),
+        }
+        let outcome = outcome?;
+        if let (CommitOutcome::Published, Some(found)) = (&outcome, &publisher.found) {
+            self.end_commit(version, container, found)?;
+            // As long as there is a log it knows the files by their times.
+            if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
+                && let Err(e) =
+                    self.retry(|| self.set_time_of_all(version, &self.places.path(id)?, time))
+            {
+                log::warn!("{}", self.told(id, &e));
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Where the files lie of a container that lies there.
+    fn spot_of_files(&self, version: &ContainerVersion, path: &Path) -> Result<Spot> {
+        let first = version.recognised.first_file(path);
+        let (directory, name) = first.ok_or(Error::Unsuitable)?;
+        self.spot(&directory.join(name))
+    }
+
+    /// Commits everything that can be, and sees to it that the rest is safe. Returns what remains
+    /// staged, and why. `new`: how new containers are treated of which something is open.
+    pub fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
+        let mut left = self.pack_all(new);
+        for (id, version) in self.all_staged() {
+            left.extend(self.commit_or_keep(id, &version));
+        }
+        left
+    }
+
+    /// The same of one container.
+    pub(crate) fn commit_or_keep(
+        &self,
+        id: ContainerId,
+        version: &Arc<ContainerVersion>,
+    ) -> Option<(PathBuf, String)> {
+        let committed = self.commit(version, self.ending.effort());
+        let container = version.staged.now();
+        let container = container.filter(|now| !now.stage.is_clean())?;
+        let synced = container.stage.sync();
+        let why = match committed.and(synced) {
+            Err(e) => e.to_string(),
+            Ok(()) => version.staged.why().unwrap_or_default(),
+        };
+        Some((self.shown_path(id), why))
+    }
+
+    /// What is staged and could not be given to a log, of each container: it goes with the daemon.
+    pub fn unlogged(&self) -> Vec<(PathBuf, Unlogged)> {
+        let staged = self.all_staged().into_iter();
+        let unlogged = staged.filter_map(|(id, version)| {
+            let unlogged = version.staged.now()?.stage.unlogged()?;
+            Some((self.shown_path(id), unlogged))
+        });
+        unlogged.collect()
+    }
+}
+
+/// Whether the log of a container lies in the directory that it is, and is its own.
+pub(crate) fn moves_its_log(container: &LiveContainer, version: &ContainerVersion) -> bool {
+    container.stored == FileKind::Directory && !version.staged.keeps_out()
+}

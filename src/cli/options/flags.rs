@@ -9,29 +9,29 @@ use super::Writing;
 
 /// What the flags say.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Flags {
-    pub(in crate::cli) writing: Writing,
-    pub(in crate::cli) allow_other: bool,
+pub(crate) struct Flags {
+    pub(crate) writing: Writing,
+    pub(crate) allow_other: bool,
     /// Root and the user who mounts, and nobody else.
-    pub(in crate::cli) allow_root: bool,
+    pub(crate) allow_root: bool,
     /// A daemon that dies is not to leave its mount behind.
-    pub(in crate::cli) auto_unmount: bool,
-    pub(in crate::cli) direct_io: bool,
-    pub(in crate::cli) suid: bool,
-    pub(in crate::cli) dev: bool,
-    pub(in crate::cli) noexec: bool,
-    pub(in crate::cli) noatime: bool,
-    pub(in crate::cli) nosymfollow: bool,
-    pub(in crate::cli) noacl: bool,
-    pub(in crate::cli) views: bool,
-    pub(in crate::cli) sync: bool,
-    pub(in crate::cli) dirsync: bool,
+    pub(crate) auto_unmount: bool,
+    pub(crate) direct_io: bool,
+    pub(crate) suid: bool,
+    pub(crate) dev: bool,
+    pub(crate) noexec: bool,
+    pub(crate) noatime: bool,
+    pub(crate) nosymfollow: bool,
+    pub(crate) noacl: bool,
+    pub(crate) views: bool,
+    pub(crate) sync: bool,
+    pub(crate) dirsync: bool,
     /// What `mount.fuse.arrayfs -f` asks for: all checks, no mount.
-    pub(in crate::cli) fake: bool,
+    pub(crate) fake: bool,
     /// A source that is not there is no failure.
-    pub(in crate::cli) nofail: bool,
+    pub(crate) nofail: bool,
     /// Files are stored compressed, and nothing is shown as a container.
-    pub(in crate::cli) scratch: bool,
+    pub(crate) scratch: bool,
 }
 
 /// An option without a value.
@@ -203,7 +203,7 @@ impl Flag {
 
 /// The words of the long flags that were given.
 #[derive(Default)]
-pub(in crate::cli) struct FlagWords(pub(in crate::cli) Vec<&'static str>);
+pub(crate) struct FlagWords(pub(crate) Vec<&'static str>);
 
 impl Args for FlagWords {
     fn augment_args(command: Command) -> Command {

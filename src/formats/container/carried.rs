@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::sync::{Mutex, MutexGuard};
 
 /// What its format makes of it.
-pub(in crate::container) type CarriedOver = Arc<dyn Any + Send + Sync>;
+pub(crate) type CarriedOver = Arc<dyn Any + Send + Sync>;
 
 /// Of a version of a container.
 #[derive(Default)]
@@ -19,11 +19,11 @@ pub struct Carried(Mutex<Option<CarriedOver>>);
 
 impl Carried {
     /// In place of what was there; none if a commit tells nothing.
-    pub(in crate::container) fn set(&self, over: Option<CarriedOver>) {
+    pub(crate) fn set(&self, over: Option<CarriedOver>) {
         *self.lock() = over;
     }
 
-    pub(in crate::container) fn take(&self) -> Option<CarriedOver> {
+    pub(crate) fn take(&self) -> Option<CarriedOver> {
         self.lock().take()
     }
 

@@ -15,7 +15,7 @@ pub struct FreeRoom(Mutex<Box<[(u64, u64)]>>);
 
 impl FreeRoom {
     /// What lies before the end of the file.
-    pub(in crate::container) fn offered(&self, end: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn offered(&self, end: u64) -> Vec<(u64, u64)> {
         let room = self.lock();
         let lie = room
             .iter()
@@ -23,7 +23,7 @@ impl FreeRoom {
         lie.copied().collect()
     }
 
-    pub(in crate::container) fn set(&self, mut room: Vec<(u64, u64)>) {
+    pub(crate) fn set(&self, mut room: Vec<(u64, u64)>) {
         if room.len() > MOST {
             room.sort_unstable_by_key(|(_, len)| std::cmp::Reverse(*len));
             room.truncate(MOST);

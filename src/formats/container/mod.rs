@@ -181,7 +181,7 @@ pub struct OpenRequest<'a> {
 
 impl OpenRequest<'_> {
     /// What the commit knows that has told the container.
-    pub(in crate::container) fn carried_over(&self) -> Option<CarriedOver> {
+    pub(crate) fn carried_over(&self) -> Option<CarriedOver> {
         self.is_told.then(|| self.left.carried.take()).flatten()
     }
 }

@@ -6,13 +6,13 @@ use std::ops::Range;
 
 /// Numbers in rising order, as ranges that do not touch.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(in crate::container) struct Numbers {
+pub(crate) struct Numbers {
     /// Each with how many numbers come before it.
     runs: Vec<(u64, Range<u64>)>,
 }
 
 impl Numbers {
-    pub(in crate::container) fn of(mut ranges: Vec<Range<u64>>) -> Numbers {
+    pub(crate) fn of(mut ranges: Vec<Range<u64>>) -> Numbers {
         ranges.retain(|range| !range.is_empty());
         ranges.sort_unstable_by_key(|range| range.start);
         let mut numbers = Numbers::default();
@@ -28,20 +28,20 @@ impl Numbers {
         numbers
     }
 
-    pub(in crate::container) fn one(number: u64) -> Numbers {
+    pub(crate) fn one(number: u64) -> Numbers {
         let run = number..number.saturating_add(1);
         Numbers {
             runs: vec![(0, run)],
         }
     }
 
-    pub(in crate::container) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         let last = self.runs.last();
         last.map_or(0, |(before, run)| before + (run.end - run.start))
     }
 
     /// The n-th of them, counted from 0.
-    pub(in crate::container) fn get(&self, n: u64) -> Option<u64> {
+    pub(crate) fn get(&self, n: u64) -> Option<u64> {
         let at = self.runs.partition_point(|(before, _)| *before <= n);
         let (before, run) = self.runs.get(at.checked_sub(1)?)?;
         let number = run.start + (n - before);
@@ -49,26 +49,23 @@ impl Numbers {
     }
 
     /// As ranges that do not touch.
-    pub(in crate::container) fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.runs.iter().map(|(_, run)| run.clone())
     }
 
     /// Those of a range, as ranges that do not touch.
-    pub(in crate::container) fn within(
-        &self,
-        range: Range<u64>,
-    ) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self.runs.partition_point(|(_, run)| run.end <= range.start);
         let runs = self.runs[first..].iter().map(|(_, run)| run);
         runs.take_while(move |run| run.start < range.end)
             .map(move |run| run.start.max(range.start)..run.end.min(range.end))
     }
 
-    pub(in crate::container) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    pub(in crate::container) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.runs.iter().flat_map(|(_, run)| run.clone())
     }
 }

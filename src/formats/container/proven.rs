@@ -20,12 +20,12 @@ pub struct ProvenEncodings(OnceLock<Box<Mutex<Encodings>>>);
 type Encodings = BTreeSet<(u64, u32)>;
 
 impl ProvenEncodings {
-    pub(in crate::container) fn has(&self, encoding: (u64, u32)) -> bool {
+    pub(crate) fn has(&self, encoding: (u64, u32)) -> bool {
         let proven = self.0.get();
         proven.is_some_and(|proven| lock(proven).contains(&encoding))
     }
 
-    pub(in crate::container) fn add(&self, encoding: (u64, u32)) {
+    pub(crate) fn add(&self, encoding: (u64, u32)) {
         let mut proven = lock(self.0.get_or_init(Box::default));
         if proven.len() < MOST {
             proven.insert(encoding);

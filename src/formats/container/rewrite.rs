@@ -45,10 +45,7 @@ pub enum Consistency {
 
 impl Consistency {
     /// Whether a check of the changed arrays finds nothing.
-    pub(in crate::container) fn checked(
-        check: &dyn Check,
-        budget: &Arc<Budget>,
-    ) -> Result<Consistency> {
+    pub(crate) fn checked(check: &dyn Check, budget: &Arc<Budget>) -> Result<Consistency> {
         let mut first = None;
         check.check(budget, &mut |fault| {
             first.get_or_insert_with(|| fault.to_string());
@@ -102,10 +99,7 @@ impl ChangedArray {
 }
 
 /// The change of the array of this name.
-pub(in crate::container) fn change_of<'a>(
-    changes: &[&'a ChangedArray],
-    name: &str,
-) -> Option<&'a ChangedArray> {
+pub(crate) fn change_of<'a>(changes: &[&'a ChangedArray], name: &str) -> Option<&'a ChangedArray> {
     let found = changes.iter().find(|change| change.shown.name() == name);
     found.copied()
 }

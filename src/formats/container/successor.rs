@@ -83,11 +83,7 @@ impl Handover {
 
 impl Container {
     /// The same with other arrays in the places of some.
-    pub(in crate::container) fn succeeded(
-        &self,
-        changed: &[OtherArray],
-        rewrite: Arc<dyn Rewrite>,
-    ) -> Container {
+    pub(crate) fn succeeded(&self, changed: &[OtherArray], rewrite: Arc<dyn Rewrite>) -> Container {
         let mut arrays = self.arrays.clone();
         for (number, array) in changed {
             if let Some(place) = arrays.get_mut(*number) {

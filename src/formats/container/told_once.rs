@@ -17,7 +17,7 @@ pub struct ToldOnce(OnceLock<Box<Mutex<BTreeSet<u64>>>>);
 
 impl ToldOnce {
     /// Whether it is to be told of this part: the first time alone.
-    pub(in crate::container) fn is_first(&self, part: u64) -> bool {
+    pub(crate) fn is_first(&self, part: u64) -> bool {
         let mut told = self.0.get_or_init(Box::default).lock();
         told.len() < MOST && told.insert(part)
     }

@@ -47,7 +47,7 @@ pub(super) enum Shown {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Extents {
+pub(crate) struct Extents {
     by_start: BTreeMap<u64, Extent>,
     len: u64,
     visible: u64,

@@ -35,7 +35,7 @@ pub(super) struct IntervalMemory {
 }
 
 /// The charge for the intervals of one layer.
-pub(super) struct IntervalCharge {
+pub(crate) struct IntervalCharge {
     bytes: u64,
     memory: Arc<StageMemory>,
 }

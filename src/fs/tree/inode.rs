@@ -39,7 +39,7 @@ impl InodeId {
 
 /// A name in a directory of the mount.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Dirent {
+pub(crate) struct Dirent {
     pub(super) parent: InodeId,
     pub(super) name: OsString,
 }

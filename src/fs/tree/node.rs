@@ -16,7 +16,7 @@ use crate::source::{FileId, FileKind, MountId, SourceIdentity, Stat};
 
 /// Two words, for there may be millions.
 #[derive(Clone)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// A directory of the source that is no container.
     Directory(Arc<StoredAt>),
     /// A regular file of the source, shown as it is.
@@ -34,7 +34,7 @@ pub(super) enum Node {
 
 /// Which file of the source it is: another one of the same name is another inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StoredAt {
+pub(crate) struct StoredAt {
     pub(super) id: FileId,
     pub(super) mount: MountId,
 }

@@ -18,7 +18,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// Of a mode: set-user-id and set-group-id.
 pub(super) const SET_ID: u16 = 0o6000;
 
-pub(super) struct OrdinaryFile {
+pub(crate) struct OrdinaryFile {
     pub(super) at: StoredAt,
     content: Mutex<Content>,
     /// The bits of its mode that a write takes away, as reported to the kernel last.

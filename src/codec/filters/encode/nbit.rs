@@ -7,7 +7,7 @@ use super::bit_packer::BitPacker;
 impl Nbit {
     /// Encodes to the front of `out` and returns the number of bytes written; none if these are not
     /// the elements of a chunk, or are stored as they are.
-    pub(in crate::filters) fn encode(&self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn encode(&self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
         let (elements, kind) = self.packed.as_ref()?;
         if elements.checked_mul(kind.size) != Some(plain.len()) {
             return None;

@@ -15,13 +15,13 @@ struct ValueRange {
 
 impl ScaleOffset {
     /// Whether every value comes back.
-    pub(in crate::filters) fn keeps_values(&self) -> bool {
+    pub(crate) fn keeps_values(&self) -> bool {
         self.keeps_bytes() || self.scale == Scale::Integers && self.minbits == 0
     }
 
     /// Encodes to the front of `out` and returns the number of bytes written; none if they do not
     /// fit, or if the plain bytes are not the elements of a chunk.
-    pub(in crate::filters) fn encode(&self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn encode(&self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
         if self.elements.checked_mul(self.size) != Some(plain.len()) {
             return None;
         }

@@ -6,13 +6,13 @@ use std::io::Write as _;
 
 /// A filter and what it makes of plain bytes.
 #[derive(Debug, Clone)]
-pub(in crate::filters) struct FilterWriter {
-    pub(in crate::filters) filter: FilterDescription,
-    pub(in crate::filters) kind: WriterKind,
+pub(crate) struct FilterWriter {
+    pub(crate) filter: FilterDescription,
+    pub(crate) kind: WriterKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::filters) enum WriterKind {
+pub(crate) enum WriterKind {
     Deflate,
     Shuffle(usize),
     Fletcher32,
@@ -25,7 +25,7 @@ pub(in crate::filters) enum WriterKind {
 }
 
 impl FilterWriter {
-    pub(in crate::filters) fn new(kind: WriterKind) -> Self {
+    pub(crate) fn new(kind: WriterKind) -> Self {
         let (id, values) = match kind {
             WriterKind::Deflate => (1, vec![6]),
             WriterKind::Shuffle(width) => (2, vec![width as u32]),
@@ -43,7 +43,7 @@ impl FilterWriter {
     }
 
     /// The stored bytes, unless the filter cannot be applied to so many.
-    pub(in crate::filters) fn write(&self, plain: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn write(&self, plain: &[u8]) -> Option<Vec<u8>> {
         Some(match self.kind {
             WriterKind::Deflate => deflate(plain),
             WriterKind::Shuffle(width) => shuffle(plain, width),
@@ -59,7 +59,7 @@ impl FilterWriter {
 }
 
 /// All filters that can be written, of some element size.
-pub(in crate::filters) fn writers() -> impl Strategy<Value = FilterWriter> {
+pub(crate) fn writers() -> impl Strategy<Value = FilterWriter> {
     let bits = (
         1usize..20,
         1usize..40,
@@ -79,7 +79,7 @@ pub(in crate::filters) fn writers() -> impl Strategy<Value = FilterWriter> {
 }
 
 /// Bytes of runs and noise, as arrays have them.
-pub(in crate::filters) fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     let run = (any::<u8>(), 1usize..60, any::<bool>()).prop_map(|(byte, len, noise)| {
         (0..len)
             .map(|i| {
@@ -225,17 +225,17 @@ fn bit_rows(part: &[u8], width: usize) -> Vec<u8> {
 
 /// Bits written from the highest of each byte down.
 #[derive(Debug, Default)]
-pub(in crate::filters) struct BitWriter {
+pub(crate) struct BitWriter {
     bits: Vec<bool>,
 }
 
 impl BitWriter {
-    pub(in crate::filters) fn put(&mut self, value: u64, count: u32) {
+    pub(crate) fn put(&mut self, value: u64, count: u32) {
         self.bits
             .extend((0..count).rev().map(|i| value >> i & 1 == 1));
     }
 
-    pub(in crate::filters) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let byte = |bits: &[bool]| {
             let at = |i: usize| u8::from(bits.get(i) == Some(&true));
             (0..8).fold(0, |byte, i| byte << 1 | at(i))

@@ -18,7 +18,7 @@ const MOST_BLOCKS: u64 = 64;
 /// Where more than one of so many chunks has changed, on the average, every block is a batch.
 const DENSE: u64 = 4;
 
-pub(in crate::container) struct Batches<'a> {
+pub(crate) struct Batches<'a> {
     dirty: &'a Numbers,
     /// Chunks of a block.
     block: u64,
@@ -30,26 +30,26 @@ pub(in crate::container) struct Batches<'a> {
 
 /// Chunks that are encoded together, as runs in order, none of which lies in two blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::container) struct Batch(Vec<Range<u64>>);
+pub(crate) struct Batch(Vec<Range<u64>>);
 
 impl Batch {
-    pub(in crate::container) fn runs(&self) -> &[Range<u64>] {
+    pub(crate) fn runs(&self) -> &[Range<u64>] {
         &self.0
     }
 
     /// How many there are.
-    pub(in crate::container) fn chunks(&self) -> u64 {
+    pub(crate) fn chunks(&self) -> u64 {
         self.0.iter().map(|run| run.end - run.start).sum()
     }
 
-    pub(in crate::container) fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         self.0.first().map_or(0, |run| run.start)
     }
 }
 
 impl<'a> Batches<'a> {
     /// `dirty`: the chunks that have changed, `block`: how many lie in a block.
-    pub(in crate::container) fn of(dirty: &'a Numbers, block: u64) -> Result<Batches<'a>> {
+    pub(crate) fn of(dirty: &'a Numbers, block: u64) -> Result<Batches<'a>> {
         let with = |run: Range<u64>| run.start / block..run.end.div_ceil(block);
         let blocks = Numbers::of(dirty.runs().map(with).collect());
         let mut batches = Batches {
@@ -80,12 +80,12 @@ impl<'a> Batches<'a> {
         Ok(firsts)
     }
 
-    pub(in crate::container) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         let batches = self.firsts.as_ref().map(|firsts| firsts.len() as u64);
         batches.unwrap_or_else(|| self.blocks.count())
     }
 
-    pub(in crate::container) fn get(&self, batch: u64) -> Batch {
+    pub(crate) fn get(&self, batch: u64) -> Batch {
         let range = match &self.firsts {
             None => batch..batch + 1,
             Some(firsts) => {
@@ -98,7 +98,7 @@ impl<'a> Batches<'a> {
         Batch(blocks.flat_map(|block| self.runs_of(block)).collect())
     }
 
-    pub(in crate::container) fn iter(&self) -> impl Iterator<Item = Batch> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Batch> + '_ {
         (0..self.count()).map(|batch| self.get(batch))
     }
 

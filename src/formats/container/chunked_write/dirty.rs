@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::memory::Scratch;
 
 /// Reads what some chunks hold, one behind the other.
-pub(in crate::container) fn read_chunks(
+pub(crate) fn read_chunks(
     array: &dyn Array,
     chunking: &impl Chunking,
     chunks: &[Range<u64>],
@@ -29,7 +29,7 @@ pub(in crate::container) fn read_chunks(
 
 /// The chunks that do not stay as they are stored. `before`: those that are stored, if any stay;
 /// `changed`: bytes of the array that are not, or not known to be, as they are stored.
-pub(in crate::container) fn dirty_chunks<G: Chunking>(
+pub(crate) fn dirty_chunks<G: Chunking>(
     chunking: &G,
     before: Option<&G>,
     changed: impl Iterator<Item = Range<u64>>,

@@ -18,18 +18,18 @@ const SPARE_PART: u64 = 16;
 
 /// What one thread takes for a batch.
 #[derive(Debug, Default, Clone, Copy)]
-pub(in crate::container) struct EncodeNeeds {
+pub(crate) struct EncodeNeeds {
     /// What is encoded.
-    pub(in crate::container) plain: u64,
+    pub(crate) plain: u64,
     /// What it is encoded to, at most.
-    pub(in crate::container) out: u64,
+    pub(crate) out: u64,
     /// Beside both.
-    pub(in crate::container) scratch: u64,
+    pub(crate) scratch: u64,
 }
 
 impl EncodeNeeds {
     /// Enough for either.
-    pub(in crate::container) fn max(self, other: EncodeNeeds) -> EncodeNeeds {
+    pub(crate) fn max(self, other: EncodeNeeds) -> EncodeNeeds {
         EncodeNeeds {
             plain: self.plain.max(other.plain),
             out: self.out.max(other.out),
@@ -51,8 +51,8 @@ impl EncodeNeeds {
 }
 
 /// Spaces, one for each thread.
-pub(in crate::container) struct EncodeMemory {
-    pub(in crate::container) spaces: Vec<Workspace>,
+pub(crate) struct EncodeMemory {
+    pub(crate) spaces: Vec<Workspace>,
     /// So many encode one batch together.
     pub(super) threads: usize,
     /// There is no memory to hold a batch as a whole.
@@ -64,7 +64,7 @@ pub(in crate::container) struct EncodeMemory {
 impl EncodeMemory {
     /// For one array. Where half of the budget has no room for a batch, it is encoded in parts, if
     /// that can be done.
-    pub(in crate::container) fn for_array(
+    pub(crate) fn for_array(
         array: &impl ChunkedArray,
         batches: u64,
         budget: &Arc<Budget>,
@@ -84,7 +84,7 @@ impl EncodeMemory {
 
     /// For so many batches, and so much beside them. `needs`: what each takes if so many threads
     /// encode it together.
-    pub(in crate::container) fn reserve(
+    pub(crate) fn reserve(
         needs: &dyn Fn(usize) -> Result<EncodeNeeds>,
         batches: u64,
         beside: u64,
@@ -124,7 +124,7 @@ impl EncodeMemory {
     }
 
     /// For what one thread does.
-    pub(in crate::container) fn first(&mut self) -> Result<&mut Workspace> {
+    pub(crate) fn first(&mut self) -> Result<&mut Workspace> {
         let none = || Error::Bug("there is no memory to write with".into());
         self.spaces.first_mut().ok_or_else(none)
     }
@@ -144,7 +144,7 @@ const PARTS_LEAST: usize = 8;
 
 /// Spaces to read parts into while others are put: two, if there are many parts and there is memory
 /// for both. `out`: bytes of what is put, `lent`: what reading it takes.
-pub(in crate::container) fn spaces_in_turn(
+pub(crate) fn spaces_in_turn(
     (out, lent): (u64, u64),
     parts: usize,
     budget: &Arc<Budget>,
@@ -161,7 +161,7 @@ pub(in crate::container) fn spaces_in_turn(
 }
 
 /// A charge for so much that it is not waited for.
-pub(in crate::container) fn at_once(bytes: u64, budget: &Arc<Budget>) -> Hold {
+pub(crate) fn at_once(bytes: u64, budget: &Arc<Budget>) -> Hold {
     let free = budget.try_reserve(bytes);
     free.unwrap_or_else(|| budget.keep_built(bytes))
 }

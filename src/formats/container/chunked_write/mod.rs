@@ -11,8 +11,8 @@
 //! and for blocks that are encoded ahead.
 
 mod batches;
-pub(in crate::container) mod dirty;
-pub(in crate::container) mod memory;
+pub(crate) mod dirty;
+pub(crate) mod memory;
 #[cfg(test)]
 mod tests;
 mod zeros;
@@ -29,12 +29,12 @@ use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 use crate::memory::{Scratch, fallible};
 use crate::pipeline::in_order;
-pub(in crate::container) use batches::{Batch, Batches};
+pub(crate) use batches::{Batch, Batches};
 use memory::{EncodeMemory, EncodeNeeds};
 use zeros::{EncodedZeros, are_zeros};
 
 /// An array as it is to be stored, of which some chunks have changed.
-pub(in crate::container) trait ChunkedArray: Sync {
+pub(crate) trait ChunkedArray: Sync {
     /// How a batch is encoded: by the same settings, the same bytes become the same.
     type Settings: Copy + PartialEq + Send + Sync;
 
@@ -105,7 +105,7 @@ pub(in crate::container) trait ChunkedArray: Sync {
 }
 
 /// Where the chunks of an array go: called for every chunk once, in order.
-pub(in crate::container) trait ChunkWriter {
+pub(crate) trait ChunkWriter {
     /// These stay as they are stored.
     fn keep(&mut self, chunks: Range<u64>) -> Result<()>;
 
@@ -123,27 +123,27 @@ pub(in crate::container) trait ChunkWriter {
 }
 
 /// Takes the next bytes of a batch.
-pub(in crate::container) type PutPart<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+pub(crate) type PutPart<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// A batch as [`ChunkedArray::encode`] made it.
-pub(in crate::container) struct EncodedBatch<'a> {
-    pub(in crate::container) bytes: &'a [u8],
+pub(crate) struct EncodedBatch<'a> {
+    pub(crate) bytes: &'a [u8],
     /// Chunks of it in all, and of those that were put before.
-    pub(in crate::container) chunks: u64,
-    pub(in crate::container) before: u64,
+    pub(crate) chunks: u64,
+    pub(crate) before: u64,
 }
 
 /// How batches were come by.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::container) struct BatchCounts {
-    pub(in crate::container) encoded: u64,
-    pub(in crate::container) ahead: u64,
+pub(crate) struct BatchCounts {
+    pub(crate) encoded: u64,
+    pub(crate) ahead: u64,
     /// Of zeros, as another one that was encoded.
-    pub(in crate::container) zeros: u64,
+    pub(crate) zeros: u64,
 }
 
 /// Has every chunk kept or put.
-pub(in crate::container) fn write_chunks<A: ChunkedArray>(
+pub(crate) fn write_chunks<A: ChunkedArray>(
     array: &A,
     memory: &mut EncodeMemory,
     write: &mut impl ChunkWriter,
@@ -216,7 +216,7 @@ fn keep(chunks: Range<u64>, write: &mut impl ChunkWriter) -> Result<()> {
 
 /// The only batch of an array by itself, before it is known where it goes; none if there is no
 /// memory for it now.
-pub(in crate::container) fn encode_alone<A: ChunkedArray>(
+pub(crate) fn encode_alone<A: ChunkedArray>(
     array: &A,
     budget: &Arc<Budget>,
 ) -> Result<Option<Vec<u8>>> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::container::{Attributes, Container};
 
 /// Most memory that a JSON text takes as a value, and while it becomes one.
-pub(in crate::container) fn value_room(text: &[u8]) -> u64 {
+pub(crate) fn value_room(text: &[u8]) -> u64 {
     let room = text.iter().map(|byte| match byte {
         b'[' | b'{' => FIRST_VALUES,
         b':' => 4 * VALUE,

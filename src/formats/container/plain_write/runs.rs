@@ -12,17 +12,17 @@ pub(super) const NEAR: u64 = 4 << 10;
 
 /// Byte `at` of the array lies at `begin + at / run * stride + at % run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container) struct Runs {
-    pub(in crate::container) begin: u64,
+pub(crate) struct Runs {
+    pub(crate) begin: u64,
     /// Bytes of a run; not 0.
-    pub(in crate::container) run: u64,
+    pub(crate) run: u64,
     /// From one run to the next; at least `run`. The same: the array is one run of any length.
-    pub(in crate::container) stride: u64,
+    pub(crate) stride: u64,
 }
 
 impl Runs {
     /// An array whose bytes follow each other.
-    pub(in crate::container) fn whole(begin: u64) -> Runs {
+    pub(crate) fn whole(begin: u64) -> Runs {
         Runs {
             begin,
             run: 1,
@@ -30,7 +30,7 @@ impl Runs {
         }
     }
 
-    pub(in crate::container) fn offset(&self, at: u64) -> u64 {
+    pub(crate) fn offset(&self, at: u64) -> u64 {
         let whole = (at / self.run).saturating_mul(self.stride);
         self.begin
             .saturating_add(whole)

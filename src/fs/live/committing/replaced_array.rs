@@ -92,7 +92,7 @@ impl Containers {
 
     /// Appends the bytes of a file to an array of a container of which nothing is staged: all of
     /// them or none.
-    pub(in crate::live) fn append_file(
+    pub(crate) fn append_file(
         &self,
         version: &Arc<ContainerVersion>,
         number: ArrayNumber,

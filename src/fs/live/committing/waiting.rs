@@ -80,7 +80,7 @@ impl HeldContent {
 
 impl Containers {
     /// Whether a file of another time is what a commit waited for when its daemon was killed.
-    pub(in crate::live) fn is_as_held(&self, path: &Path, state: &LogState) -> Result<bool> {
+    pub(crate) fn is_as_held(&self, path: &Path, state: &LogState) -> Result<bool> {
         let Some(held) = state.held().filter(|held| held.size <= MOST) else {
             return Ok(false);
         };

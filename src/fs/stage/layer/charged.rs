@@ -6,7 +6,7 @@ use super::{ArrayChanges, Layer, LayerState};
 
 impl Layer {
     /// What its intervals take beyond what they are charged.
-    pub(in crate::stage) fn uncharged(&self) -> u64 {
+    pub(crate) fn uncharged(&self) -> u64 {
         let state = self.state.read();
         let charged = state.charge.as_ref().map_or(0, IntervalCharge::bytes);
         let taken = state
@@ -17,14 +17,14 @@ impl Layer {
         taken.saturating_sub(charged.saturating_add(FREE))
     }
 
-    pub(in crate::stage) fn add_charge(&self, more: IntervalCharge) {
+    pub(crate) fn add_charge(&self, more: IntervalCharge) {
         self.state.write().add_charge(more);
     }
 
     /// It is no part of a stage any more, which cannot give its memory back: only readers that
     /// began before have it, until they end. They may wait for just that memory, so it is charged
     /// no more.
-    pub(in crate::stage) fn uncharge(&self) {
+    pub(crate) fn uncharge(&self) {
         let mut state = self.state.write();
         let (slabs, intervals) = (state.slabs.uncharge(), state.charge.take());
         let ahead = state.arrays.iter_mut().map(|array| array.ahead.take_last());

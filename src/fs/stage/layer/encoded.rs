@@ -65,7 +65,7 @@ impl Layer {
     }
 
     /// No more is begun: the layer is going to be committed.
-    pub(in crate::stage) fn end_encodings(&self) {
+    pub(crate) fn end_encodings(&self) {
         let mut state = self.state.write();
         state
             .arrays
@@ -74,7 +74,7 @@ impl Layer {
     }
 
     /// Gives up an encoded block; false if there is none.
-    pub(in crate::stage) fn give_up_encoded(&self) -> bool {
+    pub(crate) fn give_up_encoded(&self) -> bool {
         let mut state = self.state.write();
         let mut arrays = state.arrays.iter_mut();
         arrays.any(|array| array.ahead.give_up())

@@ -14,10 +14,10 @@ use super::super::log::LogBytes;
 use super::{ArrayChanges, Layer, LayerState, Part, release};
 
 /// Bytes that a log which was written anew has in another place.
-pub(in crate::stage) struct MovedExtent {
-    pub(in crate::stage) array: StagedArray,
-    pub(in crate::stage) range: Range<u64>,
-    pub(in crate::stage) to: u64,
+pub(crate) struct MovedExtent {
+    pub(crate) array: StagedArray,
+    pub(crate) range: Range<u64>,
+    pub(crate) to: u64,
 }
 
 /// Bytes that a record takes in a log beside its payload.
@@ -25,12 +25,12 @@ const RECORD: u64 = 64;
 
 impl Layer {
     /// Whether the log has anything of it.
-    pub(in crate::stage) fn has_logged(&self) -> bool {
+    pub(crate) fn has_logged(&self) -> bool {
         self.state.read().has_logged
     }
 
     /// Whether the log has all of it.
-    pub(in crate::stage) fn is_logged(&self) -> bool {
+    pub(crate) fn is_logged(&self) -> bool {
         let state = self.state.read();
         let logged = |array: &ArrayChanges| array.unlogged.is_empty() && array.is_length_logged();
         state.arrays.iter().all(logged)
@@ -38,7 +38,7 @@ impl Layer {
 
     /// How many bytes of an array the log does not have; none if it has all of them, and the
     /// length.
-    pub(in crate::stage) fn lacks(&self, array: StagedArray) -> Option<u64> {
+    pub(crate) fn lacks(&self, array: StagedArray) -> Option<u64> {
         let state = self.state.read();
         let array = state.array(array)?;
         let has_all = array.unlogged.is_empty() && array.is_length_logged();
@@ -46,17 +46,17 @@ impl Layer {
     }
 
     /// How many bytes of an array do not show what is below.
-    pub(in crate::stage) fn changed_bytes(&self, array: StagedArray) -> u64 {
+    pub(crate) fn changed_bytes(&self, array: StagedArray) -> u64 {
         let changed = self.changed(array).into_iter();
         changed.map(|range| range.end - range.start).sum()
     }
 
     /// How short an array has been, if the log does not know that it was cut.
-    pub(in crate::stage) fn cut(&self, array: StagedArray) -> Option<u64> {
+    pub(crate) fn cut(&self, array: StagedArray) -> Option<u64> {
         self.state.read().array(array).and_then(|array| array.cut)
     }
 
-    pub(in crate::stage) fn logged_cut(&self, array: StagedArray, len: u64) {
+    pub(crate) fn logged_cut(&self, array: StagedArray, len: u64) {
         self.change(array, |array| {
             array.cut = None;
             array.logged_len = len;
@@ -64,18 +64,18 @@ impl Layer {
     }
 
     /// How long an array is, and how long it is by the log.
-    pub(in crate::stage) fn lengths(&self, array: StagedArray) -> (u64, u64) {
+    pub(crate) fn lengths(&self, array: StagedArray) -> (u64, u64) {
         let state = self.state.read();
         let array = state.array(array);
         array.map_or((0, 0), |array| (array.extents.len(), array.logged_len))
     }
 
-    pub(in crate::stage) fn logged_len(&self, array: StagedArray, len: u64) {
+    pub(crate) fn logged_len(&self, array: StagedArray, len: u64) {
         self.change(array, |array| array.logged_len = len);
     }
 
     /// The first part of a range that the log does not have.
-    pub(in crate::stage) fn next_unlogged(
+    pub(crate) fn next_unlogged(
         &self,
         array: StagedArray,
         range: Range<u64>,
@@ -86,7 +86,7 @@ impl Layer {
 
     /// Copies the beginning of a range that [`Layer::next_unlogged`] found, and takes it for
     /// logged; says how much.
-    pub(in crate::stage) fn take_unlogged(
+    pub(crate) fn take_unlogged(
         &self,
         array: StagedArray,
         range: Range<u64>,
@@ -113,7 +113,7 @@ impl Layer {
     }
 
     /// Takes the beginning of such a range for logged if that is zeros, and says how much.
-    pub(in crate::stage) fn take_unlogged_zeros(
+    pub(crate) fn take_unlogged_zeros(
         &self,
         array: StagedArray,
         range: Range<u64>,
@@ -130,14 +130,14 @@ impl Layer {
     }
 
     /// Zeros that were taken are in the log.
-    pub(in crate::stage) fn logged_zeros(&self, array: StagedArray, range: Range<u64>) {
+    pub(crate) fn logged_zeros(&self, array: StagedArray, range: Range<u64>) {
         self.change(array, |array| {
             array.logged_len = array.logged_len.max(range.end);
         });
     }
 
     /// A range that was taken is in the log at `at`, but for the bytes written meanwhile.
-    pub(in crate::stage) fn logged(&self, array: StagedArray, range: Range<u64>, at: u64) {
+    pub(crate) fn logged(&self, array: StagedArray, range: Range<u64>, at: u64) {
         self.change(array, |array| {
             array.logged_len = array.logged_len.max(range.end);
             let mut from = range.start;
@@ -155,7 +155,7 @@ impl Layer {
     }
 
     /// A range that was taken is not in the log after all.
-    pub(in crate::stage) fn not_logged(&self, array: StagedArray, range: Range<u64>) {
+    pub(crate) fn not_logged(&self, array: StagedArray, range: Range<u64>) {
         self.change(array, |array| array.unlogged.insert(range));
         // That it has logged something may be true all the same: a part of it.
     }
@@ -169,7 +169,7 @@ impl Layer {
     }
 
     /// A range of about `most` bytes, from the first on that is in memory.
-    pub(in crate::stage) fn next_in_memory(
+    pub(crate) fn next_in_memory(
         &self,
         array: StagedArray,
         from: u64,
@@ -187,7 +187,7 @@ impl Layer {
     }
 
     /// Drops from memory the bytes of a range that the log has.
-    pub(in crate::stage) fn forget_memory(&self, array: StagedArray, range: Range<u64>) {
+    pub(crate) fn forget_memory(&self, array: StagedArray, range: Range<u64>) {
         let mut state = self.state.write();
         let LayerState { arrays, slabs, .. } = &mut *state;
         let Some(array) = arrays.get_mut(array.index()) else {
@@ -205,7 +205,7 @@ impl Layer {
     }
 
     /// About how many bytes the changes take in a log: each extent is a record.
-    pub(in crate::stage) fn bytes_staged(&self) -> u64 {
+    pub(crate) fn bytes_staged(&self) -> u64 {
         let state = self.state.read();
         let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
         let bytes = extents.filter(|(_, place)| *place != StagedAt::ZEROS);
@@ -215,11 +215,7 @@ impl Layer {
     }
 
     /// The first part of a range that is changed, all of it bytes that lie together, or zeros.
-    pub(in crate::stage) fn next_staged(
-        &self,
-        array: StagedArray,
-        range: Range<u64>,
-    ) -> Option<Part> {
+    pub(crate) fn next_staged(&self, array: StagedArray, range: Range<u64>) -> Option<Part> {
         let state = self.state.read();
         Some(match state.array(array)?.extents.next_staged(range)? {
             (part, StagedAt::ZEROS) => Part::Zeros(part),
@@ -229,7 +225,7 @@ impl Layer {
 
     /// The log is another one, in which all that the old one had is there, and arrays have these
     /// lengths. Bytes written to memory meanwhile do not count as logged.
-    pub(in crate::stage) fn log_moved(&self, moved: &[MovedExtent], lens: &[u64], log: LogBytes) {
+    pub(crate) fn log_moved(&self, moved: &[MovedExtent], lens: &[u64], log: LogBytes) {
         let mut state = self.state.write();
         state.has_logged = true;
         state.log = Some(log);
@@ -246,7 +242,7 @@ impl Layer {
     }
 
     /// Lays the changes of the layer above over these, and stands for both from now on.
-    pub(in crate::stage) fn absorb(self: &Arc<Self>, above: &Layer) {
+    pub(crate) fn absorb(self: &Arc<Self>, above: &Layer) {
         let mut state = self.state.write();
         let mut other = above.state.write();
         let LayerState { arrays, slabs, .. } = &mut *state;

@@ -16,7 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
 use check::{check_index, check_len, check_name, check_range};
-pub(in crate::stage) use layer::FoundLayer;
+pub(crate) use layer::FoundLayer;
 use layer::LoggedChange;
 use provisional::Provisional;
 
@@ -407,7 +407,7 @@ impl LogState {
     }
 
     /// Arrays of whose new content the log has a part alone, which is void.
-    pub(in crate::stage) fn partial(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn partial(&self) -> impl Iterator<Item = u32> + '_ {
         self.provisional.arrays()
     }
 
@@ -472,12 +472,12 @@ impl LogState {
         changed.map(|range| range.end - range.start).sum()
     }
 
-    pub(in crate::stage) fn found_layers(&self) -> &[FoundLayer] {
+    pub(crate) fn found_layers(&self) -> &[FoundLayer] {
         &self.layers
     }
 
     /// The file that was read; none for what is no local file.
-    pub(in crate::stage) fn file(&self) -> Option<FileIdentity> {
+    pub(crate) fn file(&self) -> Option<FileIdentity> {
         self.source.identity().file()
     }
 

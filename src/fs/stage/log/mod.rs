@@ -22,10 +22,10 @@ pub use name::{
     new_name,
 };
 pub use patch::{Patch, last_said};
-pub(in crate::stage) use read::fold;
+pub(crate) use read::fold;
 pub use read::{FoundLog, read_log};
 pub(super) use record::Record;
-pub(in crate::stage) use record::framed;
+pub(crate) use record::framed;
 pub use record::{
     CommitRecord, GrowingFile, HeldFile, LoggedArray, NewFileRecord, RangeSample, SealedFile,
 };

@@ -109,11 +109,7 @@ fn check_trust(stat: &Stat, of: &LogOf<'_>) -> Result<()> {
 }
 
 /// What the records of a file say that is believed to be a log.
-pub(in crate::stage) fn fold(
-    source: Arc<dyn Source>,
-    of: &LogOf<'_>,
-    name: &OsStr,
-) -> Result<FoundLog> {
+pub(crate) fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
     let log = LogBytes::Found(Arc::clone(&source));
     let mut records = Records {
         len: source.identity().size(),

@@ -58,7 +58,7 @@ pub(super) struct RecordHeader {
 
 /// The first record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::stage) struct Begin {
+pub(crate) struct Begin {
     pub(super) version: u32,
     /// Bytes of the container's name.
     pub(super) container: Vec<u8>,
@@ -80,7 +80,7 @@ pub struct LoggedArray {
 
 /// A small record. Their order is part of the format: another one comes last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::stage) enum Record {
+pub(crate) enum Record {
     Length {
         layer: u64,
         array: u32,
@@ -184,7 +184,7 @@ pub struct GrowingFile {
 
 /// The time of modification that a file of the container has after a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::stage) struct SealedTime {
+pub(crate) struct SealedTime {
     /// Which of [`Base::files`].
     pub(super) file: u32,
     pub(super) secs: i64,
@@ -294,7 +294,7 @@ impl RecordHeader {
 }
 
 /// Appends a record of any kind and payload, with checksums that are right.
-pub(in crate::stage) fn framed(kind: u8, sequence: u64, payload: &[u8], log: &mut Vec<u8>) {
+pub(crate) fn framed(kind: u8, sequence: u64, payload: &[u8], log: &mut Vec<u8>) {
     let mut filled = payload.to_vec();
     filled.resize(payload.len().next_multiple_of(8), 0);
     let header = RecordHeader {

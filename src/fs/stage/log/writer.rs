@@ -24,7 +24,7 @@ use crate::memory::fallible;
 use crate::stage::{LogPlace, StagedArray};
 use file::{create_file, opened};
 
-pub(in crate::stage) use file::try_to_create;
+pub(crate) use file::try_to_create;
 
 /// How far the file is filled with zeros ahead, the first time and at most.
 const ROOM: u64 = 64 << 10;
@@ -36,7 +36,7 @@ const SMALL_BUFFER: usize = 8 << 10;
 
 static ZEROS: [u8; ROOM as usize] = [0; ROOM as usize];
 
-pub(in crate::stage) struct LogWriter {
+pub(crate) struct LogWriter {
     file: Arc<ReopenedFile>,
     name: OsString,
     owner: Caller,
@@ -58,14 +58,14 @@ pub(in crate::stage) struct LogWriter {
 }
 
 /// A sync under way.
-pub(in crate::stage) struct SyncRound {
+pub(crate) struct SyncRound {
     file: Arc<ReopenedFile>,
     end: u64,
     named: bool,
 }
 
 /// Runs with memory for a record of so many bytes, or fewer if there is none.
-pub(in crate::stage) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]) -> T) -> T {
+pub(crate) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]) -> T) -> T {
     let size = bytes.saturating_add(HEADER + BEFORE_BYTES + 8).min(BUFFER);
     let large = (size > SMALL_BUFFER).then(|| fallible::zeros(size as u64, "cannot write a log"));
     match large {
@@ -77,7 +77,7 @@ pub(in crate::stage) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]
 impl LogWriter {
     /// Makes the log of a container, under the first of its names that can be had: a file that has
     /// one already may be another process's, or was not recovered, and is kept.
-    pub(in crate::stage) fn create(
+    pub(crate) fn create(
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
     ) -> Result<LogWriter> {
@@ -118,10 +118,7 @@ impl LogWriter {
     }
 
     /// Goes on with a log that was read, behind its last record.
-    pub(in crate::stage) fn resume(
-        place: &Arc<dyn LogPlace>,
-        found: &LogState,
-    ) -> Result<LogWriter> {
+    pub(crate) fn resume(place: &Arc<dyn LogPlace>, found: &LogState) -> Result<LogWriter> {
         let spot = &place.spot()?;
         let path = spot.directory.join(found.name());
         let seen = found.file().ok_or(Error::ReadOnly)?;
@@ -194,20 +191,20 @@ impl LogWriter {
     }
 
     /// Of the file.
-    pub(in crate::stage) fn name(&self) -> &OsStr {
+    pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
 
-    pub(in crate::stage) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    pub(in crate::stage) fn bytes(&self) -> LogBytes {
+    pub(crate) fn bytes(&self) -> LogBytes {
         LogBytes::Written(Arc::clone(&self.file))
     }
 
     /// Unlinks it.
-    pub(in crate::stage) fn remove(&self, spot: &LogSpot) -> Result<()> {
+    pub(crate) fn remove(&self, spot: &LogSpot) -> Result<()> {
         // A reader may still read from it.
         if let Err(e) = self.file.keep_open() {
             log::debug!("{e}");
@@ -218,11 +215,11 @@ impl LogWriter {
         }
     }
 
-    pub(in crate::stage) fn put(&mut self, what: &Record) -> Result<()> {
+    pub(crate) fn put(&mut self, what: &Record) -> Result<()> {
         self.put_payload(record::OTHER, &record::encode(what)?)
     }
 
-    pub(in crate::stage) fn put_commit(&mut self, what: &CommitRecord) -> Result<()> {
+    pub(crate) fn put_commit(&mut self, what: &CommitRecord) -> Result<()> {
         match *what {
             CommitRecord::RedoLength { file, len } => self.put(&Record::RedoLength { file, len }),
             CommitRecord::Sealed { layer, ref files } => {
@@ -249,7 +246,7 @@ impl LogWriter {
     }
 
     /// Tells `each` part's offset in the file, and where in the log it lies.
-    pub(in crate::stage) fn put_redo(
+    pub(crate) fn put_redo(
         &mut self,
         file: u32,
         offset: u64,
@@ -274,7 +271,7 @@ impl LogWriter {
 
     /// Appends an extent whose bytes `fill` gives, as many as there is room for; says where they
     /// are, and how many.
-    pub(in crate::stage) fn put_extent(
+    pub(crate) fn put_extent(
         &mut self,
         layer: u64,
         array: StagedArray,
@@ -355,7 +352,7 @@ impl LogWriter {
     }
 
     /// None: everything is on the disk.
-    pub(in crate::stage) fn begin_sync(&mut self) -> Result<Option<SyncRound>> {
+    pub(crate) fn begin_sync(&mut self) -> Result<Option<SyncRound>> {
         if self.named && (self.end == self.synced || self.end == self.told) {
             return Ok(None);
         }
@@ -372,7 +369,7 @@ impl LogWriter {
     }
 
     /// Says whether all of it is there.
-    pub(in crate::stage) fn end_sync(&mut self, round: &SyncRound, succeeded: bool) -> bool {
+    pub(crate) fn end_sync(&mut self, round: &SyncRound, succeeded: bool) -> bool {
         // The system may have reported a failure when the file was closed meanwhile, and not to
         // this sync.
         let succeeded = succeeded && !self.file.take_failure();
@@ -436,7 +433,7 @@ impl Drop for LogWriter {
 
 impl SyncRound {
     /// A directory above may be moved meanwhile: then its name is synced where it lies by then.
-    pub(in crate::stage) fn wait(&self, place: &dyn LogPlace) -> Result<()> {
+    pub(crate) fn wait(&self, place: &dyn LogPlace) -> Result<()> {
         const TRIES: usize = 8;
         for _ in 1..TRIES {
             match self.wait_at(&place.spot()?) {
@@ -458,7 +455,7 @@ impl SyncRound {
 
 impl LogSpot {
     /// The directory, whose sync is one of all names in it.
-    pub(in crate::stage) fn names(&self) -> Target<'_> {
+    pub(crate) fn names(&self) -> Target<'_> {
         Target::Named {
             path: &self.directory,
             id: self.directory_id,

@@ -26,7 +26,7 @@ fn first_log(container: &OsStr) -> OsString {
 }
 
 /// The log under its first name.
-pub(in crate::stage) fn read_log(of: &LogOf<'_>) -> Result<Option<LogState>> {
+pub(crate) fn read_log(of: &LogOf<'_>) -> Result<Option<LogState>> {
     match crate::stage::read_log(of, &first_log(of.container))? {
         FoundLog::Nothing => Ok(None),
         FoundLog::Foreign(e) => Err(e),
@@ -37,19 +37,19 @@ pub(in crate::stage) fn read_log(of: &LogOf<'_>) -> Result<Option<LogState>> {
 pub(super) const ARRAYS: usize = 2;
 const BLOCK: u64 = 64;
 
-pub(in crate::stage) struct Container {
+pub(crate) struct Container {
     directory: TempDir,
-    pub(in crate::stage) disk: Arc<dyn Disk>,
-    pub(in crate::stage) store: Arc<dyn Store>,
-    pub(in crate::stage) base: Base,
-    pub(in crate::stage) arrays: Vec<Vec<u8>>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) base: Base,
+    pub(crate) arrays: Vec<Vec<u8>>,
 }
 
 /// One of its arrays: the first half in blocks, the second stored as it is.
 struct Sample(Vec<u8>);
 
 impl Container {
-    pub(in crate::stage) fn new() -> Container {
+    pub(crate) fn new() -> Container {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("c.blp"), "blpk").unwrap();
         let store = LocalStore::open(directory.path(), directory.path()).unwrap();
@@ -72,11 +72,11 @@ impl Container {
         }
     }
 
-    pub(in crate::stage) fn log_path(&self) -> PathBuf {
+    pub(crate) fn log_path(&self) -> PathBuf {
         self.directory.path().join(first_log("c.blp".as_ref()))
     }
 
-    pub(in crate::stage) fn spot(&self) -> LogSpot {
+    pub(crate) fn spot(&self) -> LogSpot {
         let root = self.store.stat("".as_ref()).unwrap();
         LogSpot {
             files: vec!["c.blp".into()],
@@ -89,19 +89,19 @@ impl Container {
         }
     }
 
-    pub(in crate::stage) fn lens(&self) -> Vec<u64> {
+    pub(crate) fn lens(&self) -> Vec<u64> {
         self.arrays.iter().map(|array| array.len() as u64).collect()
     }
 
-    pub(in crate::stage) fn memory(&self, budget: u64) -> Arc<StageMemory> {
+    pub(crate) fn memory(&self, budget: u64) -> Arc<StageMemory> {
         StageMemory::new(Budget::new(budget))
     }
 
-    pub(in crate::stage) fn stage(&self, budget: u64) -> Arc<Stage> {
+    pub(crate) fn stage(&self, budget: u64) -> Arc<Stage> {
         self.stage_with(&self.memory(budget))
     }
 
-    pub(in crate::stage) fn stage_with(&self, memory: &Arc<StageMemory>) -> Arc<Stage> {
+    pub(crate) fn stage_with(&self, memory: &Arc<StageMemory>) -> Arc<Stage> {
         let stage = Stage::new(Arc::new(self.spot()), self.base.clone(), Arc::clone(memory));
         for (n, len) in self.lens().into_iter().enumerate() {
             let array = LoggedArray {
@@ -114,13 +114,13 @@ impl Container {
         stage
     }
 
-    pub(in crate::stage) fn overlay(&self, array: usize, layers: &[Arc<Layer>]) -> Overlay {
+    pub(crate) fn overlay(&self, array: usize, layers: &[Arc<Layer>]) -> Overlay {
         let base = Arc::new(Sample(self.arrays[array].clone()));
         Overlay::new(base, layers.to_vec(), StagedArray(array as u32))
     }
 
     /// Everything of an array, read piece by piece as the executor does.
-    pub(in crate::stage) fn read(&self, array: usize, layers: &[Arc<Layer>]) -> Vec<u8> {
+    pub(crate) fn read(&self, array: usize, layers: &[Arc<Layer>]) -> Vec<u8> {
         let overlay = self.overlay(array, layers);
         let info = overlay.info().unwrap();
         assert_eq!(info.shape, [info.bytes]);
@@ -161,7 +161,7 @@ impl Container {
 }
 
 /// As write(2) would change a file.
-pub(in crate::stage) fn write(array: &mut Vec<u8>, at: u64, bytes: &[u8]) {
+pub(crate) fn write(array: &mut Vec<u8>, at: u64, bytes: &[u8]) {
     let (at, end) = (at as usize, at as usize + bytes.len());
     array.resize(array.len().max(end), 0);
     array[at..end].copy_from_slice(bytes);

@@ -17,11 +17,7 @@ use crate::source::Stat;
 
 impl Inodes {
     /// The inode that a name leads to, if the kernel knows it by that name.
-    pub(in crate::tree) fn named(
-        &self,
-        link: &Dirent,
-        stat: &Stat,
-    ) -> Option<(InodeId, Arc<Node>)> {
+    pub(crate) fn named(&self, link: &Dirent, stat: &Stat) -> Option<(InodeId, Arc<Node>)> {
         let table = self.lock();
         let id = table.known(link, stat)?;
         Some((id, table.get(id)?.node()))
@@ -29,7 +25,7 @@ impl Inodes {
 
     /// A name has gone. Returns the node that it led to. A file with more names is not gone with
     /// the last one in this table, which need not have all: it is to be looked up by one of them.
-    pub(in crate::tree) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
+    pub(crate) fn unlinked(&self, link: &Dirent, stat: &Stat) -> Option<Arc<Node>> {
         let mut table = self.lock();
         let id = table.known(link, stat)?;
         let inode = table.unlink(id, link)?;
@@ -44,7 +40,7 @@ impl Inodes {
 
     /// A directory has made room for what is shown in its place. It is not removed: whoever has
     /// come through it is to look again.
-    pub(in crate::tree) fn replaced(&self, link: &Dirent, stat: &Stat) {
+    pub(crate) fn replaced(&self, link: &Dirent, stat: &Stat) {
         let mut table = self.lock();
         if let Some(id) = table.known(link, stat) {
             table.unlink(id, link);
@@ -53,13 +49,13 @@ impl Inodes {
 
     /// The attributes of an inode whose last name has been removed: a program may still stand in
     /// that directory.
-    pub(in crate::tree) fn removed(&self, inode: InodeId) -> Option<Stat> {
+    pub(crate) fn removed(&self, inode: InodeId) -> Option<Stat> {
         let table = self.lock();
         table.get(inode)?.removed().cloned()
     }
 
     /// What had the name `from` has the name `to`; what had that before has been unlinked.
-    pub(in crate::tree) fn renamed(&self, from: &Dirent, to: &Dirent, stat: &Stat) {
+    pub(crate) fn renamed(&self, from: &Dirent, to: &Dirent, stat: &Stat) {
         let mut table = self.lock();
         if let Some(id) = table.known(from, stat) {
             table.relink(id, from, to);
@@ -68,7 +64,7 @@ impl Inodes {
 
     /// Entries of a version have other names, those that the function returns. Returns the names
     /// that lead elsewhere now.
-    pub(in crate::tree) fn renamed_entries(
+    pub(crate) fn renamed_entries(
         &self,
         version: VersionId,
         name: &dyn Fn(EntryIndex) -> Option<OsString>,
@@ -90,7 +86,7 @@ impl Inodes {
     }
 
     /// Two names lead to what the other one led to.
-    pub(in crate::tree) fn exchanged(&self, one: (&Dirent, &Stat), other: (&Dirent, &Stat)) {
+    pub(crate) fn exchanged(&self, one: (&Dirent, &Stat), other: (&Dirent, &Stat)) {
         let mut table = self.lock();
         let ids = (table.known(one.0, one.1), table.known(other.0, other.1));
         // The keys of containers are their names: both go before one comes.

@@ -27,14 +27,14 @@ use crate::source::{FileId, FileKind, MountId, Stat};
 
 /// A name in a directory of the mount, as it lies in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::tree) struct NameIn<'a> {
-    pub(in crate::tree) parent: InodeId,
-    pub(in crate::tree) name: &'a OsStr,
+pub(crate) struct NameIn<'a> {
+    pub(crate) parent: InodeId,
+    pub(crate) name: &'a OsStr,
 }
 
 /// What makes two look-ups find the same inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::tree) enum InodeKey<'a> {
+pub(crate) enum InodeKey<'a> {
     /// A file of the source, whatever its name. Through another mount it is another one: the kernel
     /// lets a directory be in one place only.
     Stored(FileId, MountId, FileKind),
@@ -47,13 +47,13 @@ pub(in crate::tree) enum InodeKey<'a> {
     Entry(VersionId, EntryIndex),
 }
 
-pub(in crate::tree) struct Inode {
+pub(crate) struct Inode {
     id: InodeId,
-    pub(in crate::tree) node: Node,
+    pub(crate) node: Node,
     /// The name under which it was looked up last. The root has none.
     newest: Option<KeptLink>,
     rest: Option<Box<RestOfInode>>,
-    pub(in crate::tree) lookups: u64,
+    pub(crate) lookups: u64,
 }
 
 struct KeptLink {
@@ -77,13 +77,13 @@ const MOST_LINKS: usize = 16;
 /// programs that know but 32 bits of a number can still open arrays.
 const FIRST_OWN: u64 = 1 << 31;
 
-pub(in crate::tree) struct InodeTable {
+pub(crate) struct InodeTable {
     inodes: HashTable<Box<Inode>>,
     by_key: HashTable<InodeId>,
     hasher: RandomState,
     /// Inodes that are kept whatever the kernel forgets, with how often: their directories are,
     /// too.
-    pub(in crate::tree) held: BTreeMap<InodeId, usize>,
+    pub(crate) held: BTreeMap<InodeId, usize>,
     /// The next number of what has none in the source.
     next: u64,
     /// The file system of the source: files of others that are mounted in it could have the same
@@ -93,7 +93,7 @@ pub(in crate::tree) struct InodeTable {
 
 impl<'a> InodeKey<'a> {
     /// None: it goes by its name, and has none.
-    pub(in crate::tree) fn of(node: &Node, link: Option<NameIn<'a>>) -> Option<InodeKey<'a>> {
+    pub(crate) fn of(node: &Node, link: Option<NameIn<'a>>) -> Option<InodeKey<'a>> {
         Some(match node {
             Node::Directory(at) => InodeKey::Stored(at.id, at.mount, FileKind::Directory),
             Node::Special(at, kind) => InodeKey::Stored(at.id, at.mount, *kind),
@@ -105,7 +105,7 @@ impl<'a> InodeKey<'a> {
     }
 
     /// Whether it is found by its name, not by the file.
-    pub(in crate::tree) fn is_by_name(&self) -> bool {
+    pub(crate) fn is_by_name(&self) -> bool {
         matches!(self, InodeKey::Container(..) | InodeKey::Unseen(..))
     }
 }
@@ -127,7 +127,7 @@ impl KeptLink {
 }
 
 impl Inode {
-    pub(in crate::tree) fn new(id: InodeId, node: Node, link: Option<&Dirent>) -> Inode {
+    pub(crate) fn new(id: InodeId, node: Node, link: Option<&Dirent>) -> Inode {
         Inode {
             id,
             node,
@@ -137,30 +137,30 @@ impl Inode {
         }
     }
 
-    pub(in crate::tree) fn key(&self) -> Option<InodeKey<'_>> {
+    pub(crate) fn key(&self) -> Option<InodeKey<'_>> {
         InodeKey::of(&self.node, self.last_link())
     }
 
-    pub(in crate::tree) fn node(&self) -> Arc<Node> {
+    pub(crate) fn node(&self) -> Arc<Node> {
         Arc::new(self.node.clone())
     }
 
     /// The name under which it was looked up last.
-    pub(in crate::tree) fn last_link(&self) -> Option<NameIn<'_>> {
+    pub(crate) fn last_link(&self) -> Option<NameIn<'_>> {
         self.newest.as_ref().map(KeptLink::link)
     }
 
     /// Its names, the one looked up last first.
-    pub(in crate::tree) fn links(&self) -> impl Iterator<Item = NameIn<'_>> {
+    pub(crate) fn links(&self) -> impl Iterator<Item = NameIn<'_>> {
         let older = self.rest.iter().flat_map(|rest| rest.older.iter().rev());
         self.newest.iter().chain(older).map(KeptLink::link)
     }
 
-    pub(in crate::tree) fn has_link(&self, link: NameIn<'_>) -> bool {
+    pub(crate) fn has_link(&self, link: NameIn<'_>) -> bool {
         self.links().any(|known| known == link)
     }
 
-    pub(in crate::tree) fn add_link(&mut self, link: &Dirent) {
+    pub(crate) fn add_link(&mut self, link: &Dirent) {
         self.note_removed(None);
         if self.last_link() == Some(link.link()) {
             return;
@@ -178,11 +178,11 @@ impl Inode {
         }
     }
 
-    pub(in crate::tree) fn drop_link(&mut self, link: NameIn<'_>) {
+    pub(crate) fn drop_link(&mut self, link: NameIn<'_>) {
         self.keep_links(&mut |known| known != link);
     }
 
-    pub(in crate::tree) fn keep_links(&mut self, keep: &mut dyn FnMut(NameIn<'_>) -> bool) {
+    pub(crate) fn keep_links(&mut self, keep: &mut dyn FnMut(NameIn<'_>) -> bool) {
         if let Some(rest) = &mut self.rest {
             rest.older.retain(|link| keep(link.link()));
         }
@@ -191,11 +191,11 @@ impl Inode {
         }
     }
 
-    pub(in crate::tree) fn removed(&self) -> Option<&Stat> {
+    pub(crate) fn removed(&self) -> Option<&Stat> {
         self.rest.as_ref()?.removed.as_ref()
     }
 
-    pub(in crate::tree) fn note_removed(&mut self, last: Option<Stat>) {
+    pub(crate) fn note_removed(&mut self, last: Option<Stat>) {
         match last {
             Some(last) => self.rest.get_or_insert_default().removed = Some(last),
             None => {
@@ -218,7 +218,7 @@ impl Inode {
 }
 
 impl InodeTable {
-    pub(in crate::tree) fn new(root: Node) -> InodeTable {
+    pub(crate) fn new(root: Node) -> InodeTable {
         let mut table = InodeTable {
             inodes: HashTable::new(),
             by_key: HashTable::new(),
@@ -232,30 +232,30 @@ impl InodeTable {
         table
     }
 
-    pub(in crate::tree) fn get(&self, id: InodeId) -> Option<&Inode> {
+    pub(crate) fn get(&self, id: InodeId) -> Option<&Inode> {
         let found = self.inodes.find(self.hasher.hash_one(id), |i| i.id == id);
         found.map(|inode| &**inode)
     }
 
-    pub(in crate::tree) fn get_mut(&mut self, id: InodeId) -> Option<&mut Inode> {
+    pub(crate) fn get_mut(&mut self, id: InodeId) -> Option<&mut Inode> {
         let hash = self.hasher.hash_one(id);
         let found = self.inodes.find_mut(hash, |inode| inode.id == id);
         found.map(|inode| &mut **inode)
     }
 
-    pub(in crate::tree) fn find(&self, key: InodeKey<'_>) -> Option<InodeId> {
+    pub(crate) fn find(&self, key: InodeKey<'_>) -> Option<InodeId> {
         let is_it = |id: &InodeId| self.get(*id).and_then(Inode::key) == Some(key);
         self.by_key
             .find(self.hasher.hash_one(Some(key)), is_it)
             .copied()
     }
 
-    pub(in crate::tree) fn iter(&self) -> impl Iterator<Item = (InodeId, &Inode)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (InodeId, &Inode)> {
         self.inodes.iter().map(|inode| (inode.id, &**inode))
     }
 
     /// Room for one more.
-    pub(in crate::tree) fn try_reserve(&mut self) -> Result<()> {
+    pub(crate) fn try_reserve(&mut self) -> Result<()> {
         let InodeTable {
             inodes,
             by_key,
@@ -269,7 +269,7 @@ impl InodeTable {
     }
 
     /// A new inode of what is found by its key from now on.
-    pub(in crate::tree) fn insert(&mut self, node: Node, link: &Dirent) -> InodeId {
+    pub(crate) fn insert(&mut self, node: Node, link: &Dirent) -> InodeId {
         let id = self.number(InodeKey::of(&node, Some(link.link())));
         self.put(Inode::new(id, node, Some(link)));
         self.add_key(id);
@@ -282,7 +282,7 @@ impl InodeTable {
         self.inodes.insert_unique(hash, inode, by_id(&self.hasher));
     }
 
-    pub(in crate::tree) fn remove(&mut self, id: InodeId) -> Option<Box<Inode>> {
+    pub(crate) fn remove(&mut self, id: InodeId) -> Option<Box<Inode>> {
         self.drop_key(id);
         let hash = self.hasher.hash_one(id);
         let found = self.inodes.find_entry(hash, |inode| inode.id == id);
@@ -290,7 +290,7 @@ impl InodeTable {
     }
 
     /// It is found by its key from now on, and what was found by the same one is not.
-    pub(in crate::tree) fn add_key(&mut self, id: InodeId) {
+    pub(crate) fn add_key(&mut self, id: InodeId) {
         let Some(key) = self.get(id).and_then(Inode::key) else {
             return;
         };
@@ -308,7 +308,7 @@ impl InodeTable {
     }
 
     /// It is not found by its key any more, which may change.
-    pub(in crate::tree) fn drop_key(&mut self, id: InodeId) {
+    pub(crate) fn drop_key(&mut self, id: InodeId) {
         let hash = key_hash(&self.inodes, &self.hasher, id);
         if let Ok(entry) = self.by_key.find_entry(hash, |&known| known == id) {
             entry.remove();
@@ -332,7 +332,7 @@ impl InodeTable {
     }
 
     /// The path of a link, if all directories above it are in the table.
-    pub(in crate::tree) fn path(&self, link: NameIn<'_>, root: &Path) -> Option<PathBuf> {
+    pub(crate) fn path(&self, link: NameIn<'_>, root: &Path) -> Option<PathBuf> {
         let (mut at, mut names) = (link, vec![(link.name, None)]);
         while at.parent != InodeId::ROOT {
             let above = self.get(at.parent)?;
@@ -352,7 +352,7 @@ impl InodeTable {
     }
 
     /// Whether a directory lies above an inode that is kept.
-    pub(in crate::tree) fn is_above_held(&self, id: InodeId) -> bool {
+    pub(crate) fn is_above_held(&self, id: InodeId) -> bool {
         let directory = self
             .get(id)
             .is_some_and(|inode| matches!(inode.node, Node::Directory(_)));
@@ -361,7 +361,7 @@ impl InodeTable {
     }
 
     /// The directories above an inode, by all names in the table.
-    pub(in crate::tree) fn above(&self, inode: InodeId) -> Vec<InodeId> {
+    pub(crate) fn above(&self, inode: InodeId) -> Vec<InodeId> {
         let (mut above, mut next) = (Vec::new(), vec![inode]);
         while let Some(at) = next.pop() {
             for link in self.get(at).into_iter().flat_map(Inode::links) {

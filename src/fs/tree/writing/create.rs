@@ -51,7 +51,7 @@ impl Tree {
     }
 
     /// Finds what was put into a new container. Counts one look-up.
-    pub(in crate::tree) fn lookup_draft(&self, container: InodeId, link: Dirent) -> Result<Attr> {
+    pub(crate) fn lookup_draft(&self, container: InodeId, link: Dirent) -> Result<Attr> {
         let path = self
             .live
             .drafts_at(container.into())?
@@ -66,7 +66,7 @@ impl Tree {
 
     /// A program has changed this, or had it open: if it is, or lies in, a new container, that has
     /// been used until now.
-    pub(in crate::tree) fn note_use(&self, inode: InodeId) {
+    pub(crate) fn note_use(&self, inode: InodeId) {
         if !self.live.new.is_empty() {
             let all = self.with_above(inode);
             all.for_each(|directory| self.live.new.used(directory.into()));
@@ -74,7 +74,7 @@ impl Tree {
     }
 
     /// The same after a close.
-    pub(in crate::tree) fn note_let_go(&self, inode: InodeId) {
+    pub(crate) fn note_let_go(&self, inode: InodeId) {
         if !self.live.new.is_empty() {
             let all = self.with_above(inode);
             all.for_each(|directory| self.live.new.let_go(directory.into()));
@@ -98,12 +98,12 @@ impl Tree {
     }
 
     /// Whether a directory shows drafts: whatever these look like, they are shown as they are.
-    pub(in crate::tree) fn shows_drafts(&self, directory: InodeId) -> bool {
+    pub(crate) fn shows_drafts(&self, directory: InodeId) -> bool {
         self.new_above(directory).is_some()
     }
 
     /// The new container that a directory is, or lies in.
-    pub(in crate::tree) fn new_above(&self, directory: InodeId) -> Option<(InodeId, Arc<Node>)> {
+    pub(crate) fn new_above(&self, directory: InodeId) -> Option<(InodeId, Arc<Node>)> {
         if self.live.new.is_empty() {
             return None;
         }

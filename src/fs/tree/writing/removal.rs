@@ -109,7 +109,7 @@ impl Tree {
     }
 
     /// The same of one container, as they are called in it.
-    pub(in crate::tree) fn removed_of(&self, container: InodeId) -> Vec<String> {
+    pub(crate) fn removed_of(&self, container: InodeId) -> Vec<String> {
         let all = self.half_removed.all().into_iter();
         let own = all.filter(|(inode, _)| *inode == container);
         let names = own.flat_map(|(inode, version)| self.removed_arrays(inode, &version));

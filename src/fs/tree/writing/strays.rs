@@ -47,7 +47,7 @@ impl Tree {
     }
 
     /// The same for what came after the close, by a mapping: nobody is told but the log.
-    pub(in crate::tree) fn end_stray(&self, handle: HandleId) {
+    pub(crate) fn end_stray(&self, handle: HandleId) {
         let open = self.open_files.get(handle);
         if open.is_ok_and(|open| open.written().is_some()) {
             let _ = self.refuse_stray(handle);

@@ -25,13 +25,13 @@ const STEP: usize = if cfg!(test) { 4 } else { 64 << 10 };
 const LEAST: usize = if cfg!(test) { 2 } else { 1 << 10 };
 
 /// The triangle of a matrix that its entries must lie in, and where their outer index is from.
-pub(in crate::container::binsparse) struct TriangleRule {
-    pub(in crate::container::binsparse) triangle: Triangle,
-    pub(in crate::container::binsparse) outer: OuterIndex,
+pub(crate) struct TriangleRule {
+    pub(crate) triangle: Triangle,
+    pub(crate) outer: OuterIndex,
 }
 
 /// The outer index of an entry of a matrix; the inner one is always this level's last.
-pub(in crate::container::binsparse) enum OuterIndex {
+pub(crate) enum OuterIndex {
     /// The level's own first dimension.
     Within,
     /// The number of the slice.

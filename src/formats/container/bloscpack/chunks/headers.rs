@@ -15,13 +15,11 @@ const NEAR: u64 = 4 << 10;
 /// ... with one read of this size.
 pub(super) const WINDOW: u64 = 64 << 10;
 
-pub(in crate::container::bloscpack) type RawHeader = [u8; ChunkHeader::LEN];
+pub(crate) type RawHeader = [u8; ChunkHeader::LEN];
 
 /// A chunk's header as the real reader takes it: where there is nothing to decode, it does not look
 /// at the codec of a memcpyed chunk, nor at anything but the reserved flag of an empty one.
-pub(in crate::container::bloscpack) fn parse(
-    raw: &RawHeader,
-) -> std::result::Result<ChunkHeader, BloscError> {
+pub(crate) fn parse(raw: &RawHeader) -> std::result::Result<ChunkHeader, BloscError> {
     const MEMCPYED: u8 = 0x02;
     const RESERVED: u8 = 0x08;
     const CODEC: u8 = 0xe0;

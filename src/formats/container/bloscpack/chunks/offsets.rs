@@ -91,10 +91,10 @@ impl Page {
 }
 
 /// An entry that was never filled in.
-pub(in crate::container::bloscpack) const UNKNOWN: i64 = -1;
+pub(crate) const UNKNOWN: i64 = -1;
 
 /// Entries `from..from + count` of the section at `section`, which the file has room for.
-pub(in crate::container::bloscpack) fn read_entries(
+pub(crate) fn read_entries(
     source: &dyn Source,
     section: u64,
     from: u64,

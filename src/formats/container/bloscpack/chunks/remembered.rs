@@ -54,7 +54,7 @@ impl Remembered {
 
 impl ChunkFinder {
     /// Whether all chunks that a range of the array lies in are remembered.
-    pub(in crate::container::bloscpack) fn remembers(&self, range: &Range<u64>) -> bool {
+    pub(crate) fn remembers(&self, range: &Range<u64>) -> bool {
         let remembered = self.lock();
         let mut at = range.start;
         while at < range.end.min(self.sizes.bytes()) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Plain bytes of the chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::bloscpack) enum ChunkSizes {
+pub(crate) enum ChunkSizes {
     /// `chunk_size` each, `last` for the last.
     Even {
         chunk_size: u64,
@@ -18,13 +18,13 @@ pub(in crate::container::bloscpack) enum ChunkSizes {
 
 /// The part of the array that a chunk holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::container::bloscpack) struct ChunkExtent {
-    pub(in crate::container::bloscpack) number: u64,
-    pub(in crate::container::bloscpack) plain: Range<u64>,
+pub(crate) struct ChunkExtent {
+    pub(crate) number: u64,
+    pub(crate) plain: Range<u64>,
 }
 
 impl ChunkSizes {
-    pub(in crate::container::bloscpack) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match *self {
             ChunkSizes::Even { chunks: 0, .. } => 0,
             // Checked to fit by the header.
@@ -37,7 +37,7 @@ impl ChunkSizes {
         }
     }
 
-    pub(in crate::container::bloscpack) fn chunks(&self) -> u64 {
+    pub(crate) fn chunks(&self) -> u64 {
         match *self {
             ChunkSizes::Even { chunks, .. } | ChunkSizes::Walked { chunks, .. } => chunks,
         }
@@ -68,7 +68,7 @@ impl ChunkSizes {
     }
 
     /// The extent of chunk `number`; an empty one where only a walk knows it.
-    pub(in crate::container::bloscpack) fn extent(&self, number: u64) -> ChunkExtent {
+    pub(crate) fn extent(&self, number: u64) -> ChunkExtent {
         let start = match *self {
             ChunkSizes::Even { chunk_size, .. } => number * chunk_size,
             ChunkSizes::Walked { .. } => 0,

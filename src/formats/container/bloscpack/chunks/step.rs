@@ -22,8 +22,8 @@ const MOST_LOST: u64 = 4096;
 
 /// What a chunk of a file must be like.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::container::bloscpack) struct ChunkRules {
-    pub(in crate::container::bloscpack) sections: Sections,
+pub(crate) struct ChunkRules {
+    pub(crate) sections: Sections,
     /// What the file's header knows of the sizes.
     pub(super) sizes: Option<ChunkSizes>,
 }
@@ -43,25 +43,25 @@ pub(super) struct Standing {
 
 /// Where a chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::bloscpack) enum Whereabouts {
+pub(crate) enum Whereabouts {
     At(HeaderPlace),
     /// Nothing leads to it, behind one that is damaged.
     Lost(CertainChunk),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::bloscpack) struct HeaderPlace {
-    pub(in crate::container::bloscpack) at: u64,
-    pub(in crate::container::bloscpack) raw: RawHeader,
+pub(crate) struct HeaderPlace {
+    pub(crate) at: u64,
+    pub(crate) raw: RawHeader,
     /// Where the next chunk begins, if that is not where this one's header says.
-    pub(in crate::container::bloscpack) next: Option<u64>,
+    pub(crate) next: Option<u64>,
     /// If this one is in doubt: the last chunk before it that is not.
     pub(super) doubted_behind: Option<CertainChunk>,
 }
 
 /// A chunk, and where it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::container::bloscpack) struct CertainChunk {
+pub(crate) struct CertainChunk {
     number: u64,
     at: u64,
 }
@@ -73,8 +73,8 @@ pub(super) enum WalkStep {
 
 /// Where a walk ended: behind the last chunk, or where it broke off.
 #[derive(Debug, Clone)]
-pub(in crate::container::bloscpack) struct WalkEnd {
-    pub(in crate::container::bloscpack) chunks: u64,
+pub(crate) struct WalkEnd {
+    pub(crate) chunks: u64,
     /// Plain bytes of those chunks; only if the walk is one for sizes.
     pub(super) plain: u64,
     pub(super) fault: Option<Fault>,
@@ -116,7 +116,7 @@ impl ChunkRules {
 
 impl CertainChunk {
     /// Of a chunk that is lost behind this one.
-    pub(in crate::container::bloscpack) fn lost(&self, number: u64) -> Fault {
+    pub(crate) fn lost(&self, number: u64) -> Fault {
         let what = format!(
             "lost: chunk {} before it does not lead to the next one",
             self.number
@@ -129,7 +129,7 @@ impl CertainChunk {
 
 impl WalkEnd {
     /// Why a chunk was not reached.
-    pub(in crate::container::bloscpack) fn why_missing(&self, number: u64) -> Fault {
+    pub(crate) fn why_missing(&self, number: u64) -> Fault {
         match self.fault.clone() {
             Some(fault) if self.chunks == number => fault,
             Some(fault) => Fault {

@@ -21,20 +21,16 @@ const MAX_VALUE: usize = 64 << 10;
 
 /// What a text says.
 #[derive(Debug)]
-pub(in crate::container::bloscpack) struct Said {
-    pub(in crate::container::bloscpack) value: Value,
+pub(crate) struct Said {
+    pub(crate) value: Value,
     /// All of it; else only the members that were wanted.
-    pub(in crate::container::bloscpack) whole: bool,
+    pub(crate) whole: bool,
 }
 
 /// The value of a text of up to `most` bytes. A longer one is parsed, but only the `wanted` members
 /// of its outermost object are taken; so is one that Python writes and reads but no value holds
 /// (half a surrogate pair, numbers of any size, lists in lists without end).
-pub(in crate::container::bloscpack) fn value_of(
-    text: &[u8],
-    most: usize,
-    wanted: &[&str],
-) -> Result<Said> {
+pub(crate) fn value_of(text: &[u8], most: usize, wanted: &[&str]) -> Result<Said> {
     if text.len() <= most
         && let Ok(value) = set_aside(value_room(text), DOING, || parse(text))?
     {

@@ -7,7 +7,7 @@
 //! Used when a file is opened.
 
 mod json;
-pub(in crate::container::bloscpack) mod numpy;
+pub(crate) mod numpy;
 
 use std::fmt;
 use std::ops::Range;
@@ -22,9 +22,9 @@ use crate::source::{Fetch, Source};
 use crate::sync::{Mutex, MutexGuard};
 use json::Said;
 
-pub(in crate::container::bloscpack) const MAGIC: &[u8; 8] = b"JSON\0\0\0\0";
+pub(crate) const MAGIC: &[u8; 8] = b"JSON\0\0\0\0";
 /// Stored bytes of the section's header.
-pub(in crate::container::bloscpack) const HEADER: usize = 32;
+pub(crate) const HEADER: usize = 32;
 const AT: u64 = header::LEN as u64;
 const DATA: u64 = AT + HEADER as u64;
 
@@ -36,7 +36,7 @@ const MAX_LEVEL: u8 = 9;
 const MAX_TEXT: u64 = 16 << 20;
 
 /// Longest text that becomes a value, to be shown in `arrays.json` too.
-pub(in crate::container::bloscpack) const MAX_ATTRIBUTE: usize = 64 << 10;
+pub(crate) const MAX_ATTRIBUTE: usize = 64 << 10;
 
 /// Texts longer than this are read one at a time.
 const LONG: u64 = 1 << 20;
@@ -48,14 +48,14 @@ const MAX_RATIO: u64 = 1032;
 
 /// What the section holds.
 #[derive(Debug, Default)]
-pub(in crate::container::bloscpack) struct Metadata {
+pub(crate) struct Metadata {
     /// Where the section ends.
-    pub(in crate::container::bloscpack) end: u64,
+    pub(crate) end: u64,
     /// The text as it was stored, uncompressed; only if it is sound.
-    pub(in crate::container::bloscpack) text: Option<Arc<Vec<u8>>>,
+    pub(crate) text: Option<Arc<Vec<u8>>>,
     /// What it says; of a text longer than [`MAX_ATTRIBUTE`] only what describes a NumPy array.
-    pub(in crate::container::bloscpack) said: Option<Said>,
-    pub(in crate::container::bloscpack) faults: Vec<Fault>,
+    pub(crate) said: Option<Said>,
+    pub(crate) faults: Vec<Fault>,
 }
 
 /// The section's header.
@@ -71,10 +71,7 @@ struct Section {
 
 /// Reads the section, whose header lies behind the file's, if it is there. An error means that the
 /// section's end, and so everything behind it, is unknown.
-pub(in crate::container::bloscpack) fn read(
-    source: &dyn Source,
-    header: Option<&[u8; HEADER]>,
-) -> Result<Metadata> {
+pub(crate) fn read(source: &dyn Source, header: Option<&[u8; HEADER]>) -> Result<Metadata> {
     let Some(bytes) = header else {
         return Err(cut_short(AT..source.len(), HEADER as u64).into());
     };

@@ -18,33 +18,25 @@ const MAX_DESCR: usize = 32 << 10;
 const MAX_DIMS: usize = 64;
 
 /// The members of the metadata that are looked at.
-pub(in crate::container::bloscpack) const MEMBERS: [&str; 4] =
-    ["container", "dtype", "shape", "order"];
+pub(crate) const MEMBERS: [&str; 4] = ["container", "dtype", "shape", "order"];
 
 /// What the metadata say about the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::container::bloscpack) struct Numpy {
-    pub(in crate::container::bloscpack) dtype: Dtype,
-    pub(in crate::container::bloscpack) shape: Vec<u64>,
-    pub(in crate::container::bloscpack) order: Order,
+pub(crate) struct Numpy {
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) order: Order,
 }
 
 impl Numpy {
     /// The array that `metadata` describe: `None` if they are not of a NumPy array, an explanation
     /// if they are but cannot hold for `bytes` of data (append does not update them).
-    pub(in crate::container::bloscpack) fn from_metadata(
-        metadata: &Value,
-        bytes: u64,
-    ) -> Option<Result<Self, String>> {
+    pub(crate) fn from_metadata(metadata: &Value, bytes: u64) -> Option<Result<Self, String>> {
         (metadata.get("container")?.as_str()? == "numpy").then(|| Self::read(metadata, bytes))
     }
 
     /// An array of a type as NumPy names it, or spells its `descr`.
-    pub(in crate::container::bloscpack) fn named(
-        name: &str,
-        shape: Vec<u64>,
-        order: Order,
-    ) -> Option<Self> {
+    pub(crate) fn named(name: &str, shape: Vec<u64>, order: Order) -> Option<Self> {
         Some(Numpy {
             dtype: dtype(&Value::from(descr_of_name(name)))?,
             shape,
@@ -53,17 +45,17 @@ impl Numpy {
     }
 
     /// Plain bytes, as they are shown of a file that says nothing else.
-    pub(in crate::container::bloscpack) fn is_bytes(&self) -> bool {
+    pub(crate) fn is_bytes(&self) -> bool {
         self.dtype.name() == "uint8" && self.shape.len() == 1
     }
 
     /// None if no number holds it.
-    pub(in crate::container::bloscpack) fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         product(&self.shape, self.dtype.itemsize()?)
     }
 
     /// As the real program describes it.
-    pub(in crate::container::bloscpack) fn metadata(&self) -> Value {
+    pub(crate) fn metadata(&self) -> Value {
         json!({
             "dtype": self.dtype.npy_descr(),
             "shape": self.shape,

@@ -29,7 +29,7 @@ const AT_ONCE: u64 = 1 << 20;
 /// Size of a piece where there is no scratch memory, on the stack.
 const SMALL_PIECE: usize = 16 << 10;
 
-pub(in crate::container::bloscpack) struct ChunkDecoder {
+pub(crate) struct ChunkDecoder {
     source: Arc<dyn Source>,
     digests: SeenDigests,
 }
@@ -213,7 +213,7 @@ impl ChunkDecoder {
     }
 
     /// Checks the digest of a chunk, unless that has been done.
-    pub(in crate::container::bloscpack) fn check(&self, chunk: &FoundChunk) -> Result<()> {
+    pub(crate) fn check(&self, chunk: &FoundChunk) -> Result<()> {
         match self.digests.to_check(chunk.number)? {
             Some(check) => check.by_pieces(&*self.source, chunk, &mut [0; SMALL_PIECE]),
             None => Ok(()),

@@ -9,7 +9,7 @@ use crate::container::{Container, Preferences, open_as};
 use crate::source::local::LocalStore;
 use crate::source::{Source, Store};
 
-pub(in crate::container::bloscpack) fn header(
+pub(crate) fn header(
     options: u8,
     checksum: u8,
     chunk_size: i32,
@@ -27,7 +27,7 @@ pub(in crate::container::bloscpack) fn header(
 }
 
 /// A memcpyed chunk.
-pub(in crate::container::bloscpack) fn chunk(plain: &[u8], blocksize: u32) -> Vec<u8> {
+pub(crate) fn chunk(plain: &[u8], blocksize: u32) -> Vec<u8> {
     let mut bytes = vec![2, 1, 0x33, 4];
     bytes.extend_from_slice(&(plain.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&blocksize.min(plain.len() as u32).to_le_bytes());
@@ -37,11 +37,7 @@ pub(in crate::container::bloscpack) fn chunk(plain: &[u8], blocksize: u32) -> Ve
 }
 
 /// A chunk of raw streams: a table of block starts and blocks that are stored as they are.
-pub(in crate::container::bloscpack) fn blocked_chunk(
-    plain: &[u8],
-    blocksize: usize,
-    reversed: bool,
-) -> Vec<u8> {
+pub(crate) fn blocked_chunk(plain: &[u8], blocksize: usize, reversed: bool) -> Vec<u8> {
     let blocks: Vec<&[u8]> = plain.chunks(blocksize).collect();
     let mut order: Vec<usize> = (0..blocks.len()).collect();
     if reversed {
@@ -67,24 +63,24 @@ pub(in crate::container::bloscpack) fn blocked_chunk(
 }
 
 /// A file under construction.
-pub(in crate::container::bloscpack) struct File {
-    pub(in crate::container::bloscpack) header: [u8; LEN],
-    pub(in crate::container::bloscpack) metadata: Vec<u8>,
-    pub(in crate::container::bloscpack) offsets: Vec<i64>,
-    pub(in crate::container::bloscpack) chunks: Vec<Vec<u8>>,
-    pub(in crate::container::bloscpack) junk: Vec<u8>,
+pub(crate) struct File {
+    pub(crate) header: [u8; LEN],
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) offsets: Vec<i64>,
+    pub(crate) chunks: Vec<Vec<u8>>,
+    pub(crate) junk: Vec<u8>,
 }
 
 impl File {
     /// `plain` in memcpyed chunks of `size` bytes, with true offsets and two spare ones.
-    pub(in crate::container::bloscpack) fn new(plain: &[u8], size: usize) -> Self {
+    pub(crate) fn new(plain: &[u8], size: usize) -> Self {
         File::of_chunks(
             plain.chunks(size).map(|part| chunk(part, 16)).collect(),
             size,
         )
     }
 
-    pub(in crate::container::bloscpack) fn of_chunks(chunks: Vec<Vec<u8>>, size: usize) -> Self {
+    pub(crate) fn of_chunks(chunks: Vec<Vec<u8>>, size: usize) -> Self {
         let plain = |chunk: &Vec<u8>| i32::from_le_bytes(chunk[4..8].try_into().unwrap());
         let last = chunks.last().map_or(0, plain);
         let n = chunks.len() as i64;
@@ -99,19 +95,19 @@ impl File {
         file
     }
 
-    pub(in crate::container::bloscpack) fn without_offsets(mut self) -> Self {
+    pub(crate) fn without_offsets(mut self) -> Self {
         self.header[5] &= !1;
         self.offsets.clear();
         self
     }
 
-    pub(in crate::container::bloscpack) fn without_checksum(mut self) -> Self {
+    pub(crate) fn without_checksum(mut self) -> Self {
         self.header[6] = 0;
         self.offsets = self.true_offsets(2);
         self
     }
 
-    pub(in crate::container::bloscpack) fn with_metadata(mut self, section: Vec<u8>) -> Self {
+    pub(crate) fn with_metadata(mut self, section: Vec<u8>) -> Self {
         self.header[5] |= 2;
         self.metadata = section;
         if !self.offsets.is_empty() {
@@ -120,12 +116,12 @@ impl File {
         self
     }
 
-    pub(in crate::container::bloscpack) fn checksum(&self) -> Checksum {
+    pub(crate) fn checksum(&self) -> Checksum {
         Checksum::from_code(self.header[6]).unwrap()
     }
 
     /// Where the first chunk begins, if there are offsets.
-    pub(in crate::container::bloscpack) fn first(&self) -> i64 {
+    pub(crate) fn first(&self) -> i64 {
         (LEN + self.metadata.len() + 8 * self.offsets.len()) as i64
     }
 
@@ -141,7 +137,7 @@ impl File {
         offsets
     }
 
-    pub(in crate::container::bloscpack) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.header.to_vec();
         bytes.extend_from_slice(&self.metadata);
         self.offsets
@@ -157,12 +153,7 @@ impl File {
 }
 
 /// A metadata section with an adler32 digest.
-pub(in crate::container::bloscpack) fn metadata(
-    stored: &[u8],
-    codec: u8,
-    plain_len: usize,
-    room: usize,
-) -> Vec<u8> {
+pub(crate) fn metadata(stored: &[u8], codec: u8, plain_len: usize, room: usize) -> Vec<u8> {
     let mut section = b"JSON\0\0\0\0".to_vec();
     section.extend_from_slice(&[0, 1, codec, 6]);
     section.extend_from_slice(&(plain_len as u32).to_le_bytes());
@@ -176,26 +167,26 @@ pub(in crate::container::bloscpack) fn metadata(
 }
 
 /// A directory with one stored file.
-pub(in crate::container::bloscpack) struct Stored {
+pub(crate) struct Stored {
     dir: tempfile::TempDir,
 }
 
 impl Stored {
-    pub(in crate::container::bloscpack) fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.blp"), bytes).unwrap();
         Stored { dir }
     }
 
-    pub(in crate::container::bloscpack) fn store(&self) -> Arc<dyn Store> {
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
         Arc::new(LocalStore::open(self.dir.path(), self.dir.path()).unwrap())
     }
 
-    pub(in crate::container::bloscpack) fn source(&self) -> Arc<dyn Source> {
+    pub(crate) fn source(&self) -> Arc<dyn Source> {
         self.store().open(Path::new("a.blp")).unwrap()
     }
 
-    pub(in crate::container::bloscpack) fn open(&self) -> Container {
+    pub(crate) fn open(&self) -> Container {
         let path = Path::new("a.blp");
         open_as(&Bloscpack, &self.store(), path, Preferences::default()).unwrap()
     }

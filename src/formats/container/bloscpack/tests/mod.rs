@@ -1,7 +1,7 @@
 //! Whole files: recognised, opened, read in pieces and checked, sound and damaged.
 
 mod far;
-pub(in crate::container::bloscpack) mod files;
+pub(crate) mod files;
 mod lies;
 mod random_lies;
 
@@ -17,18 +17,18 @@ use crate::source::FileKind;
 use files::{File, Stored};
 
 /// 10 007 bytes without a short period.
-pub(in crate::container::bloscpack) fn plain() -> Vec<u8> {
+pub(crate) fn plain() -> Vec<u8> {
     (0..10_007u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect()
 }
 
-pub(in crate::container::bloscpack) fn data(container: &Container) -> &dyn Array {
+pub(crate) fn data(container: &Container) -> &dyn Array {
     assert_eq!(container.arrays.len(), 1, "{:?}", container.faults);
     &*container.arrays[0]
 }
 
-pub(in crate::container::bloscpack) fn verify(array: &dyn Array) -> Vec<String> {
+pub(crate) fn verify(array: &dyn Array) -> Vec<String> {
     let mut faults = Vec::new();
     array
         .verify(&mut |fault| faults.push(fault.to_string()))
@@ -49,11 +49,7 @@ fn check_good(file: &File, plain: &[u8]) {
 
 /// The chunks of a file of `plain` in chunks of `size` that cannot be read; the others must be
 /// right.
-pub(in crate::container::bloscpack) fn bad_chunks(
-    bytes: &[u8],
-    plain: &[u8],
-    size: usize,
-) -> Vec<usize> {
+pub(crate) fn bad_chunks(bytes: &[u8], plain: &[u8], size: usize) -> Vec<usize> {
     let stored = Stored::new(bytes);
     let container = stored.open();
     let array = data(&container);

@@ -17,7 +17,7 @@ const ROOM: usize = 10;
 const LEVEL: i32 = 6;
 
 /// The shape of an array with this many bytes, if it has one: the first dimension grows or shrinks.
-pub(in crate::container::bloscpack) fn shape_for(info: &Info, bytes: u64) -> Result<Vec<u64>> {
+pub(crate) fn shape_for(info: &Info, bytes: u64) -> Result<Vec<u64>> {
     if bytes == info.bytes {
         return Ok(info.shape.clone());
     }

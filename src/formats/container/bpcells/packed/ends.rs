@@ -13,17 +13,14 @@ use crate::error::{Fault, Result};
 use crate::memory::{Scratch, room};
 use crate::source::StoredRanges;
 
-pub(in crate::container::bpcells) struct Ends {
+pub(crate) struct Ends {
     lengths: PackedStream,
     starts: Arc<PackedStream>,
 }
 
 impl Ends {
     /// Both streams have the same number of values.
-    pub(in crate::container::bpcells) fn new(
-        lengths: PackedStream,
-        starts: Arc<PackedStream>,
-    ) -> Self {
+    pub(crate) fn new(lengths: PackedStream, starts: Arc<PackedStream>) -> Self {
         Ends { lengths, starts }
     }
 }

@@ -8,7 +8,7 @@ use crate::container::bpcells::fields::{Fields, Number};
 use crate::error::{Fault, Result};
 
 /// Words after which an index entry starts again from 0.
-pub(in crate::container::bpcells) const WRAP: u64 = 1 << 32;
+pub(crate) const WRAP: u64 = 1 << 32;
 /// Every entry but two stands for 16 GiB of words, so this is far beyond any file; it bounds
 /// memory.
 const MOST: u64 = 4096;

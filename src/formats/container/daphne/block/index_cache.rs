@@ -20,7 +20,7 @@ const FEW: u64 = 64;
 
 /// What something was learnt about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in super::super) enum IndexedPart {
+pub(crate) enum IndexedPart {
     /// Where the rows of a sparse block lie.
     Rows(u32),
     /// Which rows the runs of a COO block have.
@@ -34,8 +34,8 @@ pub(in super::super) enum IndexedPart {
 }
 
 /// A list and the part of the budget that it takes.
-pub(in super::super) struct ChargedList<T> {
-    pub(in super::super) list: Vec<T>,
+pub(crate) struct ChargedList<T> {
+    pub(crate) list: Vec<T>,
     /// None for a few bytes.
     charge: Option<Hold>,
 }
@@ -51,7 +51,7 @@ struct CachedIndices {
     bytes: u64,
 }
 
-pub(in super::super) struct BlockIndexCache {
+pub(crate) struct BlockIndexCache {
     budget: Arc<Budget>,
     lessons: Mutex<CachedIndices>,
     /// Held while a large block is passed over: others would only do the same.
@@ -59,7 +59,7 @@ pub(in super::super) struct BlockIndexCache {
 }
 
 impl BlockIndexCache {
-    pub(in super::super) fn new(budget: &Arc<Budget>) -> Arc<BlockIndexCache> {
+    pub(crate) fn new(budget: &Arc<Budget>) -> Arc<BlockIndexCache> {
         let index_cache = Arc::new(BlockIndexCache {
             budget: Arc::clone(budget),
             lessons: Mutex::new(CachedIndices {
@@ -84,16 +84,13 @@ impl BlockIndexCache {
     }
 
     /// What is cached about a subject, which becomes the latest used.
-    pub(in super::super) fn recall<T: Any + Send + Sync>(
-        &self,
-        about: IndexedPart,
-    ) -> Option<Arc<T>> {
+    pub(crate) fn recall<T: Any + Send + Sync>(&self, about: IndexedPart) -> Option<Arc<T>> {
         let content = Arc::clone(&self.lock().list.get(&about)?.content);
         content.downcast().ok()
     }
 
     /// Remembers what takes `bytes`, which its content has charged.
-    pub(in super::super) fn remember<T: Any + Send + Sync>(
+    pub(crate) fn remember<T: Any + Send + Sync>(
         &self,
         about: IndexedPart,
         content: T,
@@ -120,12 +117,12 @@ impl BlockIndexCache {
 
     /// An empty list with room for `count` items, charged; what was learnt before makes room for
     /// it.
-    pub(in super::super) fn list<T>(&self, count: u64) -> Result<ChargedList<T>> {
+    pub(crate) fn list<T>(&self, count: u64) -> Result<ChargedList<T>> {
         self.list_with(count, 0)
     }
 
     /// The same, charged with `beside` bytes more for each item, for what goes with it.
-    pub(in super::super) fn list_with<T>(&self, count: u64, beside: u64) -> Result<ChargedList<T>> {
+    pub(crate) fn list_with<T>(&self, count: u64, beside: u64) -> Result<ChargedList<T>> {
         let bytes = count.saturating_mul(size_of::<T>() as u64 + beside);
         ChargedList::new(count, self.charge(bytes)?)
     }
@@ -139,11 +136,7 @@ impl BlockIndexCache {
     }
 
     /// Makes room for so many more items; a list grows by half of what it has at least.
-    pub(in super::super) fn grow<T: Copy>(
-        &self,
-        list: &mut ChargedList<T>,
-        more: usize,
-    ) -> Result<()> {
+    pub(crate) fn grow<T: Copy>(&self, list: &mut ChargedList<T>, more: usize) -> Result<()> {
         let len = list.list.len();
         if list.list.capacity() - len < more {
             let mut larger = self.list((len + more.max(len / 2)) as u64)?;
@@ -177,7 +170,7 @@ impl<T> ChargedList<T> {
     }
 
     /// Bytes that are charged for it.
-    pub(in super::super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.charge.as_ref().map_or(0, Hold::bytes)
     }
 }

@@ -21,17 +21,16 @@ const BATCH: usize = 4096;
 /// A batch with less room than this is handed on.
 const SPARE: usize = BATCH / 8;
 /// Stored bytes that are read at once.
-pub(in super::super) const WINDOW: u64 = 128 << 10;
+pub(crate) const WINDOW: u64 = 128 << 10;
 
 /// Most bytes of the values of a batch.
-pub(in super::super) const BATCH_VALUES: u64 = 8 * BATCH as u64;
+pub(crate) const BATCH_VALUES: u64 = 8 * BATCH as u64;
 
 /// Scratch memory of a scan: a batch, and a window.
-pub(in super::super) const SCAN_MEMORY: u64 =
-    2 * room(4 * BATCH as u64) + room(BATCH_VALUES) + room(WINDOW);
+pub(crate) const SCAN_MEMORY: u64 = 2 * room(4 * BATCH as u64) + room(BATCH_VALUES) + room(WINDOW);
 
 /// Entries of one block: places within it, and values as they are stored.
-pub(in super::super) struct EntryBatch<'b> {
+pub(crate) struct EntryBatch<'b> {
     rows: &'b mut [u32],
     cols: &'b mut [u32],
     values: &'b mut [u8],
@@ -52,16 +51,16 @@ impl<'b> EntryBatch<'b> {
         })
     }
 
-    pub(in super::super) fn rows(&self) -> &[u32] {
+    pub(crate) fn rows(&self) -> &[u32] {
         &self.rows[..self.len]
     }
 
-    pub(in super::super) fn cols(&self) -> &[u32] {
+    pub(crate) fn cols(&self) -> &[u32] {
         &self.cols[..self.len]
     }
 
     /// Packed.
-    pub(in super::super) fn values(&self) -> &[u8] {
+    pub(crate) fn values(&self) -> &[u8] {
         &self.values[..self.len * self.size]
     }
 
@@ -89,7 +88,7 @@ impl<'b> EntryBatch<'b> {
     }
 }
 
-pub(in super::super) type VisitBatch<'a> = dyn FnMut(&EntryBatch<'_>) -> Result<()> + 'a;
+pub(crate) type VisitBatch<'a> = dyn FnMut(&EntryBatch<'_>) -> Result<()> + 'a;
 
 /// The part of a block that is looked through.
 struct BlockScan<'a, 'b> {
@@ -102,7 +101,7 @@ struct BlockScan<'a, 'b> {
 
 impl BlockFile {
     /// Visits the entries of a block in a rectangle. Takes [`SCAN_MEMORY`].
-    pub(in super::super) fn scan(
+    pub(crate) fn scan(
         &self,
         block: &CellBlock,
         rows: &Range<u64>,
@@ -347,7 +346,7 @@ fn meets(&(least, most): &(u32, u32), rows: &Range<u32>) -> bool {
 
 /// The bits of a value.
 #[inline(always)]
-pub(in super::super) fn load(value: &[u8]) -> u64 {
+pub(crate) fn load(value: &[u8]) -> u64 {
     let mut own = [0; 8];
     own[..value.len()].copy_from_slice(value);
     u64::from_le_bytes(own)

@@ -22,36 +22,36 @@ const PARTS: u64 = 4096;
 const LEVELS: u64 = 12;
 
 /// Row, column, and the bits of the value in the type asked for.
-pub(in super::super) type SortedEntry = [u64; 3];
+pub(crate) type SortedEntry = [u64; 3];
 
 /// Scratch memory of [`SortedEntries::visit`] that gathers `most` entries at once.
-pub(in super::super) const fn sorting_memory(most: u64) -> u64 {
+pub(crate) const fn sorting_memory(most: u64) -> u64 {
     LEVELS * room(8 * PARTS) + room(24 * most) + room(BATCH_VALUES) + SCAN_MEMORY
 }
 
 /// Blocks that are looked at together.
-pub(in super::super) struct SortedEntries<'a> {
-    pub(in super::super) stored: &'a BlockFile,
+pub(crate) struct SortedEntries<'a> {
+    pub(crate) stored: &'a BlockFile,
     /// Numbers of the blocks.
-    pub(in super::super) blocks: &'a [u32],
+    pub(crate) blocks: &'a [u32],
     /// Type of the values; none if only the places matter.
-    pub(in super::super) to: Option<ValueType>,
+    pub(crate) to: Option<ValueType>,
     /// Entries that are gathered at once.
-    pub(in super::super) most: u64,
+    pub(crate) most: u64,
 }
 
 /// A rectangle and its entries.
 #[derive(Clone)]
-pub(in super::super) struct EntryRect {
-    pub(in super::super) rows: Range<u64>,
-    pub(in super::super) cols: Range<u64>,
+pub(crate) struct EntryRect {
+    pub(crate) rows: Range<u64>,
+    pub(crate) cols: Range<u64>,
     /// Number of the first entry.
-    pub(in super::super) first: u64,
-    pub(in super::super) entries: u64,
+    pub(crate) first: u64,
+    pub(crate) entries: u64,
 }
 
 /// Gets a part's entries, sorted, and the number of the first.
-pub(in super::super) type VisitSorted<'a> = dyn FnMut(u64, &[SortedEntry]) -> Result<()> + 'a;
+pub(crate) type VisitSorted<'a> = dyn FnMut(u64, &[SortedEntry]) -> Result<()> + 'a;
 
 impl SortedEntries<'_> {
     /// Visits what lies in a rectangle, block by block. Takes [`SCAN_MEMORY`].
@@ -76,7 +76,7 @@ impl SortedEntries<'_> {
     }
 
     /// Counts the entries of every `step` rows. Takes [`SCAN_MEMORY`].
-    pub(in super::super) fn count_rows(
+    pub(crate) fn count_rows(
         &self,
         rows: &Range<u64>,
         step: u64,
@@ -111,7 +111,7 @@ impl SortedEntries<'_> {
 
     /// Visits the entries of `part` that are among the numbers `want`, and perhaps some around
     /// them. Takes [`sorting_memory`].
-    pub(in super::super) fn visit(
+    pub(crate) fn visit(
         &self,
         part: EntryRect,
         want: &Range<u64>,
@@ -199,7 +199,7 @@ impl SortedEntries<'_> {
 
 /// Converts the values of a batch into `out`, which has [`BATCH_VALUES`], and says which one cannot
 /// be.
-pub(in super::super) fn convert_batch(
+pub(crate) fn convert_batch(
     block: &CellBlock,
     batch: &EntryBatch<'_>,
     to: ValueType,

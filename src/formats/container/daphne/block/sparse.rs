@@ -21,29 +21,29 @@ const MOST_MARKS: u64 = 64 << 10;
 /// Most that a walk reads at once, if a row is not longer.
 const AT_ONCE: usize = WINDOW as usize;
 /// Entries of a row that is not read as a whole.
-pub(in super::super) const LONG: u64 = 64 << 10;
+pub(crate) const LONG: u64 = 64 << 10;
 /// Memory of a window that holds any other row of 32-bit columns whole.
-pub(in super::super) const ROW_WINDOW: u64 = LONG * 12;
+pub(crate) const ROW_WINDOW: u64 = LONG * 12;
 /// Scratch memory that finding the marks takes.
-pub(in super::super) const MARKING_MEMORY: u64 = room(WINDOW);
+pub(crate) const MARKING_MEMORY: u64 = room(WINDOW);
 
 /// Where the rows lie.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct SparseRows {
-    pub(in super::super) start: u64,
-    pub(in super::super) end: u64,
-    pub(in super::super) rows: u64,
-    pub(in super::super) entries: u64,
+pub(crate) struct SparseRows {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) rows: u64,
+    pub(crate) entries: u64,
     /// Columns of the block.
-    pub(in super::super) width: u64,
+    pub(crate) width: u64,
     /// Bytes of a count, and of a column: 4 or 8.
-    pub(in super::super) index: u64,
+    pub(crate) index: u64,
     /// Bytes of a value.
-    pub(in super::super) value: u64,
+    pub(crate) value: u64,
 }
 
 /// What the pass over the counts found.
-pub(in super::super) struct RowMarks {
+pub(crate) struct RowMarks {
     /// Row, and where its count is stored.
     marks: ChargedList<(u64, u64)>,
     /// Long rows whose columns do not ascend.
@@ -51,18 +51,18 @@ pub(in super::super) struct RowMarks {
 }
 
 impl RowMarks {
-    pub(in super::super) fn ascends(&self, row: u64) -> bool {
+    pub(crate) fn ascends(&self, row: u64) -> bool {
         self.unsorted.list.binary_search(&row).is_err()
     }
 
     /// The last mark at or before a row.
-    pub(in super::super) fn by_row(&self, row: u64) -> (u64, u64) {
+    pub(crate) fn by_row(&self, row: u64) -> (u64, u64) {
         let next = self.marks.list.partition_point(|mark| mark.0 <= row);
         self.marks.list[next.saturating_sub(1)]
     }
 
     /// Bytes that are passed over for these rows, up to `end`.
-    pub(in super::super) fn stored(&self, rows: &Range<u32>, end: u64) -> Range<u64> {
+    pub(crate) fn stored(&self, rows: &Range<u32>, end: u64) -> Range<u64> {
         let next = self
             .marks
             .list
@@ -72,21 +72,21 @@ impl RowMarks {
     }
 
     /// The last mark whose row begins at or before an entry.
-    pub(in super::super) fn by_entry(&self, layout: &SparseRows, entry: u64) -> (u64, u64) {
+    pub(crate) fn by_entry(&self, layout: &SparseRows, entry: u64) -> (u64, u64) {
         let before = |mark: &(u64, u64)| layout.before(mark.0, mark.1) <= entry;
         let next = self.marks.list.partition_point(before);
         self.marks.list[next.saturating_sub(1)]
     }
 
     /// Bytes that it takes.
-    pub(in super::super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.marks.bytes() + self.unsorted.bytes()
     }
 }
 
 impl SparseRows {
     /// Of a sparse block.
-    pub(in super::super) fn of(block: &CellBlock) -> SparseRows {
+    pub(crate) fn of(block: &CellBlock) -> SparseRows {
         let value = match block.body {
             BlockBody::Sparse(value) => value.size() as u64,
             _ => 0,
@@ -103,17 +103,17 @@ impl SparseRows {
     }
 
     /// Bytes of an entry.
-    pub(in super::super) fn entry(&self) -> u64 {
+    pub(crate) fn entry(&self) -> u64 {
         self.index + self.value
     }
 
     /// Entries before a row whose count is stored at `at`.
-    pub(in super::super) fn before(&self, row: u64, at: u64) -> u64 {
+    pub(crate) fn before(&self, row: u64, at: u64) -> u64 {
         (at - self.start - row * self.index) / self.entry()
     }
 
     /// Checks every count. Takes [`MARKING_MEMORY`].
-    pub(in super::super) fn mark(
+    pub(crate) fn mark(
         &self,
         source: &dyn Source,
         index_cache: &BlockIndexCache,
@@ -150,7 +150,7 @@ impl SparseRows {
     }
 
     /// Walks rows from a mark on, reading them into `buf`.
-    pub(in super::super) fn walk<'a, 'b>(
+    pub(crate) fn walk<'a, 'b>(
         &self,
         source: &'a dyn Source,
         mark: (u64, u64),
@@ -165,39 +165,39 @@ impl SparseRows {
     }
 }
 
-pub(in super::super) struct RowWalk<'a, 'b> {
+pub(crate) struct RowWalk<'a, 'b> {
     layout: SparseRows,
-    pub(in super::super) window: ForwardWindow<'a, 'b>,
+    pub(crate) window: ForwardWindow<'a, 'b>,
     row: u64,
     at: u64,
 }
 
 /// A row and where it is stored.
 #[derive(Debug, Clone)]
-pub(in super::super) struct SparseRow {
-    pub(in super::super) number: u64,
+pub(crate) struct SparseRow {
+    pub(crate) number: u64,
     /// Its first entry, counted over all rows.
-    pub(in super::super) first: u64,
-    pub(in super::super) entries: u64,
+    pub(crate) first: u64,
+    pub(crate) entries: u64,
     /// Where its entries are stored.
-    pub(in super::super) at: u64,
+    pub(crate) at: u64,
 }
 
 impl SparseRow {
-    pub(in super::super) fn range(&self) -> Range<u64> {
+    pub(crate) fn range(&self) -> Range<u64> {
         self.first..self.first + self.entries
     }
 }
 
 impl RowWalk<'_, '_> {
     /// Rows that follow.
-    pub(in super::super) fn rest(&self) -> u64 {
+    pub(crate) fn rest(&self) -> u64 {
         self.layout.rows - self.row
     }
 
     /// The next row; there is one.
     #[inline]
-    pub(in super::super) fn next(&mut self) -> Result<SparseRow> {
+    pub(crate) fn next(&mut self) -> Result<SparseRow> {
         let layout = &self.layout;
         let entries = match layout.index {
             4 => u64::from(self.window.u32(self.at)?),
@@ -225,7 +225,7 @@ impl RowWalk<'_, '_> {
 
     /// Gives the stored entries of a part of a row, several at a time.
     #[inline]
-    pub(in super::super) fn entries(
+    pub(crate) fn entries(
         &mut self,
         row: &SparseRow,
         part: Range<u64>,
@@ -260,7 +260,7 @@ impl RowWalk<'_, '_> {
 
 /// The 32-bit column that an entry begins with.
 #[inline(always)]
-pub(in super::super) fn column(entry: &[u8]) -> u32 {
+pub(crate) fn column(entry: &[u8]) -> u32 {
     let mut own = [0; 4];
     own.copy_from_slice(&entry[..4]);
     u32::from_le_bytes(own)

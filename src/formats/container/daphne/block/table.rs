@@ -24,7 +24,7 @@ const WINDOW: u64 = 64 << 10;
 const FAR: u64 = 1 << 48;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum BlockBody {
+pub(crate) enum BlockBody {
     Empty,
     Dense(ValueType),
     Sparse(ValueType),
@@ -32,7 +32,7 @@ pub(in super::super) enum BlockBody {
 }
 
 impl BlockBody {
-    pub(in super::super) fn value(self) -> Option<ValueType> {
+    pub(crate) fn value(self) -> Option<ValueType> {
         match self {
             BlockBody::Empty => None,
             BlockBody::Dense(value) | BlockBody::Sparse(value) | BlockBody::Coo(value) => {
@@ -44,53 +44,53 @@ impl BlockBody {
 
 /// A block and where it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct CellBlock {
+pub(crate) struct CellBlock {
     /// In the order of the file.
-    pub(in super::super) number: u32,
+    pub(crate) number: u32,
     /// Cells of the object that it holds.
-    pub(in super::super) row: u64,
-    pub(in super::super) col: u64,
-    pub(in super::super) height: u32,
-    pub(in super::super) width: u32,
-    pub(in super::super) body: BlockBody,
+    pub(crate) row: u64,
+    pub(crate) col: u64,
+    pub(crate) height: u32,
+    pub(crate) width: u32,
+    pub(crate) body: BlockBody,
     /// Stored bytes, with position and header.
-    pub(in super::super) at: u64,
-    pub(in super::super) end: u64,
+    pub(crate) at: u64,
+    pub(crate) end: u64,
 }
 
 impl CellBlock {
-    pub(in super::super) fn rows(&self) -> Range<u64> {
+    pub(crate) fn rows(&self) -> Range<u64> {
         self.row..self.row + u64::from(self.height)
     }
 
-    pub(in super::super) fn cols(&self) -> Range<u64> {
+    pub(crate) fn cols(&self) -> Range<u64> {
         self.col..self.col + u64::from(self.width)
     }
 
-    pub(in super::super) fn area(&self) -> u64 {
+    pub(crate) fn area(&self) -> u64 {
         u64::from(self.height) * u64::from(self.width)
     }
 
-    pub(in super::super) fn stored(&self) -> u64 {
+    pub(crate) fn stored(&self) -> u64 {
         self.end - self.at
     }
 
-    pub(in super::super) fn value(&self) -> Option<ValueType> {
+    pub(crate) fn value(&self) -> Option<ValueType> {
         self.body.value()
     }
 
     /// Where the values, rows or entries begin.
-    pub(in super::super) fn payload(&self) -> u64 {
+    pub(crate) fn payload(&self) -> u64 {
         self.at + HEAD + payload_skip(self.body)
     }
 
     /// Stored bytes of an entry: indices and value.
-    pub(in super::super) fn entry(&self) -> u64 {
+    pub(crate) fn entry(&self) -> u64 {
         entry_size(self.body, self.width)
     }
 
     /// Stored entries of a sparse or COO block.
-    pub(in super::super) fn entries(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         let counts = match self.body {
             BlockBody::Sparse(_) => 4 * u64::from(self.height),
             _ => 0,
@@ -98,7 +98,7 @@ impl CellBlock {
         (self.end - self.payload() - counts) / self.entry().max(1)
     }
 
-    pub(in super::super) fn fault(&self, what: impl Into<String>) -> Fault {
+    pub(crate) fn fault(&self, what: impl Into<String>) -> Fault {
         let fault = Fault::new(what).block(self.number.into());
         fault.bytes(self.at..self.end)
     }
@@ -135,14 +135,14 @@ struct PackedHead {
     place: u64,
 }
 
-pub(in super::super) struct BlockTable {
+pub(crate) struct BlockTable {
     blocks: ChargedList<PackedHead>,
     end: u64,
 }
 
 impl BlockTable {
     /// Finds every block of the object that `header` describes.
-    pub(in super::super) fn read(
+    pub(crate) fn read(
         source: &dyn Source,
         header: &FileHead,
         index_cache: &BlockIndexCache,
@@ -170,7 +170,7 @@ impl BlockTable {
     }
 
     /// Of a file that has none.
-    pub(in super::super) fn none(index_cache: &BlockIndexCache) -> Result<BlockTable> {
+    pub(crate) fn none(index_cache: &BlockIndexCache) -> Result<BlockTable> {
         Ok(BlockTable {
             blocks: index_cache.list(0)?,
             end: 0,
@@ -208,12 +208,12 @@ impl BlockTable {
         Ok(at + size)
     }
 
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.blocks.list.len()
     }
 
     /// `number` is less than [`Table::len`].
-    pub(in super::super) fn get(&self, number: u32) -> CellBlock {
+    pub(crate) fn get(&self, number: u32) -> CellBlock {
         let packed = self.blocks.list[number as usize];
         let value = ValueType::from_index(packed.place as u8);
         let next = self.blocks.list.get(number as usize + 1);
@@ -234,12 +234,12 @@ impl BlockTable {
         }
     }
 
-    pub(in super::super) fn iter(&self) -> impl Iterator<Item = CellBlock> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = CellBlock> + '_ {
         (0..self.blocks.list.len() as u32).map(|number| self.get(number))
     }
 
     /// What the blocks are, in one word.
-    pub(in super::super) fn codec(&self) -> &'static str {
+    pub(crate) fn codec(&self) -> &'static str {
         let mut kinds = self.iter().map(|block| codec(block.body));
         let first = kinds.next().unwrap_or("none");
         if kinds.all(|kind| kind == first) {
@@ -250,7 +250,7 @@ impl BlockTable {
     }
 }
 
-pub(in super::super) fn codec(body: BlockBody) -> &'static str {
+pub(crate) fn codec(body: BlockBody) -> &'static str {
     match body {
         BlockBody::Empty => "empty",
         BlockBody::Dense(_) => "none",

@@ -43,7 +43,7 @@ impl CellBounds {
 }
 
 /// A bounded number of blocks.
-pub(in super::super) struct BlockList {
+pub(crate) struct BlockList {
     numbers: [u32; MOST],
     len: usize,
 }
@@ -65,16 +65,16 @@ impl BlockList {
         place.map(|place| *place = number).is_some()
     }
 
-    pub(in super::super) fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.numbers[..self.len].iter().copied()
     }
 
-    pub(in super::super) fn sort_by_key(&mut self, key: impl Fn(u32) -> u64) {
+    pub(crate) fn sort_by_key(&mut self, key: impl Fn(u32) -> u64) {
         self.numbers[..self.len].sort_unstable_by_key(|&number| key(number));
     }
 }
 
-pub(in super::super) struct BlockTree {
+pub(crate) struct BlockTree {
     /// Blocks in the order of the leaves.
     order: ChargedList<u32>,
     /// Node `n` has the children `2n + 1` and `2n + 2`, which halve its part of the order.
@@ -82,10 +82,7 @@ pub(in super::super) struct BlockTree {
 }
 
 impl BlockTree {
-    pub(in super::super) fn new(
-        table: &BlockTable,
-        index_cache: &BlockIndexCache,
-    ) -> Result<BlockTree> {
+    pub(crate) fn new(table: &BlockTable, index_cache: &BlockIndexCache) -> Result<BlockTree> {
         let mut tree = BlockTree {
             order: index_cache.list(table.len() as u64)?,
             nodes: index_cache.list(nodes(table.len()))?,
@@ -127,7 +124,7 @@ impl BlockTree {
 
     /// Appends the blocks that share cells with the rectangle, in no order; false if there are too
     /// many.
-    pub(in super::super) fn find(
+    pub(crate) fn find(
         &self,
         table: &BlockTable,
         rows: &Range<u64>,
@@ -138,7 +135,7 @@ impl BlockTree {
     }
 
     /// Visits the blocks that share cells with the rectangle, in no order, while they answer true.
-    pub(in super::super) fn visit(
+    pub(crate) fn visit(
         &self,
         table: &BlockTable,
         cells: (&Range<u64>, &Range<u64>),

@@ -36,11 +36,11 @@ pub(super) const OFFSETS_MEMORY: u64 = room(8 * BLOCK) + SCAN_MEMORY;
 
 const _: () = assert!(COPYING_MEMORY >= sorting_memory(LONG) && SCAN_MEMORY >= MARKING_MEMORY);
 
-pub(in super::super) struct CsrMatrix {
-    pub(in super::super) stored: BlockFile,
-    pub(in super::super) rows: u64,
-    pub(in super::super) cols: u64,
-    pub(in super::super) value: ValueType,
+pub(crate) struct CsrMatrix {
+    pub(crate) stored: BlockFile,
+    pub(crate) rows: u64,
+    pub(crate) cols: u64,
+    pub(crate) value: ValueType,
     groups: OnceLock<RowGroups>,
     /// The program's form of 2022: rows of 64-bit indices, shown as stored.
     pub(super) wide: Option<(SparseRows, OnceLock<Arc<RowMarks>>)>,
@@ -53,12 +53,7 @@ struct EntryBands {
 }
 
 impl CsrMatrix {
-    pub(in super::super) fn new(
-        stored: BlockFile,
-        rows: u64,
-        cols: u64,
-        value: ValueType,
-    ) -> CsrMatrix {
+    pub(crate) fn new(stored: BlockFile, rows: u64, cols: u64, value: ValueType) -> CsrMatrix {
         CsrMatrix {
             stored,
             rows,
@@ -70,7 +65,7 @@ impl CsrMatrix {
     }
 
     /// Rows of 64-bit indices; `stored` has no blocks.
-    pub(in super::super) fn wide(
+    pub(crate) fn wide(
         stored: BlockFile,
         layout: SparseRows,
         value: ValueType,
@@ -85,7 +80,7 @@ impl CsrMatrix {
     }
 
     /// Two readers may count at once; both find the same.
-    pub(in super::super) fn groups(&self) -> Result<&RowGroups> {
+    pub(crate) fn groups(&self) -> Result<&RowGroups> {
         if self.groups.get().is_none() {
             let groups = RowGroups::new(&self.stored, self.rows, self.cols)?;
             let _ = self.groups.set(groups);

@@ -14,26 +14,26 @@ use crate::memory::scratch::Region;
 
 /// Rows with blocks of their own.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct RowGroup {
+pub(crate) struct RowGroup {
     /// First row.
-    pub(in super::super) row: u64,
+    pub(crate) row: u64,
     /// Entries before it.
-    pub(in super::super) first: u64,
+    pub(crate) first: u64,
     /// Its first block in the order.
     block: u32,
     /// Whether every row is known to be empty.
-    pub(in super::super) nothing: bool,
+    pub(crate) nothing: bool,
 }
 
-pub(in super::super) struct RowGroups {
+pub(crate) struct RowGroups {
     /// In the order of rows; the last one is only the end.
-    pub(in super::super) list: ChargedList<RowGroup>,
+    pub(crate) list: ChargedList<RowGroup>,
     order: ChargedList<u32>,
 }
 
 impl RowGroups {
     /// `rows` is the number of rows of the matrix; without cells it has no entries.
-    pub(in super::super) fn new(stored: &BlockFile, rows: u64, cols: u64) -> Result<RowGroups> {
+    pub(crate) fn new(stored: &BlockFile, rows: u64, cols: u64) -> Result<RowGroups> {
         let index_cache = &*stored.index_cache;
         if rows == 0 || cols == 0 {
             return RowGroups::one(index_cache, rows, 0, true);
@@ -79,7 +79,7 @@ impl RowGroups {
     }
 
     /// A single group of no blocks.
-    pub(in super::super) fn one(
+    pub(crate) fn one(
         index_cache: &BlockIndexCache,
         rows: u64,
         entries: u64,
@@ -102,31 +102,31 @@ impl RowGroups {
         })
     }
 
-    pub(in super::super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.list.list.len() - 1
     }
 
-    pub(in super::super) fn entries(&self) -> u64 {
+    pub(crate) fn entries(&self) -> u64 {
         self.list.list.last().map_or(0, |end| end.first)
     }
 
     /// The group and the one after it.
-    pub(in super::super) fn get(&self, number: usize) -> (RowGroup, RowGroup) {
+    pub(crate) fn get(&self, number: usize) -> (RowGroup, RowGroup) {
         (self.list.list[number], self.list.list[number + 1])
     }
 
     /// The group of a row; the end for what follows the last row.
-    pub(in super::super) fn by_row(&self, row: u64) -> usize {
+    pub(crate) fn by_row(&self, row: u64) -> usize {
         self.list.list.partition_point(|group| group.row <= row) - 1
     }
 
     /// The group of an entry; the end for what follows the last entry.
-    pub(in super::super) fn by_entry(&self, entry: u64) -> usize {
+    pub(crate) fn by_entry(&self, entry: u64) -> usize {
         let groups = &self.list.list;
         groups.partition_point(|group| group.first <= entry) - 1
     }
 
-    pub(in super::super) fn blocks(&self, number: usize) -> &[u32] {
+    pub(crate) fn blocks(&self, number: usize) -> &[u32] {
         let (group, next) = self.get(number);
         &self.order.list[group.block as usize..next.block as usize]
     }

@@ -19,23 +19,23 @@ use crate::memory::{Scratch, room};
 use crate::source::Source;
 
 /// Scratch memory of copying rows: a window, and sorting those that are out of order.
-pub(in super::super) const COPYING_MEMORY: u64 = room(ROW_WINDOW) + sorting_memory(LONG);
+pub(crate) const COPYING_MEMORY: u64 = room(ROW_WINDOW) + sorting_memory(LONG);
 
-pub(in super::super) struct OrderedRows<'a> {
-    pub(in super::super) source: &'a dyn Source,
-    pub(in super::super) layout: SparseRows,
-    pub(in super::super) marks: Arc<RowMarks>,
+pub(crate) struct OrderedRows<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) layout: SparseRows,
+    pub(crate) marks: Arc<RowMarks>,
     /// For long rows out of order; none if rows are shown as stored.
-    pub(in super::super) sorted: Option<SortedEntries<'a>>,
+    pub(crate) sorted: Option<SortedEntries<'a>>,
 }
 
 /// Where entries go, one behind the other: columns as 64-bit numbers, or packed values as they are
 /// stored.
-pub(in super::super) struct EntrySink<'b> {
-    pub(in super::super) field: EntryField,
-    pub(in super::super) out: &'b mut [u8],
+pub(crate) struct EntrySink<'b> {
+    pub(crate) field: EntryField,
+    pub(crate) out: &'b mut [u8],
     /// Bytes that are filled.
-    pub(in super::super) len: usize,
+    pub(crate) len: usize,
 }
 
 impl EntrySink<'_> {
@@ -51,7 +51,7 @@ impl EntrySink<'_> {
 
 impl OrderedRows<'_> {
     /// Appends the entries `want`, counted over all rows. Takes [`COPYING_MEMORY`].
-    pub(in super::super) fn entries(
+    pub(crate) fn entries(
         &self,
         want: &Range<u64>,
         mut scratch: Scratch<'_>,
@@ -196,7 +196,7 @@ impl OrderedRows<'_> {
 
     /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added.
     /// Takes [`COPYING_MEMORY`].
-    pub(in super::super) fn offsets(
+    pub(crate) fn offsets(
         &self,
         rows: &Range<u64>,
         base: u64,

@@ -89,7 +89,7 @@ fn survey_tiles(cells: &DenseView, block: &CellBlock, visit: &mut dyn FnMut(Piec
 }
 
 /// The full check of a view of cells.
-pub(in super::super) struct CellCheck(pub(in super::super) Arc<DenseView>);
+pub(crate) struct CellCheck(pub(crate) Arc<DenseView>);
 
 impl Check for CellCheck {
     /// Checks every block that begins in the first column of the view; a frame's other columns do

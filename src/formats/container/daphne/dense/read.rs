@@ -103,7 +103,7 @@ impl DenseView {
 }
 
 /// Appends a part of `range`, to the last piece if it goes on there.
-pub(in super::super) fn push_direct(bytes: &Range<u64>, range: &Range<u64>, out: &mut Vec<Piece>) {
+pub(crate) fn push_direct(bytes: &Range<u64>, range: &Range<u64>, out: &mut Vec<Piece>) {
     let start = bytes.start.max(range.start);
     let len = bytes.end.min(range.end).saturating_sub(start);
     match out.last_mut() {

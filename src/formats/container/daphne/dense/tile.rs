@@ -31,24 +31,24 @@ const READING_MEMORY: u64 = match SCAN_MEMORY > strided::MEMORY {
 
 /// A part of a block: rows and columns within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Tile {
-    pub(in super::super) rows: Range<u64>,
-    pub(in super::super) cols: Range<u64>,
+pub(crate) struct Tile {
+    pub(crate) rows: Range<u64>,
+    pub(crate) cols: Range<u64>,
 }
 
 impl Tile {
-    pub(in super::super) fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         self.cols.end - self.cols.start
     }
 
-    pub(in super::super) fn cells(&self) -> u64 {
+    pub(crate) fn cells(&self) -> u64 {
         (self.rows.end - self.rows.start) * self.width()
     }
 }
 
 /// How the columns `cols` of a block are cut into tiles.
 #[derive(Debug, Clone)]
-pub(in super::super) struct TileGrid {
+pub(crate) struct TileGrid {
     rows: u64,
     cols: Range<u64>,
     height: u64,
@@ -57,7 +57,7 @@ pub(in super::super) struct TileGrid {
 
 impl TileGrid {
     /// `cols` count within the block and are not empty.
-    pub(in super::super) fn new(block: &CellBlock, cols: Range<u64>, to: ValueType) -> TileGrid {
+    pub(crate) fn new(block: &CellBlock, cols: Range<u64>, to: ValueType) -> TileGrid {
         let own = block.value().map_or(1, ValueType::size);
         let cells = TILE / own.max(to.size()) as u64;
         let across = (cols.end - cols.start).max(1);
@@ -74,7 +74,7 @@ impl TileGrid {
     }
 
     /// The tile of a cell.
-    pub(in super::super) fn tile(&self, row: u64, col: u64) -> Tile {
+    pub(crate) fn tile(&self, row: u64, col: u64) -> Tile {
         let top = row - row % self.height;
         let skip = col - self.cols.start;
         let left = self.cols.start + (skip - skip % self.width);
@@ -90,7 +90,7 @@ const AT_ONCE: u64 = 4 << 20;
 
 impl BlockFile {
     /// Names what decoding a tile fetches ([`crate::array::Array::stored`]).
-    pub(in super::super) fn name(&self, block: &CellBlock, tile: &Tile, needed: &mut StoredRanges) {
+    pub(crate) fn name(&self, block: &CellBlock, tile: &Tile, needed: &mut StoredRanges) {
         match block.body {
             BlockBody::Dense(value) => {
                 let size = value.size() as u64;
@@ -106,21 +106,21 @@ impl BlockFile {
     }
 
     /// The same of the file, unless it is large.
-    pub(in super::super) fn name_all(&self, needed: &mut StoredRanges) {
+    pub(crate) fn name_all(&self, needed: &mut StoredRanges) {
         if self.source.len() <= AT_ONCE {
             needed.name(&self.source, 0..self.source.len());
         }
     }
 
     /// The same of all of a block, unless it is large.
-    pub(in super::super) fn name_block(&self, block: &CellBlock, needed: &mut StoredRanges) {
+    pub(crate) fn name_block(&self, block: &CellBlock, needed: &mut StoredRanges) {
         if block.stored() <= AT_ONCE {
             needed.name(&self.source, block.at..block.end);
         }
     }
 
     /// Decodes a tile into `out`, row by row, as values of type `to`. Takes [`TILE_MEMORY`].
-    pub(in super::super) fn decode(
+    pub(crate) fn decode(
         &self,
         block: &CellBlock,
         tile: &Tile,

@@ -14,7 +14,7 @@ use crate::source::{Source, StoredRanges};
 
 /// What every number must obey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum NumberRule {
+pub(crate) enum NumberRule {
     None,
     /// 64-bit numbers below this.
     Below(u64),
@@ -22,14 +22,14 @@ pub(in super::super) enum NumberRule {
     Rises(u64),
 }
 
-pub(in super::super) struct PlainNumbers {
-    pub(in super::super) name: &'static str,
-    pub(in super::super) source: Arc<dyn Source>,
-    pub(in super::super) dtype: Dtype,
-    pub(in super::super) shape: Vec<u64>,
+pub(crate) struct PlainNumbers {
+    pub(crate) name: &'static str,
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Vec<u64>,
     /// Stored bytes.
-    pub(in super::super) place: Range<u64>,
-    pub(in super::super) rule: NumberRule,
+    pub(crate) place: Range<u64>,
+    pub(crate) rule: NumberRule,
 }
 
 impl PlainNumbers {

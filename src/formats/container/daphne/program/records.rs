@@ -19,17 +19,17 @@ use crate::source::{Source, StoredRanges};
 const BLOCK: u64 = 1 << 20;
 const PASSED: u64 = 8 << 20;
 
-pub(in super::super) struct RecordColumn {
-    pub(in super::super) name: String,
-    pub(in super::super) source: Arc<dyn Source>,
+pub(crate) struct RecordColumn {
+    pub(crate) name: String,
+    pub(crate) source: Arc<dyn Source>,
     /// Types of all columns, with which this one is charged.
-    pub(in super::super) _charged: Arc<ChargedList<ValueType>>,
-    pub(in super::super) value: ValueType,
-    pub(in super::super) rows: u64,
+    pub(crate) _charged: Arc<ChargedList<ValueType>>,
+    pub(crate) value: ValueType,
+    pub(crate) rows: u64,
     /// Bytes of a record.
-    pub(in super::super) record: u64,
+    pub(crate) record: u64,
     /// Where the column's value of the first record is stored.
-    pub(in super::super) first: u64,
+    pub(crate) first: u64,
 }
 
 impl RecordColumn {

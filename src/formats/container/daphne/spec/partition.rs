@@ -8,7 +8,7 @@ use super::super::block::table::{BlockTable, CellBlock};
 use super::super::header::FileHead;
 use crate::error::{Fault, Result};
 
-pub(in super::super) fn check(
+pub(crate) fn check(
     table: &BlockTable,
     header: &FileHead,
     index_cache: &BlockIndexCache,

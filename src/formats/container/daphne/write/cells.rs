@@ -29,9 +29,9 @@ use crate::memory::budget::Budget;
 const MOST_CELLS: u64 = 1 << 34;
 
 /// The blocks, and where they begin.
-pub(in super::super) struct CellBody {
-    pub(in super::super) cells: Arc<CellObject>,
-    pub(in super::super) begin: u64,
+pub(crate) struct CellBody {
+    pub(crate) cells: Arc<CellObject>,
+    pub(crate) begin: u64,
 }
 
 pub(super) struct CellFile {

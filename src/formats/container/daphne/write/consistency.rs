@@ -21,7 +21,7 @@ use crate::memory::budget::Budget;
 /// Bytes that are read at once.
 const STEP: u64 = 256 << 10;
 
-pub(in super::super) fn judge(
+pub(crate) fn judge(
     matrix: &WrittenObject,
     changed: &[ChangedArray],
     budget: &Arc<Budget>,
@@ -108,11 +108,7 @@ fn outside(
 }
 
 /// The largest number of an array of this length; none if there is none.
-pub(in super::super) fn largest(
-    array: &dyn Array,
-    len: u64,
-    budget: &Arc<Budget>,
-) -> Result<Option<u64>> {
+pub(crate) fn largest(array: &dyn Array, len: u64, budget: &Arc<Budget>) -> Result<Option<u64>> {
     let mut most = None;
     each(array, 0..len - len % 8, budget, &mut |_, number| {
         most = most.max(Some(number));

@@ -26,9 +26,9 @@ use crate::error::Result;
 use crate::memory::budget::Budget;
 
 /// The blocks, and where they begin.
-pub(in super::super) struct EntryBody {
-    pub(in super::super) matrix: Arc<CsrMatrix>,
-    pub(in super::super) begin: u64,
+pub(crate) struct EntryBody {
+    pub(crate) matrix: Arc<CsrMatrix>,
+    pub(crate) begin: u64,
 }
 
 pub(super) struct EntryFile {

@@ -18,7 +18,7 @@ use crate::memory::budget::Budget;
 
 impl WrittenObject {
     /// One that is not in a file yet, of this many rows and columns.
-    pub(in super::super) fn not_stored(
+    pub(crate) fn not_stored(
         data: ObjectKind,
         (rows, cols): (u64, u64),
         arrays: Vec<Arc<dyn Array>>,
@@ -36,7 +36,7 @@ impl WrittenObject {
 }
 
 /// Position and header of a dense block, with its value type.
-pub(in super::super) fn dense_head(
+pub(crate) fn dense_head(
     (row, col): (u64, u64),
     (height, width): (u32, u32),
     value: ValueType,
@@ -51,16 +51,16 @@ pub(in super::super) fn dense_head(
 }
 
 /// The entries of a matrix: its arrays with their lengths.
-pub(in super::super) struct NewEntries<'a> {
-    pub(in super::super) values: (&'a dyn Array, ValueType, u64),
-    pub(in super::super) columns: (&'a dyn Array, u64),
-    pub(in super::super) offsets: (&'a dyn Array, u64),
-    pub(in super::super) rows: u64,
-    pub(in super::super) cols: u64,
+pub(crate) struct NewEntries<'a> {
+    pub(crate) values: (&'a dyn Array, ValueType, u64),
+    pub(crate) columns: (&'a dyn Array, u64),
+    pub(crate) offsets: (&'a dyn Array, u64),
+    pub(crate) rows: u64,
+    pub(crate) cols: u64,
 }
 
 /// Tells a file of sparse blocks behind a head. Columns have to rise in each row.
-pub(in super::super) fn put_sparse(
+pub(crate) fn put_sparse(
     head: &[u8],
     entries: NewEntries<'_>,
     budget: &Arc<Budget>,

@@ -31,13 +31,13 @@ const ENTRIES_AT: u64 = 45;
 const MOST_ROWS: u64 = u32::MAX as u64;
 
 /// The file, and what follows its head.
-pub(in super::super) struct PlainBody {
-    pub(in super::super) source: Arc<dyn Source>,
-    pub(in super::super) layout: PlainLayout,
+pub(crate) struct PlainBody {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) layout: PlainLayout,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) enum PlainLayout {
+pub(crate) enum PlainLayout {
     /// Rows of so many bytes.
     Dense {
         row: u64,

@@ -351,7 +351,7 @@ fn spelled(spelling: &TypeSpelling) -> StoredType {
 }
 
 /// Of an array that is packed into datasets: how one of these is stored.
-pub(in crate::container::hdf5) fn of_packed(dataset: &DatasetEntry) -> Result<ArrayDetails> {
+pub(crate) fn of_packed(dataset: &DatasetEntry) -> Result<ArrayDetails> {
     let values = dataset.filters.iter().map(|filter| 4 * filter.values.len());
     let room = DETAILS + values.sum::<usize>() as u64;
     set_aside(room, "cannot show how a dataset is stored", || {

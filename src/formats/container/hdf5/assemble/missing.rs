@@ -6,7 +6,7 @@ use crate::container::{Unreadable, names};
 use crate::error::Fault;
 
 /// Why a link leads to no dataset.
-pub(in crate::container::hdf5) fn no_dataset(target: &LinkTarget) -> String {
+pub(crate) fn no_dataset(target: &LinkTarget) -> String {
     match target {
         LinkTarget::External { file, path } => format!(
             "an external link to {} in {}; never followed",

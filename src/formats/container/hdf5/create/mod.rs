@@ -50,7 +50,7 @@ enum NewFileKind {
 struct NetCdf4;
 
 /// The creation of files named `.nc` that are not of the classic kinds.
-pub(in crate::container) const NETCDF4: &dyn Creation = &NetCdf4;
+pub(crate) const NETCDF4: &dyn Creation = &NetCdf4;
 
 macro_rules! made_as {
     ($maker:ty, $kind:expr) => {

@@ -26,7 +26,7 @@ use crate::memory::Scratch;
 use crate::source::{Source, StoredRanges};
 use crate::sync::Mutex;
 use read::ChunkReader;
-pub(in crate::container::hdf5) use read::pipeline as filter_pipeline;
+pub(crate) use read::pipeline as filter_pipeline;
 use short::ShortChunks;
 
 /// Runs of unfiltered chunks from this size on are read in place.
@@ -35,7 +35,7 @@ const LONG_RUN: u64 = 16 << 10;
 /// Unfiltered chunks from this size on are read in place however short their runs are.
 const LARGE_CHUNK: u64 = 64 << 20;
 
-pub(in crate::container::hdf5) struct Chunked {
+pub(crate) struct Chunked {
     token: u64,
     tables: ChunkTables,
     table: OnceLock<ChunkTable>,
@@ -191,7 +191,7 @@ impl Chunked {
     }
 
     /// The table of chunks, if it has been asked for.
-    pub(in crate::container::hdf5) fn known_table(&self) -> Option<&ChunkTable> {
+    pub(crate) fn known_table(&self) -> Option<&ChunkTable> {
         self.table.get()
     }
 
@@ -406,21 +406,18 @@ impl Chunked {
     }
 
     /// A chunk as it is stored, if it is.
-    pub(in crate::container::hdf5) fn stored_chunk(
-        &self,
-        number: u64,
-    ) -> Result<Option<ChunkEntry>> {
+    pub(crate) fn stored_chunk(&self, number: u64) -> Result<Option<ChunkEntry>> {
         Ok(self.table()?.get(number))
     }
 
     /// All stored chunks.
-    pub(in crate::container::hdf5) fn stored_chunks(&self) -> Result<Vec<ChunkEntry>> {
+    pub(crate) fn stored_chunks(&self) -> Result<Vec<ChunkEntry>> {
         Ok(self.table()?.iter().collect())
     }
 
     /// Decodes a stored chunk into the front of `out`, as the file's own type has it; says how many
     /// bytes there are.
-    pub(in crate::container::hdf5) fn decode_stored(
+    pub(crate) fn decode_stored(
         &self,
         chunk: &ChunkEntry,
         out: &mut [u8],

@@ -12,11 +12,11 @@ use crate::source::Source;
 use crate::source::bound::BoundSource;
 
 /// How values are stored once they have changed.
-pub(in crate::container::hdf5) struct ChangedStorage {
+pub(crate) struct ChangedStorage {
     /// Of a chunked dataset.
-    pub(in crate::container::hdf5) table: Option<ChunkTable>,
+    pub(crate) table: Option<ChunkTable>,
     /// Bytes, and the bits of filters that some chunk went through; none if they stay.
-    pub(in crate::container::hdf5) sizes: Option<(u64, u32)>,
+    pub(crate) sizes: Option<(u64, u32)>,
 }
 
 /// Whether values of this layout may be changed where they lie, or one by one.
@@ -29,13 +29,13 @@ pub(super) fn is_followed(layout: &StorageLayout) -> bool {
 
 impl DatasetArray {
     /// What its bytes are read through.
-    pub(in crate::container::hdf5) fn own(&self) -> Option<&Arc<BoundSource>> {
+    pub(crate) fn own(&self) -> Option<&Arc<BoundSource>> {
         self.own.as_ref()
     }
 
     /// The array after a commit, bound to the file as it is going to be; none if it has to be
     /// opened for that.
-    pub(in crate::container::hdf5) fn succeeded(
+    pub(crate) fn succeeded(
         &self,
         change: &ChangedStorage,
         future: &Arc<dyn Source>,

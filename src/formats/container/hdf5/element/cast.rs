@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// How to convert, and the size of a unit before and after.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::container::hdf5) struct Cast {
+pub(crate) struct Cast {
     from: usize,
     to: usize,
     how: How,
@@ -57,7 +57,7 @@ pub(super) struct MemberPlace {
 }
 
 impl Cast {
-    pub(in crate::container::hdf5) fn same() -> Cast {
+    pub(crate) fn same() -> Cast {
         Cast::sized(1, How::Same)
     }
 
@@ -94,26 +94,26 @@ impl Cast {
     }
 
     /// Bytes of a unit as stored ...
-    pub(in crate::container::hdf5) fn from(&self) -> usize {
+    pub(crate) fn from(&self) -> usize {
         self.from
     }
 
     /// ... and as shown.
-    pub(in crate::container::hdf5) fn to(&self) -> usize {
+    pub(crate) fn to(&self) -> usize {
         self.to
     }
 
-    pub(in crate::container::hdf5) fn is_same(&self) -> bool {
+    pub(crate) fn is_same(&self) -> bool {
         matches!(self.how, How::Same)
     }
 
     /// Whether what is shown says all that is stored.
-    pub(in crate::container::hdf5) fn is_lossless(&self) -> bool {
+    pub(crate) fn is_lossless(&self) -> bool {
         matches!(self.how, How::Same | How::Swap)
     }
 
     /// Whether the shown bytes take the place of the stored ones.
-    pub(in crate::container::hdf5) fn in_place(&self) -> bool {
+    pub(crate) fn in_place(&self) -> bool {
         !matches!(self.how, How::Members(_))
     }
 }

@@ -12,7 +12,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Types within types: more than any real file has, and no more than the stack bears.
-pub(in crate::container::hdf5) const TYPE_DEPTH_MOST: u32 = 32;
+pub(crate) const TYPE_DEPTH_MOST: u32 = 32;
 
 thread_local! {
     static TYPE_DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -21,7 +21,7 @@ thread_local! {
 
 /// Whether memory was refused to this thread since this was last asked, and a decoding failed by
 /// that.
-pub(in crate::container::hdf5) fn was_refused() -> bool {
+pub(crate) fn was_refused() -> bool {
     REFUSED.replace(false)
 }
 
@@ -44,9 +44,7 @@ pub(super) fn nested<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     decoded
 }
 
-pub(in crate::container::hdf5) fn bytes<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<Vec<u8>, D::Error> {
+pub(crate) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
     copied(<&[u8]>::deserialize(from)?)
 }
 

@@ -10,11 +10,11 @@ use super::decoding::{bytes, text};
 use super::heap::OnHeap;
 
 /// Attribute of a dataset: references to the dimension scales of each dimension.
-pub(in crate::container::hdf5) const DIMENSION_LIST: &[u8] = b"DIMENSION_LIST";
+pub(crate) const DIMENSION_LIST: &[u8] = b"DIMENSION_LIST";
 
 /// Machinery of NetCDF-4 and of dimension scales, which says nothing to a reader of arrays: what it
 /// says of dimensions stands elsewhere.
-pub(in crate::container::hdf5) const MACHINERY: [&[u8]; 6] = [
+pub(crate) const MACHINERY: [&[u8]; 6] = [
     b"_NCProperties",
     b"_Netcdf4Dimid",
     b"_Netcdf4Coordinates",
@@ -25,32 +25,32 @@ pub(in crate::container::hdf5) const MACHINERY: [&[u8]; 6] = [
 
 /// A type as `arrays.json` spells it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) struct TypeSpelling {
+pub(crate) struct TypeSpelling {
     /// JSON.
     #[serde(deserialize_with = "text")]
-    pub(in crate::container::hdf5) text: String,
+    pub(crate) text: String,
     /// Token of the committed datatype that it is.
-    pub(in crate::container::hdf5) committed: Option<u64>,
+    pub(crate) committed: Option<u64>,
 }
 
 /// Of a dataset.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) struct DatasetDetails {
-    pub(in crate::container::hdf5) spelled: TypeSpelling,
+pub(crate) struct DatasetDetails {
+    pub(crate) spelled: TypeSpelling,
     /// How long each dimension may become, [`super::UNLIMITED`] or not.
-    pub(in crate::container::hdf5) most: Vec<u64>,
+    pub(crate) most: Vec<u64>,
     /// Names of its filters, and whether they may be left out.
-    pub(in crate::container::hdf5) filters: Vec<(String, bool)>,
-    pub(in crate::container::hdf5) fill: FillSpelling,
-    pub(in crate::container::hdf5) fill_time: FillWritten,
+    pub(crate) filters: Vec<(String, bool)>,
+    pub(crate) fill: FillSpelling,
+    pub(crate) fill_time: FillWritten,
     /// None where it is as usual for the layout.
-    pub(in crate::container::hdf5) allocated: Option<SpaceAllocated>,
+    pub(crate) allocated: Option<SpaceAllocated>,
     /// Tokens of the dimension scales of each dimension.
-    pub(in crate::container::hdf5) scales: Vec<Vec<u64>>,
+    pub(crate) scales: Vec<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) enum FillSpelling {
+pub(crate) enum FillSpelling {
     /// Zeros.
     #[default]
     Default,
@@ -65,7 +65,7 @@ pub(in crate::container::hdf5) enum FillSpelling {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) enum FillWritten {
+pub(crate) enum FillWritten {
     #[default]
     WhereDefined,
     Always,
@@ -73,7 +73,7 @@ pub(in crate::container::hdf5) enum FillWritten {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) enum SpaceAllocated {
+pub(crate) enum SpaceAllocated {
     Early,
     Late,
     Incrementally,
@@ -81,16 +81,16 @@ pub(in crate::container::hdf5) enum SpaceAllocated {
 
 /// How an attribute is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) struct AttributeStorage {
-    pub(in crate::container::hdf5) spelled: TypeSpelling,
+pub(crate) struct AttributeStorage {
+    pub(crate) spelled: TypeSpelling,
     /// None for one without space.
-    pub(in crate::container::hdf5) dims: Option<Vec<u64>>,
-    pub(in crate::container::hdf5) told: ValueFidelity,
+    pub(crate) dims: Option<Vec<u64>>,
+    pub(crate) told: ValueFidelity,
 }
 
 /// Whether the value that is shown of an attribute tells what is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) enum ValueFidelity {
+pub(crate) enum ValueFidelity {
     Exactly,
     /// No; these are its elements as they are stored.
     Not(#[serde(deserialize_with = "bytes")] Vec<u8>),

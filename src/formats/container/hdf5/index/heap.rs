@@ -13,14 +13,14 @@ use super::{
 use crate::container::hdf5::worker::wire::WorkerRefusal;
 
 /// Something of which parts lie elsewhere in memory.
-pub(in crate::container::hdf5) trait OnHeap {
+pub(crate) trait OnHeap {
     /// Bytes of these parts.
     fn on_heap(&self) -> u64;
 }
 
 /// What an allocation of so many bytes takes: the system's allocator rounds up, and keeps a length
 /// with it.
-pub(in crate::container::hdf5) fn allocated(bytes: usize) -> u64 {
+pub(crate) fn allocated(bytes: usize) -> u64 {
     match bytes {
         0 => 0,
         _ => (bytes as u64)

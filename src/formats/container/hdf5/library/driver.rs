@@ -39,7 +39,7 @@ const DONE: herr_t = 0;
 const FAILED: herr_t = -1;
 
 /// Where the bytes of a file come from.
-pub(in crate::container::hdf5) trait FileBytes: Send {
+pub(crate) trait FileBytes: Send {
     fn len(&self) -> u64;
 
     /// Fills `out`, which lies within the file.

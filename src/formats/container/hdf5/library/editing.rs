@@ -34,7 +34,7 @@ const ELEMENT_MOST: usize = 64 << 20;
 const FILLED_MOST: u64 = 1 << 30;
 
 /// A file that is being changed.
-pub(in crate::container::hdf5) struct FileEdit {
+pub(crate) struct FileEdit {
     file: LibraryFile,
     /// By their tokens.
     datasets: HashMap<u64, EditedDataset>,
@@ -55,7 +55,7 @@ struct EditedDataset {
 }
 
 impl FileEdit {
-    pub(in crate::container::hdf5) fn open(bytes: Box<dyn FileBytes>) -> Outcome<FileEdit> {
+    pub(crate) fn open(bytes: Box<dyn FileBytes>) -> Outcome<FileEdit> {
         Ok(FileEdit::of(LibraryFile::open_for(
             bytes,
             OpenedFor::Editing,
@@ -63,10 +63,7 @@ impl FileEdit {
     }
 
     /// Begins a new file, over no bytes.
-    pub(in crate::container::hdf5) fn create(
-        bytes: Box<dyn FileBytes>,
-        form: NewFileForm,
-    ) -> Outcome<FileEdit> {
+    pub(crate) fn create(bytes: Box<dyn FileBytes>, form: NewFileForm) -> Outcome<FileEdit> {
         Ok(FileEdit {
             is_ordered: form.is_ordered,
             ..FileEdit::of(LibraryFile::open_for(bytes, OpenedFor::Making(form))?)
@@ -84,7 +81,7 @@ impl FileEdit {
     }
 
     /// Carries out a step; not [`EditStep::Finish`], which ends it all.
-    pub(in crate::container::hdf5) fn step(&mut self, step: EditStep) -> Outcome<EditReply> {
+    pub(crate) fn step(&mut self, step: EditStep) -> Outcome<EditReply> {
         let _lock = hdf5_sys::LOCK.lock();
         let done = match step {
             EditStep::Room(room) => self.offer_room(room),
@@ -108,7 +105,7 @@ impl FileEdit {
     }
 
     /// Closes the file, and tells what the library has made of it.
-    pub(in crate::container::hdf5) fn finish(self) -> Outcome<FinishedEdit> {
+    pub(crate) fn finish(self) -> Outcome<FinishedEdit> {
         let _lock = hdf5_sys::LOCK.lock();
         let FileEdit {
             file,

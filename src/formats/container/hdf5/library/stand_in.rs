@@ -25,7 +25,7 @@ static CHUNK: AtomicU64 = AtomicU64::new(0);
 /// Whether there has been any need. The process must not read by them what it is asked for later.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-pub(in crate::container::hdf5) fn is_any() -> bool {
+pub(crate) fn is_any() -> bool {
     ANY.load(Ordering::Relaxed)
 }
 

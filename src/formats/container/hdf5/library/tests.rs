@@ -67,7 +67,7 @@ fn dataset<'a>(index: &'a FileIndex, name: &str) -> &'a DatasetEntry {
 }
 
 /// A file of one group with one dataset: 3000 elements of 2 bytes in chunks of 10.
-pub(in crate::container::hdf5) fn sample(path: &Path) {
+pub(crate) fn sample(path: &Path) {
     let file = hdf5::File::create(path).unwrap();
     let values: Vec<u16> = (0..3000).collect();
     let group = file.create_group("g").unwrap();

@@ -11,7 +11,7 @@ use crate::array::own_feeds::OwnFeeds;
 use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::error::{Fault, Result};
 
-pub(in crate::container::hdf5) struct CompactStrings {
+pub(crate) struct CompactStrings {
     name: String,
     shape: Vec<u64>,
     lines: Arc<[u8]>,
@@ -22,7 +22,7 @@ pub(in crate::container::hdf5) struct CompactStrings {
 
 impl CompactStrings {
     /// `lines`: as many as `shape` says.
-    pub(in crate::container::hdf5) fn new(
+    pub(crate) fn new(
         name: &str,
         shape: &[u64],
         lines: &[u8],
@@ -48,7 +48,7 @@ impl CompactStrings {
     }
 
     /// With the lengths of the values, where their lines do not tell them.
-    pub(in crate::container::hdf5) fn with_lengths(self, lengths: &[u32]) -> CompactStrings {
+    pub(crate) fn with_lengths(self, lengths: &[u32]) -> CompactStrings {
         CompactStrings {
             lengths: lengths.into(),
             ..self

@@ -35,7 +35,7 @@ const OBJECT: u64 = 16;
 const OBJECTS_MOST: usize = 65_535;
 
 /// The global heap of a file.
-pub(in crate::container::hdf5) struct Heap {
+pub(crate) struct Heap {
     source: Arc<dyn Source>,
     base: u64,
     offset_size: usize,
@@ -46,30 +46,30 @@ pub(in crate::container::hdf5) struct Heap {
 
 /// An element: where a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::container::hdf5) struct Reference {
+pub(crate) struct Reference {
     /// In bytes; 0 for the empty string, which may be nowhere.
-    pub(in crate::container::hdf5) length: u32,
+    pub(crate) length: u32,
     /// Address of the collection in the source.
-    pub(in crate::container::hdf5) collection: u64,
-    pub(in crate::container::hdf5) object: u32,
+    pub(crate) collection: u64,
+    pub(crate) object: u32,
 }
 
 impl Reference {
     /// Bytes that the value takes in its collection: the object's header, and the data.
-    pub(in crate::container::hdf5) fn room(self) -> u64 {
+    pub(crate) fn room(self) -> u64 {
         u64::from(self.length).next_multiple_of(8) + OBJECT
     }
 }
 
 /// A string that is wanted: address of its collection, number of its object, where its bytes go,
 /// and how many they are. In scratch memory, which gives out numbers.
-pub(in crate::container::hdf5) type HeapPlace = [u64; 4];
+pub(crate) type HeapPlace = [u64; 4];
 
 /// Added to the number of bytes once they are there.
 const FOUND: u64 = 1 << 63;
 
 impl Heap {
-    pub(in crate::container::hdf5) fn new(
+    pub(crate) fn new(
         source: Arc<dyn Source>,
         index: &FileIndex,
         budget: &Arc<Budget>,
@@ -97,16 +97,16 @@ impl Heap {
     }
 
     /// Bytes of an element.
-    pub(in crate::container::hdf5) fn element_size(&self) -> usize {
+    pub(crate) fn element_size(&self) -> usize {
         4 + self.offset_size + 4
     }
 
-    pub(in crate::container::hdf5) fn source_len(&self) -> u64 {
+    pub(crate) fn source_len(&self) -> u64 {
         self.source.len()
     }
 
     /// Reads an element, which has [`Heap::element_size`] bytes.
-    pub(in crate::container::hdf5) fn reference(&self, element: &[u8]) -> Reference {
+    pub(crate) fn reference(&self, element: &[u8]) -> Reference {
         let (length, rest) = element.split_at(4);
         let (address, object) = rest.split_at(self.offset_size);
         let address = number(address);
@@ -123,20 +123,20 @@ impl Heap {
 
     /// Names what is fetched to begin with of the collection that a value lies in, which is all of
     /// most collections, and the value if it is longer.
-    pub(in crate::container::hdf5) fn name(&self, value: Reference, needed: &mut StoredRanges) {
+    pub(crate) fn name(&self, value: Reference, needed: &mut StoredRanges) {
         let at = self.place_of(value.collection);
         let len = WINDOW.max(value.room().saturating_add(WINDOW));
         needed.name(&self.source, at..at.saturating_add(len));
     }
 
     /// Bytes of the window that [`Heap::copy`] reads through.
-    pub(in crate::container::hdf5) fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         self.source.len().min(WHOLE)
     }
 
     /// Copies what is wanted of one collection to its places in `out`. `wanted` is in order of the
     /// objects; afterwards it holds what is of no use.
-    pub(in crate::container::hdf5) fn copy(
+    pub(crate) fn copy(
         &self,
         wanted: &mut [HeapPlace],
         out: &mut [u8],
@@ -345,4 +345,4 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-pub(in crate::container::hdf5) mod tests;
+pub(crate) mod tests;

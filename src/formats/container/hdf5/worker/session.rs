@@ -61,7 +61,7 @@ impl Drop for SessionSeat {
 }
 
 /// A file that a worker has open to change it.
-pub(in crate::container::hdf5) struct EditSession<'a> {
+pub(crate) struct EditSession<'a> {
     pool: &'static WorkerPool,
     file: &'a dyn Source,
     budget: &'a Arc<Budget>,
@@ -76,15 +76,12 @@ pub(in crate::container::hdf5) struct EditSession<'a> {
 }
 
 impl<'a> EditSession<'a> {
-    pub(in crate::container::hdf5) fn begin(
-        file: &'a dyn Source,
-        budget: &'a Arc<Budget>,
-    ) -> Result<EditSession<'a>> {
+    pub(crate) fn begin(file: &'a dyn Source, budget: &'a Arc<Budget>) -> Result<EditSession<'a>> {
         EditSession::of(&POOL, WorkerTask::Edit, (file, budget))
     }
 
     /// Begins a new file; `nothing` has no bytes.
-    pub(in crate::container::hdf5) fn create(
+    pub(crate) fn create(
         form: NewFileForm,
         nothing: &'a dyn Source,
         budget: &'a Arc<Budget>,
@@ -115,7 +112,7 @@ impl<'a> EditSession<'a> {
     }
 
     /// Has a step carried out; not the last one.
-    pub(in crate::container::hdf5) fn step(&mut self, step: &EditStep) -> Result<EditReply> {
+    pub(crate) fn step(&mut self, step: &EditStep) -> Result<EditReply> {
         let things = match step {
             EditStep::Chunks { chunks, .. } => chunks.len(),
             EditStep::Texts { texts, .. } => texts.len() / TEXT_PER_CHUNK,
@@ -158,7 +155,7 @@ impl<'a> EditSession<'a> {
     }
 
     /// Ends the edit: what is to be written.
-    pub(in crate::container::hdf5) fn finish(mut self) -> Result<FinishedEdit> {
+    pub(crate) fn finish(mut self) -> Result<FinishedEdit> {
         match self.step(&EditStep::Finish)? {
             EditReply::Finished(edit) => {
                 if let Some(worker) = self.worker.take().filter(|_| !edit.is_last) {
@@ -172,6 +169,6 @@ impl<'a> EditSession<'a> {
 }
 
 /// The worker answered something else than was asked.
-pub(in crate::container::hdf5) fn wrong_reply() -> Error {
+pub(crate) fn wrong_reply() -> Error {
     Fault::new("the HDF5 worker answers something else").into()
 }

@@ -52,7 +52,7 @@ pub(super) fn check(source: &dyn Source) -> Result<u8> {
 }
 
 /// Where the file ends by its own word; none if it does not say.
-pub(in crate::container::hdf5) fn end(source: &dyn Source) -> Result<Option<u64>> {
+pub(crate) fn end(source: &dyn Source) -> Result<Option<u64>> {
     let Some((start, head)) = find(source)? else {
         return Ok(None);
     };
@@ -61,7 +61,7 @@ pub(in crate::container::hdf5) fn end(source: &dyn Source) -> Result<Option<u64>
 }
 
 /// The bytes by which a superblock says that, its checksum among them; none if that is not known.
-pub(in crate::container::hdf5) fn end_places(source: &dyn Source) -> Result<Vec<Range<u64>>> {
+pub(crate) fn end_places(source: &dyn Source) -> Result<Vec<Range<u64>>> {
     let Some((start, head)) = find(source)? else {
         return Ok(Vec::new());
     };

@@ -26,7 +26,7 @@ use crate::error::{Error, Fault, NotShown};
 
 /// What the daemon wants to know about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::hdf5) enum WorkerTask {
+pub(crate) enum WorkerTask {
     /// An `Index`.
     Index,
     /// The packed table of chunks of the dataset with this token, as [`RawBytes`].
@@ -38,39 +38,39 @@ pub(in crate::container::hdf5) enum WorkerTask {
 }
 
 /// In place of the length of an answer: bytes of the file are asked for.
-pub(in crate::container::hdf5) const PAGE_ASKED: u64 = u64::MAX;
+pub(crate) const PAGE_ASKED: u64 = u64::MAX;
 
 /// Most bytes that are asked for at once.
-pub(in crate::container::hdf5) const PAGE: u64 = 64 << 10;
+pub(crate) const PAGE: u64 = 64 << 10;
 
 /// Longest step, in bytes: a compact dataset is one, and an attribute of a new file.
-pub(in crate::container::hdf5) const STEP_MOST: u64 = 128 << 20;
+pub(crate) const STEP_MOST: u64 = 128 << 20;
 
 /// Of the first byte of a request: there is no descriptor.
 const NO_DESCRIPTOR: u8 = 0x80;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::container::hdf5) struct WorkerRequest {
-    pub(in crate::container::hdf5) wanted: WorkerTask,
+pub(crate) struct WorkerRequest {
+    pub(crate) wanted: WorkerTask,
     /// A worker whose daemon is gone would never be stopped otherwise.
-    pub(in crate::container::hdf5) seconds: u32,
+    pub(crate) seconds: u32,
     /// Bytes of the file.
-    pub(in crate::container::hdf5) len: u64,
+    pub(crate) len: u64,
 }
 
 /// What is answered: the thing, or why there is none.
-pub(in crate::container::hdf5) type WorkerAnswer<T> = Result<T, WorkerRefusal>;
+pub(crate) type WorkerAnswer<T> = Result<T, WorkerRefusal>;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::container::hdf5) struct WorkerRefusal {
-    pub(in crate::container::hdf5) why: String,
+pub(crate) struct WorkerRefusal {
+    pub(crate) why: String,
     /// No damage: it is more than we hold.
-    pub(in crate::container::hdf5) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 impl WorkerRefusal {
-    pub(in crate::container::hdf5) fn of_what_is_whole(why: String) -> WorkerRefusal {
+    pub(crate) fn of_what_is_whole(why: String) -> WorkerRefusal {
         let is_whole = true;
         WorkerRefusal { why, is_whole }
     }
@@ -101,7 +101,7 @@ impl From<WorkerRefusal> for Error {
 
 /// RawBytes that are sent and received as a whole.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::container::hdf5) struct RawBytes<'a>(pub(in crate::container::hdf5) &'a [u8]);
+pub(crate) struct RawBytes<'a>(pub(crate) &'a [u8]);
 
 impl Serialize for RawBytes<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -190,9 +190,7 @@ pub(super) fn send(
 }
 
 /// Waits for a request; none when the daemon is gone.
-pub(in crate::container::hdf5) fn receive(
-    from: impl AsFd,
-) -> io::Result<Option<(WorkerRequest, Option<OwnedFd>)>> {
+pub(crate) fn receive(from: impl AsFd) -> io::Result<Option<(WorkerRequest, Option<OwnedFd>)>> {
     let mut bytes = [0; REQUEST_BYTES];
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut room);
@@ -225,9 +223,7 @@ pub(super) fn encode_step(step: &EditStep) -> io::Result<Vec<u8>> {
 }
 
 /// Waits for a step; none when the daemon has given the edit up.
-pub(in crate::container::hdf5) fn receive_step(
-    mut from: impl Read,
-) -> io::Result<Option<EditStep>> {
+pub(crate) fn receive_step(mut from: impl Read) -> io::Result<Option<EditStep>> {
     let mut length = [0; 8];
     match from.read_exact(&mut length) {
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -245,11 +241,7 @@ pub(in crate::container::hdf5) fn receive_step(
 }
 
 /// Asks for bytes of the file, as many as `out` has.
-pub(in crate::container::hdf5) fn ask_page(
-    mut socket: impl Read + Write,
-    at: u64,
-    out: &mut [u8],
-) -> io::Result<()> {
+pub(crate) fn ask_page(mut socket: impl Read + Write, at: u64, out: &mut [u8]) -> io::Result<()> {
     let mut asked = PAGE_ASKED.to_le_bytes().to_vec();
     asked.extend(at.to_le_bytes());
     asked.extend((out.len() as u32).to_le_bytes());
@@ -258,10 +250,7 @@ pub(in crate::container::hdf5) fn ask_page(
 }
 
 /// Sends an answer.
-pub(in crate::container::hdf5) fn answer<T: Serialize>(
-    mut to: impl Write,
-    answer: &WorkerAnswer<T>,
-) -> io::Result<()> {
+pub(crate) fn answer<T: Serialize>(mut to: impl Write, answer: &WorkerAnswer<T>) -> io::Result<()> {
     let encoded = postcard::to_stdvec(answer).map_err(io::Error::other)?;
     to.write_all(&(encoded.len() as u64).to_le_bytes())?;
     to.write_all(&encoded)?;

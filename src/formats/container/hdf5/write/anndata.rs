@@ -25,16 +25,16 @@ const SHAPE: &str = "shape";
 const STEP: usize = 4 << 10;
 
 /// A sparse matrix.
-pub(in crate::container::hdf5) struct CompressedMatrix {
+pub(crate) struct CompressedMatrix {
     /// Of its group in the container, and the token of that.
-    pub(in crate::container::hdf5) path: String,
-    pub(in crate::container::hdf5) group: u64,
+    pub(crate) path: String,
+    pub(crate) group: u64,
     /// The dimension that `indptr` runs along: 0 of rows.
-    pub(in crate::container::hdf5) major: usize,
-    pub(in crate::container::hdf5) shape: [u64; 2],
-    pub(in crate::container::hdf5) data: Arc<dyn Array>,
-    pub(in crate::container::hdf5) indices: Arc<dyn Array>,
-    pub(in crate::container::hdf5) indptr: Arc<dyn Array>,
+    pub(crate) major: usize,
+    pub(crate) shape: [u64; 2],
+    pub(crate) data: Arc<dyn Array>,
+    pub(crate) indices: Arc<dyn Array>,
+    pub(crate) indptr: Arc<dyn Array>,
 }
 
 /// An array as it is going to be.
@@ -128,15 +128,15 @@ impl GroupRules for CompressedMatrix {
 }
 
 /// A dataframe.
-pub(in crate::container::hdf5) struct Dataframe {
+pub(crate) struct Dataframe {
     /// All arrays with an element for each row.
-    pub(in crate::container::hdf5) columns: Vec<Arc<dyn Array>>,
-    pub(in crate::container::hdf5) categorical: Vec<CategoricalColumn>,
+    pub(crate) columns: Vec<Arc<dyn Array>>,
+    pub(crate) categorical: Vec<CategoricalColumn>,
 }
 
-pub(in crate::container::hdf5) struct CategoricalColumn {
-    pub(in crate::container::hdf5) codes: Arc<dyn Array>,
-    pub(in crate::container::hdf5) categories: Arc<dyn Array>,
+pub(crate) struct CategoricalColumn {
+    pub(crate) codes: Arc<dyn Array>,
+    pub(crate) categories: Arc<dyn Array>,
 }
 
 impl Dataframe {

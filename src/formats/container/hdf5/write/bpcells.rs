@@ -23,19 +23,19 @@ use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe, R
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 
-pub(in crate::container::hdf5) struct BpcellsRules {
+pub(crate) struct BpcellsRules {
     /// As a directory.
-    pub(in crate::container::hdf5) directory: Arc<dyn Rewrite>,
-    pub(in crate::container::hdf5) members: Vec<WrittenMember>,
+    pub(crate) directory: Arc<dyn Rewrite>,
+    pub(crate) members: Vec<WrittenMember>,
     /// The texts that can be written.
-    pub(in crate::container::hdf5) texts: Vec<WrittenTexts>,
+    pub(crate) texts: Vec<WrittenTexts>,
 }
 
 /// A dataset that stands for a file.
-pub(in crate::container::hdf5) struct WrittenMember {
-    pub(in crate::container::hdf5) name: String,
-    pub(in crate::container::hdf5) field: Arc<dyn Field>,
-    pub(in crate::container::hdf5) dataset: WrittenDataset,
+pub(crate) struct WrittenMember {
+    pub(crate) name: String,
+    pub(crate) field: Arc<dyn Field>,
+    pub(crate) dataset: WrittenDataset,
 }
 
 /// Of the arrays that are shown.
@@ -120,7 +120,7 @@ impl BpcellsRules {
 }
 
 /// What is told of the fields of a new container in a group, as arrays, by the names of the fields.
-pub(in crate::container::hdf5) fn told_fields(
+pub(crate) fn told_fields(
     new: &NewFields,
     group: &str,
     budget: &Arc<Budget>,

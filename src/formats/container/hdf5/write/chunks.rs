@@ -36,7 +36,7 @@ const FEW: u64 = 64;
 const MASK: usize = 4;
 
 /// How a dataset is cut into chunks.
-pub(in crate::container::hdf5) struct ChunkedPlace {
+pub(crate) struct ChunkedPlace {
     chunk: Vec<u64>,
     pub(super) first_most: u64,
     early: bool,

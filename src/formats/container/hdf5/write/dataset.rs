@@ -25,7 +25,7 @@ use crate::memory::fallible;
 const CUT_MOST: u64 = 10_000_000;
 
 #[derive(Clone)]
-pub(in crate::container::hdf5) struct WrittenDataset {
+pub(crate) struct WrittenDataset {
     pub(super) array: Arc<DatasetArray>,
     pub(super) token: u64,
     pub(super) dims: Vec<u64>,
@@ -52,7 +52,7 @@ pub(super) enum WrittenPlace {
 
 impl WrittenDataset {
     /// None for what is not written: values elsewhere or of no known layout.
-    pub(in crate::container::hdf5) fn of(
+    pub(crate) fn of(
         array: &Arc<DatasetArray>,
         dataset: &DatasetEntry,
         is_free: bool,
@@ -94,12 +94,12 @@ impl WrittenDataset {
     }
 
     /// Whether no descriptor says how long it is that stays as it is.
-    pub(in crate::container::hdf5) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         self.is_free
     }
 
     /// The same with its length for good, if it `is_kept`.
-    pub(in crate::container::hdf5) fn kept_if(self, is_kept: bool) -> WrittenDataset {
+    pub(crate) fn kept_if(self, is_kept: bool) -> WrittenDataset {
         let is_free = self.is_free && !is_kept;
         WrittenDataset { is_free, ..self }
     }

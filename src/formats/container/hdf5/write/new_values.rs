@@ -16,7 +16,7 @@ use crate::memory::budget::Budget;
 use crate::source::Source;
 
 /// Tells a new file over one that has everything but its values.
-pub(in crate::container::hdf5) fn tell_new(
+pub(crate) fn tell_new(
     written: &[(WrittenDataset, ChangedArray)],
     (source, answer): (&Arc<dyn Source>, &IndexAnswer),
     budget: &Arc<Budget>,

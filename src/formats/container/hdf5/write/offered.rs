@@ -25,17 +25,17 @@ use crate::source::switched::SwitchedSource;
 use crate::sync::Mutex;
 
 /// What can be written of a container: of the file, or of a group that is one by itself.
-pub(in crate::container::hdf5) struct WrittenGroup {
+pub(crate) struct WrittenGroup {
     /// From the root.
-    pub(in crate::container::hdf5) path: String,
-    pub(in crate::container::hdf5) datasets: Vec<Arc<WrittenDataset>>,
-    pub(in crate::container::hdf5) texts: Vec<Arc<WrittenTexts>>,
+    pub(crate) path: String,
+    pub(crate) datasets: Vec<Arc<WrittenDataset>>,
+    pub(crate) texts: Vec<Arc<WrittenTexts>>,
     /// Of a Binsparse container.
-    pub(in crate::container::hdf5) sparse: Option<SparseRules>,
+    pub(crate) sparse: Option<SparseRules>,
     /// Of a BPCells container.
-    pub(in crate::container::hdf5) bpcells: Option<BpcellsRules>,
+    pub(crate) bpcells: Option<BpcellsRules>,
     /// Of groups in it.
-    pub(in crate::container::hdf5) rules: Vec<Box<dyn GroupRules>>,
+    pub(crate) rules: Vec<Box<dyn GroupRules>>,
 }
 
 impl WrittenGroup {
@@ -71,7 +71,7 @@ impl WrittenGroup {
 }
 
 /// Lets the datasets of a file be written, if the file is sound and ends where it says.
-pub(in crate::container::hdf5) fn offer(
+pub(crate) fn offer(
     container: &mut Container,
     (index, answer): (&FileIndex, &Arc<IndexAnswer>),
     file: &Arc<SwitchedSource>,

@@ -13,9 +13,9 @@ use crate::error::Result;
 use crate::memory::budget::Budget;
 
 /// How many values a text is going to have.
-pub(in crate::container::hdf5) type CountValues<'a> = dyn Fn(&ChangedArray) -> Result<u64> + 'a;
+pub(crate) type CountValues<'a> = dyn Fn(&ChangedArray) -> Result<u64> + 'a;
 
-pub(in crate::container::hdf5) trait GroupRules: Send + Sync {
+pub(crate) trait GroupRules: Send + Sync {
     /// Whether the arrays agree with these changes. Each of them can be stored by itself. `count`:
     /// values of a text that changes.
     fn judge(
@@ -34,7 +34,7 @@ pub(in crate::container::hdf5) trait GroupRules: Send + Sync {
 
 /// An attribute of a group that gets another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::container::hdf5) struct ChangedAttribute {
+pub(crate) struct ChangedAttribute {
     /// The token of the group.
     pub(super) group: u64,
     pub(super) name: Vec<u8>,

@@ -14,14 +14,14 @@ use crate::memory::budget::Budget;
 /// A longer descriptor of fixed length may not fit into an object header.
 const FIXED_MOST: usize = 64_000;
 
-pub(in crate::container::hdf5) struct SparseRules {
+pub(crate) struct SparseRules {
     pub(super) arrays: SparseArrays,
     /// The group whose attribute the descriptor is. It may be a dataset, which stays as it is.
     group: Option<u64>,
 }
 
 impl SparseRules {
-    pub(in crate::container::hdf5) fn new(
+    pub(crate) fn new(
         descriptor: &Arc<Vec<u8>>,
         members: Vec<Member>,
         group: Option<u64>,

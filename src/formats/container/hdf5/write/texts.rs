@@ -35,7 +35,7 @@ const CUT_MOST: u64 = 10_000_000;
 /// Elements that are emptied at once before they are cut off.
 const EMPTIED: u64 = 64 << 10;
 
-pub(in crate::container::hdf5) struct WrittenTexts {
+pub(crate) struct WrittenTexts {
     array: Arc<dyn Array>,
     pub(super) token: u64,
     /// None, or one.
@@ -81,7 +81,7 @@ impl LinePair<'_> {
 impl WrittenTexts {
     /// None for what is not written: of more than one dimension, with values elsewhere, or through
     /// filters that the library lacks. `is_free`: its length may change.
-    pub(in crate::container::hdf5) fn of(
+    pub(crate) fn of(
         array: &Arc<dyn Array>,
         dataset: &DatasetEntry,
         is_free: bool,

@@ -7,7 +7,7 @@ use crate::container::hdf5::index::{DatasetEntry, Datatype, StorageLayout};
 
 /// Notes that of one that `is_read` alone. What has no space for values has none that could be
 /// written.
-pub(in crate::container::hdf5) fn note_why_not(
+pub(crate) fn note_why_not(
     container: &mut Container,
     path: &str,
     (dataset, has_one_name): (&DatasetEntry, bool),

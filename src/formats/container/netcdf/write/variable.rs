@@ -12,14 +12,14 @@ use crate::container::plain_write::runs::Runs;
 use crate::error::Result;
 
 /// A variable, and what its file says of it.
-pub(in crate::container::netcdf) struct WrittenVariable {
-    pub(in crate::container::netcdf) array: Arc<dyn Array>,
+pub(crate) struct WrittenVariable {
+    pub(crate) array: Arc<dyn Array>,
     /// As it is stored, whatever is shown.
-    pub(in crate::container::netcdf) place: Placement,
+    pub(crate) place: Placement,
     /// Records that are stored.
-    pub(in crate::container::netcdf) records: u64,
+    pub(crate) records: u64,
     /// An element where nothing was written, as it is shown.
-    pub(in crate::container::netcdf) fill: [u8; 8],
+    pub(crate) fill: [u8; 8],
 }
 
 impl WrittenVariable {
@@ -93,7 +93,7 @@ impl RecordLayout {
 
 /// What readers take for "nothing was written here": the variable's own attribute, or what the
 /// NetCDF library has for the type.
-pub(in crate::container::netcdf) fn fill_of(variable: &Variable, kind: ElementKind) -> [u8; 8] {
+pub(crate) fn fill_of(variable: &Variable, kind: ElementKind) -> [u8; 8] {
     let mut own = variable.attributes.iter();
     let own = own.find(|one| one.name == b"_FillValue" && one.kind == kind);
     let mut fill = [0; 8];

@@ -13,7 +13,7 @@ pub(super) type GroupTexts = HashMap<String, Arc<Vec<u8>>>;
 
 impl OpenContainer {
     /// Of all groups, told at once: each is asked for when a tree is walked.
-    pub(in crate::live::shown) fn group_json(
+    pub(crate) fn group_json(
         &self,
         path: &str,
         read: TextsToRead,

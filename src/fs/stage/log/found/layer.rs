@@ -36,9 +36,9 @@ impl LoggedChange {
 }
 
 /// A layer's number, and for each array its changes and the length of the array below.
-pub(in crate::stage) struct FoundLayer {
-    pub(in crate::stage) number: u64,
-    pub(in crate::stage) arrays: Vec<(Extents, u64)>,
+pub(crate) struct FoundLayer {
+    pub(crate) number: u64,
+    pub(crate) arrays: Vec<(Extents, u64)>,
 }
 
 impl FoundLayer {
@@ -69,7 +69,7 @@ impl FoundLayer {
         FoundLayer { number, arrays }
     }
 
-    pub(in crate::stage) fn open(&self, log: LogBytes) -> Layer {
+    pub(crate) fn open(&self, log: LogBytes) -> Layer {
         Layer::found(self.number, self.arrays.clone(), log)
     }
 }

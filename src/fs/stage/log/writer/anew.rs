@@ -12,7 +12,7 @@ use crate::stage::log::{Base, LogSpot, new_name};
 
 impl LogWriter {
     /// Makes it. What a crash has left under its name goes.
-    pub(in crate::stage) fn create_anew(
+    pub(crate) fn create_anew(
         &self,
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         base: &Base,
@@ -39,7 +39,7 @@ impl LogWriter {
     /// Takes the place of the log, whole as it is: what was on the disk before is on it from now
     /// on, under either file. That the name leads to this one is synced when something else has to
     /// be.
-    pub(in crate::stage) fn take_name(
+    pub(crate) fn take_name(
         &mut self,
         (place, spot): (&Arc<dyn LogPlace>, &LogSpot),
         old: &LogWriter,
@@ -59,7 +59,7 @@ impl LogWriter {
         Ok(())
     }
 
-    pub(in crate::stage) fn remove_anew(&self, spot: &LogSpot) {
+    pub(crate) fn remove_anew(&self, spot: &LogSpot) {
         let name = new_name(&self.name);
         if let Err(e) = spot.disk.unlink(spot.place(&name)) {
             log::debug!("{e}");

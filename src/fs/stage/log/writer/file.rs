@@ -93,7 +93,7 @@ fn is_left_over(spot: &LogSpot, name: &OsStr) -> bool {
 }
 
 /// Fails if no log could be made.
-pub(in crate::stage) fn try_to_create(spot: &LogSpot, trial: Trial) -> Result<()> {
+pub(crate) fn try_to_create(spot: &LogSpot, trial: Trial) -> Result<()> {
     let try_name = |name: &OsStr| spot.disk.try_create(spot.place(name), trial, spot.owner);
     let mut taken = None;
     for name in log_names(&spot.container) {

@@ -223,10 +223,7 @@ impl ChunkReader {
 }
 
 /// The filters of a dataset with chunks of so many bytes.
-pub(in crate::container::hdf5) fn pipeline(
-    filters: &[FilterEntry],
-    chunk_bytes: u64,
-) -> Result<Pipeline> {
+pub(crate) fn pipeline(filters: &[FilterEntry], chunk_bytes: u64) -> Result<Pipeline> {
     let described = filters.iter().map(|filter| FilterDescription {
         id: filter.id,
         values: filter.values.clone(),

@@ -4,7 +4,7 @@ use super::{BitRange, Cast, How, TextPadding};
 
 impl Cast {
     /// Converts whole units where they stand, if [`Cast::in_place`].
-    pub(in crate::container::hdf5) fn apply(&self, units: &mut [u8]) {
+    pub(crate) fn apply(&self, units: &mut [u8]) {
         match &self.how {
             How::Same | How::Members(_) => {}
             How::Swap => swap(self.from, units),
@@ -18,7 +18,7 @@ impl Cast {
     }
 
     /// Converts whole units, as many as `stored` and `shown` both hold.
-    pub(in crate::container::hdf5) fn run(&self, stored: &[u8], shown: &mut [u8]) {
+    pub(crate) fn run(&self, stored: &[u8], shown: &mut [u8]) {
         let units = (stored.len() / self.from).min(shown.len() / self.to);
         let (stored, shown) = (&stored[..units * self.from], &mut shown[..units * self.to]);
         let How::Members(places) = &self.how else {

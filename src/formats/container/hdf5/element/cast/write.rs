@@ -9,11 +9,7 @@ impl Cast {
     ///
     /// Fails with the number of the first unit that has a value which the stored type cannot hold;
     /// those before it are stored, and its own bytes are rubbish.
-    pub(in crate::container::hdf5) fn store(
-        &self,
-        shown: &[u8],
-        stored: &mut [u8],
-    ) -> Result<(), usize> {
+    pub(crate) fn store(&self, shown: &[u8], stored: &mut [u8]) -> Result<(), usize> {
         let units = (stored.len() / self.from).min(shown.len() / self.to);
         let (shown, stored) = (&shown[..units * self.to], &mut stored[..units * self.from]);
         match &self.how {
@@ -45,7 +41,7 @@ impl Cast {
     }
 
     /// Whether there are shown values that [`Cast::store`] refuses.
-    pub(in crate::container::hdf5) fn refuses(&self) -> bool {
+    pub(crate) fn refuses(&self) -> bool {
         match &self.how {
             How::Same | How::Swap | How::Text(_) => false,
             How::Bits(_) => true,

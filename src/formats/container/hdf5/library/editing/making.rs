@@ -39,8 +39,7 @@ const NBIT: u32 = 5;
 const SCALE_OFFSET: u32 = 6;
 
 /// The order is kept, and can be listed by.
-pub(in crate::container::hdf5::library) const IN_ORDER: c_uint =
-    H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
+pub(crate) const IN_ORDER: c_uint = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
 
 impl FileEdit {
     /// Carries the steps out, each by itself.

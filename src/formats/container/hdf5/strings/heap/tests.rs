@@ -5,7 +5,7 @@ use crate::source::BytesSource;
 use proptest::prelude::*;
 
 /// A collection of these objects, with 8-byte lengths.
-pub(in super::super) fn collection(objects: &[(u16, &[u8])]) -> Vec<u8> {
+pub(crate) fn collection(objects: &[(u16, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (index, data) in objects {
         body.extend_from_slice(&index.to_le_bytes());

@@ -12,8 +12,11 @@ use super::Source;
 /// Ranges of far sources, by source.
 #[derive(Default)]
 pub struct StoredRanges {
-    sources: Vec<(Arc<dyn Source>, Vec<Range<u64>>)>,
+    sources: Vec<NeededOf>,
 }
+
+/// A source, and what is needed of it.
+type NeededOf = (Arc<dyn Source>, Vec<Range<u64>>);
 
 impl StoredRanges {
     /// Names bytes that will be read. One that is not noted for want of memory is read by itself.

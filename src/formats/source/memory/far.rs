@@ -144,7 +144,7 @@ mod tests {
         let mut buf = [0; 30];
         far.fetch_one(0, &mut buf).unwrap();
         far.fetch_one(5, &mut buf).unwrap();
-        far.expect(&[0..35]);
+        far.expect(&[0..30, 30..35]);
         let requests = FarRequests {
             gathered: 2,
             alone: 1,

@@ -56,6 +56,8 @@ limits() {
     esac
 }
 
+# Pipes are read to the end: one that is closed early would end the script.
+#
 # minimise TARGET: the smallest corpus that reaches as much; packed, its largest inputs left out
 # where there are too many for a repository.
 minimise() {
@@ -70,7 +72,7 @@ minimise() {
         # The same inputs make the same file.
         tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - -C "$least" . | gzip -9n >"$kept"
         [ "$(du -k --apparent-size "$kept" | cut -f1)" -le $most ] && break
-        find "$least" -type f -printf '%s %p\n' | sort -rn | head -n 5 | cut -d ' ' -f 2- | xargs -d '\n' rm
+        find "$least" -type f -printf '%s %p\n' | sort -rn | sed -n 1,5p | cut -d ' ' -f 2- | xargs -d '\n' rm
     done
 }
 
@@ -84,7 +86,7 @@ for target in "${targets[@]}"; do
     rm -rf "$finds"
     mkdir -p "$corpus" "$finds" "$work/seeds/$target"
     [ ! -f "fuzz/corpus/$target.tar.gz" ] || tar -xzf "fuzz/corpus/$target.tar.gz" -C "$corpus"
-    program=$(find target/fuzz -path "*/release/$target" -type f -perm -u+x | head -n 1)
+    program=$(find target/fuzz -path "*/release/$target" -type f -perm -u+x -print -quit)
     say "$target: $time minutes"
     # shellcheck disable=SC2046
     "$program" -fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1 \

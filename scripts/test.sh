@@ -3,8 +3,8 @@
 #
 #     scripts/test.sh [--quick]
 #
-# --quick: format, lints, the libraries, and most mounted tests that take no seconds, of the build
-# that `cargo build` and `cargo test` make. Otherwise all of the release's. Of what takes
+# --quick: format, lints, and most tests that take no seconds, of the build that `cargo build` and
+# `cargo test` make. Otherwise all of the release's. Of what takes
 # long a sample is tried; scripts/nightly.sh tries all of it. Works without a terminal and without
 # input. A larger golden corpus beside the checkout is used, if there is one. Exit status: 0 when
 # everything passed.
@@ -165,7 +165,16 @@ slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fs
     everything_else_is_as_it_was many:: many_lines every_other_text blosc_chunks write_hdf5::sparse::
     write_hdf5::groups:: write_hdf5::made:: write_hdf5::names:: write_hdf5::room:: write_hdf5::held::
     write_bpcells::made:: write_bpcells::staged:: write_bpcells::turned:: write_daphne::made:: rsync
-    write_bpcells::beside:: write_hdf5::text::other_programs life_cycle::umount)
+    write_bpcells::beside:: write_hdf5::text:: life_cycle::umount pack:: pack_tree:: show::tables full_disk::
+    held_by_h5py:: write_hdf5::grown:: write_hdf5::interrupted:: paced:: whole_corpus a_daemon_that_is_stopped
+    change::a_container_becomes the_library_reads real_program as_the_program_writes blocks_keep_their_cutting
+    few_descriptors:: sparse_archives:: listing::a_directory_of_many emptied_while_it_is_listed
+    renamed_over:: shapes:: an_array_is_named_as_ls top::a_daemon durability:: write_hdf5::carried::
+    write_bloscpack::sharing:: a_few_seconds_later)
+# The same of the libraries: a crash, a kill or a failure at every step, large files, whole corpora.
+slow_units=(crash:: failing:: out_of_memory:: golden_containers due:: large:: random:: replay:: whichever_call_fails
+    every_beginning retyped::a_mount_that in_sequence::tests chunk_table::tests packing_that_takes a_long_text_is_shown
+    all_but_the_labels sessions::)
 
 # Writes always, never mounts, or looks at processes and at what is not written: whether a run
 # mounts read-only cannot matter to these; the whole corpus is read by its own program below.
@@ -187,10 +196,11 @@ say "building what is tested"
 cargo test "${profile[@]}" --locked --no-run --workspace --lib --bins --test mount-tests </dev/null
 # The daemon that mounted tests start.
 export PATH=$PWD/target/$build:$PATH
-run_tests "unit tests" --workspace --lib --bins --
 if [ "$quick" ]; then
-    run_tests "mounted tests that take seconds" --test mount-tests -- "${slow[@]/#/--skip=}"
+    run_tests "unit tests that take no seconds" --workspace --lib --bins -- "${slow_units[@]/#/--skip=}"
+    run_tests "mounted tests that take no seconds" --test mount-tests -- "${slow[@]/#/--skip=}"
 else
+    run_tests "unit tests" --workspace --lib --bins --
     run_tests "mounted tests" --test mount-tests --
     ARRAYFS_TEST_MODE=ro run_tests "mounted tests, read-only" --test mount-tests -- \
         "${writes[@]/#/--skip=}" "${any_mode[@]/#/--skip=}"

@@ -1,6 +1,6 @@
 //! Bytes to bytes: the decoders, without I/O and without knowledge of any container.
 //!
-//! Used by `container`; uses nothing of arrayfs. Every decoder takes hostile input: it returns an
+//! Used by `container`; uses `base` alone. Every decoder takes hostile input: it returns an
 //! error and never panics, reads out of bounds or allocates by a size that the input claims.
 
 pub mod blosc;

@@ -116,6 +116,8 @@ pub(super) const FLAGS: &[Flag] = &[
     word("dirsync", |on| on.dirsync = true),
     word("nofail", |on| on.nofail = true),
     word(FAKE, |on| on.fake = true),
+    // Refused with a word of its own.
+    word("remount", |_| {}),
     // Always on, mount(8)'s and systemd's own business, or without meaning here.
     word("nonempty", |_| {}),
     word("kernel_cache", |_| {}),

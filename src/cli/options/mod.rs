@@ -100,9 +100,11 @@ impl MountOptions {
                         "option {name}={value}: {why}; for example {name}={example}"
                     ))
                 }),
-                (None, Some(value)) if Flag::of(name).is_some() => Err(Failure::usage(format!(
-                    "option '{name}={value}': {name} takes no value; for example {name}"
-                ))),
+                (None, Some(value)) if name != FAKE && Flag::of(name).is_some() => {
+                    Err(Failure::usage(format!(
+                        "option '{name}={value}': {name} takes no value; for example {name}"
+                    )))
+                }
                 (None, Some(_)) => Err(known::unknown(name)),
                 (None, None) => self.set_flag(name),
             },

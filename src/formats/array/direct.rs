@@ -37,7 +37,7 @@ where
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        direct_piece(range, out);
+        direct_piece(range.start..range.end.min(self.info.bytes), out);
         Ok(())
     }
 

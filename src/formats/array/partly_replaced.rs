@@ -108,6 +108,10 @@ impl Array for PartlyReplaced {
         self.array.zeros_ahead(range)
     }
 
+    fn stored_places(&self, range: &Range<u64>, needed: &mut StoredRanges) -> Result<()> {
+        self.array.stored_places(range, needed)
+    }
+
     fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
         self.array.stored(piece, round, needed)
     }

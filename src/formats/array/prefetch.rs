@@ -159,7 +159,8 @@ impl ReadAheadWorkers {
         }
     }
 
-    /// Orders that a source which is far away is asked for all of it at once.
+    /// Orders that a source which is far away is asked for all of it at once: before the first
+    /// task, where no other thread takes that at the same time, and names its own part.
     fn fetch_ahead(&self, array: &Arc<CachedArray>, range: Range<u64>) {
         if array.is_far {
             let array = Arc::downgrade(array);

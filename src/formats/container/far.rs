@@ -12,7 +12,8 @@ use super::walked::{LONGEST, open};
 use crate::array::read::{CachedArray, Tail};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::source::memory::{FarRequests, MemoryStore};
-use crate::source::{Source, Store};
+use crate::source::passing::Passing;
+use crate::source::{ReopenedSource, Source, Store};
 
 const REQUEST: usize = 1 << 20;
 
@@ -47,13 +48,23 @@ fn requests(far: &MemoryStore) -> FarRequests {
     })
 }
 
+/// As a mount has it: files are opened again when they are read, and must be what they were.
+fn as_mounted(store: &Arc<dyn Store>) -> Arc<dyn Store> {
+    Arc::new(Passing::new(store, |_, opened| {
+        let source = opened?;
+        let again = Arc::clone(&source);
+        let reopened = ReopenedSource::new(source, move || Ok(Arc::clone(&again)));
+        Ok(Arc::new(reopened) as Arc<dyn Source>)
+    }))
+}
+
 fn forget(far: &MemoryStore) {
     far.opened().iter().for_each(|source| source.forget());
 }
 
 /// How a container of a store is not read as it should be.
 fn badly_read(far: &Arc<MemoryStore>, name: &Path, complain: &mut dyn FnMut(String)) -> usize {
-    let store: Arc<dyn Store> = far.clone();
+    let store = as_mounted(&(far.clone() as Arc<dyn Store>));
     let Ok(Some(container)) = open(&store, name) else {
         return 0;
     };

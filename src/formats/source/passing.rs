@@ -55,6 +55,10 @@ where
         Ok(done)
     }
 
+    fn is_far(&self) -> bool {
+        self.store.is_far()
+    }
+
     fn display(&self, path: &Path) -> PathBuf {
         self.store.display(path)
     }

@@ -4,6 +4,7 @@
 //! Used by `tree`, for the files of containers, and by `commit`.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 pub struct ReopenedSource {
     file: Arc<Reopened<SourceOpener>>,
     identity: SourceIdentity,
+    is_far: bool,
 }
 
 struct SourceOpener(Box<dyn Fn() -> Result<Arc<dyn Source>> + Send + Sync>);
@@ -35,6 +37,7 @@ impl ReopenedSource {
     ) -> ReopenedSource {
         ReopenedSource {
             identity: source.identity(),
+            is_far: source.is_far(),
             file: Reopened::new(SourceOpener(Box::new(open)), source),
         }
     }
@@ -84,6 +87,16 @@ impl Source for ReopenedSource {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.open()?.read(offset, buf)
+    }
+
+    fn is_far(&self) -> bool {
+        self.is_far
+    }
+
+    fn expect(&self, ranges: &[Range<u64>]) {
+        if let Ok(source) = self.open() {
+            source.expect(ranges);
+        }
     }
 
     fn as_posix(&self) -> Option<&dyn PosixFile> {

@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 use super::Source;
 
+/// Ranges that are noted of a source at most; of more, the rest is fetched when it is read.
+const MOST: usize = 8192;
+
 /// Ranges of far sources, by source.
 #[derive(Default)]
 pub struct StoredRanges {
@@ -19,7 +22,7 @@ pub struct StoredRanges {
 type NeededOf = (Arc<dyn Source>, Vec<Range<u64>>);
 
 impl StoredRanges {
-    /// Names bytes that will be read. One that is not noted for want of memory is read by itself.
+    /// Names bytes that will be read. One that is not noted for want of room is read by itself.
     pub fn name(&mut self, source: &Arc<dyn Source>, range: Range<u64>) {
         let range = range.start..range.end.min(source.len());
         if source.is_far()
@@ -30,7 +33,12 @@ impl StoredRanges {
                 && last.end == range.start
             {
                 last.end = range.end;
-            } else if ranges.try_reserve(1).is_ok() {
+                return;
+            }
+            if ranges.len() >= MOST {
+                join(ranges);
+            }
+            if ranges.len() < MOST && ranges.try_reserve(1).is_ok() {
                 ranges.push(range);
             }
         }
@@ -50,17 +58,22 @@ impl StoredRanges {
     /// Tells each source what is expected of it, in order and without gaps that are none.
     pub fn hand_over(self) {
         for (source, mut ranges) in self.sources {
-            ranges.sort_unstable_by_key(|range| (range.start, range.end));
-            ranges.dedup_by(|next, before| {
-                let joins = next.start <= before.end;
-                if joins {
-                    before.end = before.end.max(next.end);
-                }
-                joins
-            });
+            join(&mut ranges);
             source.expect(&ranges);
         }
     }
+}
+
+/// Puts ranges in order, and makes one of those without a gap between them.
+fn join(ranges: &mut Vec<Range<u64>>) {
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    ranges.dedup_by(|next, before| {
+        let joins = next.start <= before.end;
+        if joins {
+            before.end = before.end.max(next.end);
+        }
+        joins
+    });
 }
 
 #[cfg(test)]
@@ -75,6 +88,23 @@ mod tests {
         let mut needed = StoredRanges::default();
         needed.name(&near, 0..10);
         assert!(needed.sources.is_empty());
+    }
+
+    #[test]
+    fn so_many_ranges_are_noted_and_no_more() {
+        let far = Arc::new(FarSource::new(vec![0; 1 << 20], 0));
+        let source: Arc<dyn Source> = far.clone();
+        let mut needed = StoredRanges::default();
+        let last = 2 * MOST as u64;
+        (0..last).for_each(|number| needed.name(&source, 4 * number..4 * number + 1));
+        needed.hand_over();
+        assert_eq!(far.told().len(), MOST);
+        // Those that are one count as one.
+        let mut needed = StoredRanges::default();
+        let apart = (0..last).rev();
+        apart.for_each(|number| needed.name(&source, 2 * number..2 * number + 3));
+        needed.hand_over();
+        assert_eq!(far.told().last(), Some(&(0..2 * last + 1)));
     }
 
     proptest! {

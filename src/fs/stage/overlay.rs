@@ -201,6 +201,15 @@ impl Array for Overlay {
         self.zeros_from(0, range)
     }
 
+    fn stored_places(&self, range: &Range<u64>, needed: &mut StoredRanges) -> Result<()> {
+        let len = self.base_len()?;
+        let below = range.start.min(len)..range.end.min(len);
+        match below.is_empty() {
+            true => Ok(()),
+            false => self.base.stored_places(&below, needed),
+        }
+    }
+
     /// What is staged lies at hand.
     fn stored(&self, piece: &Piece, round: u32, needed: &mut StoredRanges) -> Result<bool> {
         self.base.stored(piece, round, needed)

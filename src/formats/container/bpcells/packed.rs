@@ -188,7 +188,13 @@ impl PackedStream {
             return Ok(true);
         }
         let word = |entry| self.word(entry, self.idx.read_unsigned(entry)? as u32);
-        let words = byte_range(&(word(first)?..word(last)?));
+        let (start, end) = (word(first)?, word(last)?);
+        // Another index is a fault, which decoding tells.
+        let most = (CHUNK as u64).saturating_mul(last.saturating_sub(first));
+        if end.checked_sub(start).is_none_or(|words| words > most) {
+            return Ok(false);
+        }
+        let words = byte_range(&(start..end));
         Ok(self.data.stored(words, round - 1, needed)? || starts)
     }
 

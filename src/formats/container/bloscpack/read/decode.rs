@@ -134,6 +134,9 @@ impl ChunkDecoder {
             true => chunk.header.ctbytes().into(),
             false => start_at(table.end - 4)?,
         };
+        // As much as is read at once: blocks may lie in any order.
+        let most = first.saturating_add(wanted.most_stored(&chunk.header));
+        let end = end.min(chunk.header.ctbytes().into()).min(most);
         Ok(first..end.max(first))
     }
 

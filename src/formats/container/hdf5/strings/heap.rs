@@ -125,7 +125,7 @@ impl Heap {
     /// most collections, and the value if it is longer.
     pub(crate) fn name(&self, value: Reference, needed: &mut StoredRanges) {
         let at = self.place_of(value.collection);
-        let len = WINDOW.max(value.room().saturating_add(WINDOW));
+        let len = value.room().saturating_add(WINDOW).min(WHOLE);
         needed.name(&self.source, at..at.saturating_add(len));
     }
 

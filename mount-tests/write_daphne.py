@@ -207,25 +207,6 @@ def convert(values, dtype):
     return converted
 
 
-def shown_name(number, label, labels):
-    if label in (b".", b".."):
-        name = "%2E" * len(label)
-    else:
-        name = ""
-        for c in label.decode("utf8", "surrogateescape"):
-            byte = ord(c) - 0xDC00 if 0xDC80 <= ord(c) <= 0xDCFF else ord(c)
-            is_plain = c not in "/%~" and byte == ord(c) and byte >= 32 and byte != 127
-            name += c if is_plain else f"%{byte:02X}"
-    kept = name
-    while len(kept.encode()) > 200:
-        kept = kept[:-1]
-    is_cut = kept != name
-    return f"{kept}~{number}" if not label or labels.count(label) > 1 or is_cut else name
-
-
-LABELS = [b"a", b"b", b"c", b"d", b"", b".", b"..", b"x/y", b"100%", b"\xff\xfe", b"~0", "größe".encode(), b"y" * 300]
-
-
 class Spec:
     """A file in the specification's form: any tiling of blocks of any type."""
 
@@ -239,35 +220,6 @@ class Spec:
             self.labels = values.tobytes().split(b"\n")[:-1]
         else:
             self.arrays[name] = values.copy()
-
-    def relabel(self, random, mounted):
-        """Other labels, while a column is written: it goes by its position."""
-        at = int(random.integers(len(self.labels)))
-        column = list(self.arrays.values())[at]
-        labels = [LABELS[n] for n in random.integers(0, len(LABELS), len(self.labels))]
-        text, path = b"".join(label + b"\n" for label in labels), mounted / "labels"
-        with open(mounted / list(self.arrays)[at], "r+b") as file:
-            for half in range(2):
-                start, end = len(column) * half // 2, len(column) * (half + 1) // 2
-                column[start:end] = random.integers(0, 100, end - start).astype(column.dtype)
-                file.write(column[start:end].tobytes())
-                if half == 0:
-                    self.put_labels(int(random.integers(3)), path, text)
-        self.labels = labels
-        names = [shown_name(n, label, labels) for n, label in enumerate(labels)]
-        self.arrays = {f"columns/{name}": values for name, values in zip(names, self.arrays.values())}
-
-    def put_labels(self, how, path, text):
-        if how == 0:
-            path.write_bytes(text)
-        elif how == 1:
-            new = path.parent.parent / "new labels"
-            new.write_bytes(text)
-            os.replace(new, path)
-        else:
-            with open(path, "r+b") as file:
-                file.write(text)
-                file.truncate()
 
     def put(self, random, mounted, name, start, end):
         """Other bits for some elements."""
@@ -288,8 +240,6 @@ class Spec:
 
     def step(self, random, mounted):
         what = int(random.integers(4))
-        if self.kind == FRAME and self.labels and what == 0:
-            return self.relabel(random, mounted)
         if what < 2 or self.kind == CSR and what == 2:
             return self.some(random, mounted)
         if self.kind == CSR:

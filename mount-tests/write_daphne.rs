@@ -4,14 +4,14 @@
 //! `write_daphne.py` makes the files and holds them against a model; here are the rules that a
 //! random session does not meet.
 
-mod labels;
 mod made;
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
 use crate::harness::depth::rounds;
+use crate::harness::golden;
 use crate::harness::place::Place;
 use crate::harness::process::arrayfs;
 use crate::harness::python::script;
@@ -51,12 +51,12 @@ fn files_that_are_changed_in_place_are_as_the_program_writes_them() {
 
 /// Where only values change.
 #[test]
-fn blocks_keep_their_cutting_in_files_that_are_replaced() {
+fn dense_blocks_keep_their_places_in_files_that_are_replaced() {
     session_of("write_daphne_blocks.py", &["commit=replace"]);
 }
 
 #[test]
-fn blocks_keep_their_cutting_in_files_that_are_changed_in_place() {
+fn dense_blocks_keep_their_places_in_files_that_are_changed_in_place() {
     session_of("write_daphne_blocks.py", &["commit=inplace"]);
 }
 
@@ -159,9 +159,35 @@ fn rows_that_are_named_beside_the_file_stay_as_many() {
     );
 }
 
-/// A block that stores nothing may have more cells than could ever be looked at.
+/// They are what the file says, in either form.
 #[test]
-fn a_change_in_an_immense_empty_block_is_refused() {
+fn labels_are_only_read() {
+    for (sample, text) in [
+        ("daphne-frame-two", "col_0\ncol_1\n"),
+        ("frame-row-blocks", "a\nb\nc\n"),
+    ] {
+        let place = Place::mounted(&[]);
+        let sample = golden("daphne/sources").join(sample).with_extension("dbdf");
+        std::fs::copy(&sample, place.stored("x.dbdf")).unwrap();
+        let path = place.join("x.dbdf/labels");
+        assert_content(&path, text.as_bytes());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o222, 0);
+        let told = state(&path);
+        assert!(told.starts_with("read-only: the labels"), "{told}");
+        let opened = OpenOptions::new().write(true).open(&path).map(drop);
+        std::fs::write(place.join("new"), "x\ny\nz\n").unwrap();
+        let renamed = std::fs::rename(place.join("new"), &path);
+        for refused in [opened, renamed] {
+            let errno = refused.unwrap_err().raw_os_error();
+            assert!([Some(libc::EPERM), Some(libc::EACCES)].contains(&errno));
+        }
+        assert_content(&place.stored("x.dbdf"), &std::fs::read(&sample).unwrap());
+    }
+}
+
+/// A block that stores nothing may have more cells than could ever be told.
+#[test]
+fn an_immense_empty_block_is_not_told_anew() {
     let place = Place::mounted(&[]);
     let mut file = vec![1, 1];
     file.extend([1u64 << 20; 2].map(u64::to_le_bytes).concat());

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::dense::DenseView;
 use super::dense::check::CellCheck;
 use super::header::{FileHead, ObjectKind};
+use super::labels::{LABELS, WHAT_LABELS_ARE};
 use super::value::ValueType;
 use super::write::{self, WrittenBody};
 use super::{NAME, VERSION};
@@ -21,18 +22,10 @@ pub(super) struct DescribedFile {
     pub(super) dialect: &'static str,
     pub(super) arrays: Vec<Arc<dyn Array>>,
     /// Of a frame.
-    pub(super) labels: Option<ShownLabels>,
+    pub(super) labels: Option<Arc<dyn Array>>,
     pub(super) checks: Vec<Arc<dyn Check>>,
     /// How it is written, if it can be.
     pub(super) written: Option<WrittenBody>,
-}
-
-/// The text `labels`.
-pub(super) enum ShownLabels {
-    /// As the file says them, from this place of it on.
-    Stored { lines: Arc<dyn Array>, at: u64 },
-    /// The file says none.
-    Made(Arc<dyn Array>),
 }
 
 impl DescribedFile {
@@ -81,11 +74,10 @@ impl DescribedFile {
         }
         container.arrays = self.arrays;
         container.checks = self.checks;
-        container
-            .lines
-            .extend(self.labels.map(|labels| match labels {
-                ShownLabels::Stored { lines, .. } | ShownLabels::Made(lines) => lines,
-            }));
+        if let Some(labels) = self.labels {
+            container.array_is_only_read(LABELS, WHAT_LABELS_ARE);
+            container.lines.push(labels);
+        }
         container.rewrite = rewrite;
         container
     }

@@ -1,14 +1,15 @@
 //! The labels of a frame, as the file says them: read when they are asked for.
 //!
 //! Stored as a length and bytes each, shown as bytes and a line feed each. Blocks hold whole
-//! labels. Used by `spec`.
+//! labels. Used by `spec`, and by `program`, whose files say none.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::index_cache::{BlockIndexCache, ChargedList};
+use crate::array::direct::DirectArray;
 use crate::array::dtype::Dtype;
-use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece};
+use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Result};
 use crate::memory::{Scratch, fallible, room};
 use crate::source::{ForwardWindow, Source, StoredRanges};
@@ -19,6 +20,8 @@ const WINDOW: u64 = 64 << 10;
 
 /// The name of the text that has them.
 pub(super) const LABELS: &str = "labels";
+/// Why it is only read.
+pub(super) const WHAT_LABELS_ARE: &str = "the labels of a frame are what its file says";
 
 /// Labels of a frame, one after another.
 pub(super) struct FrameLabels {
@@ -192,56 +195,28 @@ impl Array for LabelLines {
 }
 
 /// The labels of a frame whose file says none, as DAPHNE's own reader makes them.
-pub(super) struct MadeLabels {
-    columns: u64,
-    text: Vec<u8>,
-}
-
-impl MadeLabels {
-    pub(super) fn new(columns: usize) -> MadeLabels {
-        let label = |number| format!("col_{number}\n");
-        MadeLabels {
-            columns: columns as u64,
-            text: (0..columns).map(label).collect::<String>().into_bytes(),
-        }
+pub(super) fn made_labels(columns: u64, index_cache: &BlockIndexCache) -> Result<Arc<dyn Array>> {
+    let mut text: ChargedList<u8> = index_cache.list(0)?;
+    for number in 0..columns {
+        let label = format!("col_{number}\n");
+        index_cache.grow(&mut text, label.len())?;
+        text.list.extend_from_slice(label.as_bytes());
     }
-}
-
-impl Array for MadeLabels {
-    fn name(&self) -> &str {
-        LABELS
-    }
-
-    fn info(&self) -> Result<Info> {
-        Ok(Info {
-            dtype: Dtype::Text,
-            shape: vec![self.columns],
-            order: Order::C,
-            bytes: self.text.len() as u64,
-            stored_bytes: 0,
-            blocks: 0,
-            codec: "none".into(),
-        })
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        direct_piece(range.start..range.end.min(self.text.len() as u64), out);
-        Ok(())
-    }
-
-    fn weight(&self) -> u64 {
-        self.text.len() as u64
-    }
-
-    fn places_known(&self, _range: &Range<u64>) -> bool {
-        true
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+    let info = Info {
+        dtype: Dtype::Text,
+        shape: vec![columns],
+        order: Order::C,
+        bytes: text.list.len() as u64,
+        stored_bytes: 0,
+        blocks: 0,
+        codec: "none".into(),
+    };
+    let read = move |at, out: &mut [u8]| {
         let from = usize::try_from(at).unwrap_or(usize::MAX);
-        let bytes = self.text.get(from..).and_then(|rest| rest.get(..out.len()));
+        let bytes = text.list.get(from..).and_then(|rest| rest.get(..out.len()));
         let beyond = || Error::Bug("labels are read behind their end".into());
         out.copy_from_slice(bytes.ok_or_else(beyond)?);
         Ok(())
-    }
+    };
+    Ok(Arc::new(DirectArray::new(LABELS.into(), info, read)))
 }

@@ -10,7 +10,6 @@ mod little_memory;
 mod made;
 mod refused;
 mod remembered;
-mod renamed;
 mod replaced;
 mod retyped;
 mod waiting;

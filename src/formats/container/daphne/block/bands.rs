@@ -9,8 +9,10 @@
 
 use std::ops::Range;
 
+use super::index_cache::ChargedList;
+
 /// How many entries lie in bands of the same width.
-pub(super) struct Bands<'a> {
+pub(crate) struct Bands<'a> {
     /// What was cut into bands.
     side: Range<u64>,
     /// Places of a band; the last may have fewer.
@@ -19,13 +21,31 @@ pub(super) struct Bands<'a> {
     ends: &'a [u64],
 }
 
+/// Bands that are remembered.
+pub(crate) struct CountedBands {
+    pub(crate) side: Range<u64>,
+    pub(crate) step: u64,
+    /// Entries up to the end of each band.
+    pub(crate) ends: ChargedList<u64>,
+}
+
+impl CountedBands {
+    pub(crate) fn bands(&self) -> Bands<'_> {
+        Bands::new(self.side.clone(), self.step, &self.ends.list)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ends.bytes()
+    }
+}
+
 /// Places of a band, if there are to be at most so many bands.
-pub(super) fn step(side: &Range<u64>, bands: u64) -> u64 {
+pub(crate) fn step(side: &Range<u64>, bands: u64) -> u64 {
     (side.end - side.start).div_ceil(bands).max(1)
 }
 
 /// Makes of the entries of each band those up to its end.
-pub(super) fn sum_up(counts: &mut [u64]) {
+pub(crate) fn sum_up(counts: &mut [u64]) {
     let mut sum = 0;
     for count in counts {
         sum += *count;
@@ -35,25 +55,25 @@ pub(super) fn sum_up(counts: &mut [u64]) {
 
 impl Bands<'_> {
     /// `ends`: what [`sum_up`] has left.
-    pub(super) fn new(side: Range<u64>, step: u64, ends: &[u64]) -> Bands<'_> {
+    pub(crate) fn new(side: Range<u64>, step: u64, ends: &[u64]) -> Bands<'_> {
         Bands { side, step, ends }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Entries before a band.
-    pub(super) fn before(&self, band: usize) -> u64 {
+    pub(crate) fn before(&self, band: usize) -> u64 {
         band.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
-    pub(super) fn entries(&self, bands: &Range<usize>) -> u64 {
+    pub(crate) fn entries(&self, bands: &Range<usize>) -> u64 {
         self.before(bands.end) - self.before(bands.start)
     }
 
     /// The places of these bands.
-    pub(super) fn places(&self, bands: &Range<usize>) -> Range<u64> {
+    pub(crate) fn places(&self, bands: &Range<usize>) -> Range<u64> {
         let start = |band: usize| {
             let behind = (band as u64).saturating_mul(self.step);
             behind.saturating_add(self.side.start).min(self.side.end)
@@ -61,9 +81,14 @@ impl Bands<'_> {
         start(bands.start)..start(bands.end)
     }
 
+    /// The band of an entry.
+    pub(crate) fn by_entry(&self, entry: u64) -> usize {
+        self.ends.partition_point(|&end| end <= entry)
+    }
+
     /// The bands from `first` on that have at most `most` entries together; one that has more is
     /// a part by itself.
-    pub(super) fn joined(&self, first: usize, most: u64) -> Range<usize> {
+    pub(crate) fn joined(&self, first: usize, most: u64) -> Range<usize> {
         let most = self.before(first).saturating_add(most);
         let fit = self.ends[first..].partition_point(|&end| end <= most);
         first..first + fit.max(1)

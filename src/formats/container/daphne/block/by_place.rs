@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::super::value::ValueType;
 use super::BlockFile;
-use super::bands::{self, Bands};
+use super::bands::{self, Bands, CountedBands};
 use super::index_cache::{ChargedList, IndexedPart};
 use super::scan::{EntryBatch, VisitBatch, load};
 use super::table::CellBlock;
@@ -41,11 +41,7 @@ type Slab = ChargedList<PlacedEntry>;
 
 /// How many entries of a block lie where, and how that is cut into slabs.
 struct PlaceCounts {
-    /// Places of the block, and of a band.
-    area: u64,
-    step: u64,
-    /// Entries up to the end of each band.
-    ends: ChargedList<u64>,
+    counted: CountedBands,
     /// Entries of a slab.
     most: u64,
 }
@@ -54,8 +50,8 @@ impl PlaceCounts {
     /// Counts the entries in one pass.
     fn count(file: &BlockFile, block: &CellBlock, scratch: Scratch<'_>) -> Result<PlaceCounts> {
         let index_cache = &*file.index_cache;
-        let area = block.area();
-        let step = bands::step(&(0..area), BANDS);
+        let side = 0..block.area();
+        let step = bands::step(&side, BANDS);
         let mut ends: ChargedList<u64> = index_cache.list(BANDS)?;
         ends.list.resize(BANDS as usize, 0);
         let counts = &mut ends.list[..];
@@ -70,25 +66,21 @@ impl PlaceCounts {
         let size = size_of::<PlacedEntry>() as u64;
         let most = (block.entries() / 8).clamp(LEAST, MOST);
         let most = most.min(index_cache.most() / SLABS / size);
-        Ok(PlaceCounts {
-            area,
-            step,
-            ends,
-            most,
-        })
+        let counted = CountedBands { side, step, ends };
+        Ok(PlaceCounts { counted, most })
     }
 
     fn bytes(&self) -> u64 {
-        self.ends.bytes()
+        self.counted.bytes()
     }
 
     fn bands(&self) -> Bands<'_> {
-        Bands::new(0..self.area, self.step, &self.ends.list)
+        self.counted.bands()
     }
 
     /// At least the entries at these places.
     fn entries(&self, places: &Range<u64>) -> u64 {
-        let bands = places.start / self.step..places.end.div_ceil(self.step);
+        let bands = places.start / self.counted.step..places.end.div_ceil(self.counted.step);
         self.bands()
             .entries(&(bands.start as usize..bands.end as usize))
     }
@@ -106,7 +98,8 @@ impl PlaceCounts {
 
     /// The slabs that hold these places, which are not empty.
     fn slabs(&self, places: &Range<u64>) -> impl Iterator<Item = Range<usize>> {
-        let (first, last) = (places.start / self.step, (places.end - 1) / self.step);
+        let step = self.counted.step;
+        let (first, last) = (places.start / step, (places.end - 1) / step);
         let next =
             move |slab: &Range<usize>| (slab.end as u64 <= last).then(|| self.slab(slab.end));
         std::iter::successors(Some(self.slab(first as usize)), next)

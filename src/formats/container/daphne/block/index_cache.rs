@@ -127,7 +127,7 @@ impl BlockIndexCache {
         ChargedList::new(count, self.charge(bytes)?)
     }
 
-    fn charge(&self, bytes: u64) -> Result<Option<Hold>> {
+    pub(crate) fn charge(&self, bytes: u64) -> Result<Option<Hold>> {
         if bytes <= FEW {
             return Ok(None);
         }

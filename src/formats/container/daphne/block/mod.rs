@@ -8,7 +8,7 @@
 //! are passed over once and remembered by a few numbers for every 64 KiB ([`index_cache`]); smaller
 //! ones are cheaper to look through again. Shared by all arrays of a container.
 
-mod bands;
+pub(super) mod bands;
 mod by_place;
 mod coo;
 pub(super) mod index_cache;

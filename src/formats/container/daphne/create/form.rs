@@ -2,35 +2,30 @@
 //!
 //! The program's own, so that DAPHNE can read it, unless the specification's is asked for or is
 //! needed: for types and sizes that the program does not have, for labels that it would not show,
-//! and for matrices without cells, of which the program's form does not tell the type. Values lie
-//! in one dense block, of a frame in one for each column; entries in sparse ones. A block has at
-//! most 2^32 - 1 rows. Used by [`super`].
+//! and for matrices without cells, of which the program's form does not tell the type. It is told
+//! as a changed file is. Used by [`super`].
 
 use std::sync::Arc;
 
 use super::super::header::{FIXED, ObjectKind};
-use super::super::program::{CSR, DENSE};
 use super::super::value::ValueType;
-use super::super::write::{NewEntries, dense_head, put_sparse};
+use super::super::write::{CellWriter, FileWriter, PlainSize, ShownCells, consistency};
 use super::object::{NewArray, NewObject};
 use crate::container::creation::GivenContent;
 use crate::container::numbers::Numbers;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart};
-use crate::container::rewrite::{CommitWay, Recipe};
+use crate::container::rewrite::{CommitWay, Consistency, Recipe};
 use crate::container::{Dialect, Preferences};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::{BytesSource, Source};
 
-/// Rows or columns of a block, and of a matrix of the program's form.
+/// Rows or columns of a matrix of the program's form.
 const MOST: u64 = u32::MAX as u64;
 
 /// Longest label that the program's reader has room for.
 const LONGEST_LABEL: usize = 32;
-
-/// Position, and block header with the value type.
-const BLOCK: u64 = 26;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -53,39 +48,26 @@ pub(super) fn tell(
         true => Form::Spec,
         false => Form::Program,
     };
-    let head = head(object, form)?;
-    if form == Form::Spec && object.data == ObjectKind::CsrMatrix {
-        let [values, columns, offsets] = &object.arrays[..] else {
-            return Err(Error::Bug("a CSRMatrix has three arrays".into()));
-        };
-        let entries = NewEntries {
-            values: (&*values.shown, values.value, values.len),
-            columns: (&*columns.shown, columns.len),
-            offsets: (&*offsets.shown, offsets.len),
-            rows: object.rows,
-            cols: object.cols,
-        };
-        return put_sparse(&head, entries, budget, write);
+    if object.data == ObjectKind::CsrMatrix {
+        match consistency::judge(&object.matrix()?, form == Form::Spec, budget)? {
+            Consistency::Now => {}
+            Consistency::NotYet(why) | Consistency::Unfit(why) => return Err(Error::Invalid(why)),
+        }
     }
-    let nothing: Arc<dyn Source> = Arc::new(BytesSource::new(Vec::new()));
-    let places = match form {
-        Form::Program => program(object, head.len() as u64)?,
-        Form::Spec => spec(object, head.len() as u64)?,
-    };
-    let mut literals = vec![(0, head)];
-    literals.extend(places.literals);
-    let file = PlainFile {
-        start: None,
-        parts: places
-            .runs
-            .into_iter()
-            .map(|(array, runs)| part(array, runs))
-            .collect(),
-        literals,
-        stored: &nothing,
-        len: places.len,
-    };
-    file.tell(CommitWay::Replaced, budget, write)
+    let head = head(object, form)?;
+    if form == Form::Program {
+        return program(object, head, budget, write);
+    }
+    let mut write = FileWriter::begin(write, CommitWay::Replaced, 0)?;
+    write.put(&head)?;
+    if object.data == ObjectKind::CsrMatrix {
+        return object.matrix()?.tell(budget, write);
+    }
+    let arrays = object.arrays.iter();
+    let arrays = arrays.map(|array| (&*array.shown, array.value, array.len));
+    let is_matrix = object.data == ObjectKind::DenseMatrix;
+    let shown = ShownCells::new(arrays.collect(), (object.cols, is_matrix), budget)?;
+    CellWriter::new(shown, write).tell_anew(object.rows)
 }
 
 /// Whether the program's form could not hold an object, or would not show it as it is.
@@ -137,13 +119,6 @@ fn head(object: &NewObject, form: Form) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Where the arrays lie, and what lies between them.
-struct ObjectLayout<'a> {
-    runs: Vec<(&'a NewArray, Runs)>,
-    literals: Vec<(u64, Vec<u8>)>,
-    len: u64,
-}
-
 fn part(array: &NewArray, runs: Runs) -> PlainPart<'_> {
     PlainPart {
         shown: &*array.shown,
@@ -157,107 +132,45 @@ fn part(array: &NewArray, runs: Runs) -> PlainPart<'_> {
     }
 }
 
-/// In the program's form, behind a head of this length: one implicit block.
-fn program(object: &NewObject, head: u64) -> Result<ObjectLayout<'_>> {
+/// Tells a file of the program's form: one implicit block behind the head.
+fn program(
+    object: &NewObject,
+    mut head: Vec<u8>,
+    budget: &Arc<Budget>,
+    write: &mut dyn Recipe,
+) -> Result<()> {
+    let elements = object.arrays.iter().map(|array| array.value.size() as u64);
+    let size = PlainSize {
+        data: object.data,
+        rows: object.rows,
+        cols: object.cols,
+        entries: object.arrays.get(1).map_or(0, |columns| columns.len / 8),
+        elements: elements.collect(),
+    };
+    let (runs, len) = size.places(head.len() as u64)?;
     // At row 0, column 0.
-    let mut block = vec![0; 16];
-    let mut runs = Vec::new();
-    if object.data == ObjectKind::Frame {
-        let sizes = object.arrays.iter().map(|array| array.value.size() as u64);
-        let (record, mut first) = (sizes.sum(), head + 16);
-        for array in &object.arrays {
-            let run = array.value.size() as u64;
-            runs.push((array, strided(first, run, record)));
-            first += run;
-        }
-        let len = object.rows.checked_mul(record);
-        let len = len
-            .and_then(|len| len.checked_add(head + 16))
-            .ok_or_else(too_large)?;
-        return Ok(ObjectLayout {
-            runs,
-            literals: vec![(head, block)],
-            len,
-        });
-    }
-    let first = object.arrays.first();
-    let code = first
-        .and_then(|array| array.value.program_code())
-        .unwrap_or(0);
-    block.extend((object.rows as u32).to_le_bytes());
-    block.extend((object.cols as u32).to_le_bytes());
-    let mut end = match object.data {
-        ObjectKind::CsrMatrix => {
-            block.extend([2, code]);
-            let entries = object.arrays.get(1).map_or(0, |columns| columns.len / 8);
-            block.extend(entries.to_le_bytes());
-            CSR
-        }
-        ObjectKind::DenseMatrix | ObjectKind::Frame => {
-            block.extend([1, code]);
-            DENSE
-        }
+    head.extend([0; 16]);
+    let kind = match object.data {
+        ObjectKind::DenseMatrix => Some(1),
+        ObjectKind::CsrMatrix => Some(2),
+        ObjectKind::Frame => None,
     };
-    // Offsets, columns, values.
-    for array in object.arrays.iter().rev() {
-        runs.push((array, Runs::whole(end)));
-        end = end.checked_add(array.len).ok_or_else(too_large)?;
+    if let (Some(kind), Some(array)) = (kind, object.arrays.first()) {
+        head.extend((object.rows as u32).to_le_bytes());
+        head.extend((object.cols as u32).to_le_bytes());
+        head.extend([kind, array.value.program_code().unwrap_or(0)]);
     }
-    Ok(ObjectLayout {
-        runs,
-        literals: vec![(head, block)],
-        len: end,
-    })
-}
-
-/// In the specification's: dense blocks, of a matrix of all columns, of a frame of one each.
-fn spec(object: &NewObject, head: u64) -> Result<ObjectLayout<'_>> {
-    let mut places = ObjectLayout {
-        runs: Vec::new(),
-        literals: Vec::new(),
-        len: head,
+    if object.data == ObjectKind::CsrMatrix {
+        head.extend(size.entries.to_le_bytes());
+    }
+    let nothing: Arc<dyn Source> = Arc::new(BytesSource::new(Vec::new()));
+    let parts = object.arrays.iter().zip(runs);
+    let file = PlainFile {
+        start: None,
+        parts: parts.map(|(array, runs)| part(array, runs)).collect(),
+        literals: vec![(0, head)],
+        stored: &nothing,
+        len,
     };
-    if !object.has_cells() {
-        return Ok(places);
-    }
-    let width = match object.data {
-        ObjectKind::Frame => 1,
-        ObjectKind::DenseMatrix | ObjectKind::CsrMatrix => object.cols,
-    };
-    let narrow = u32::try_from(width).map_err(|_| too_large())?;
-    for (array, col) in object.arrays.iter().zip(0..) {
-        let row = width * array.value.size() as u64;
-        let (begin, band) = (places.len + BLOCK, MOST.saturating_mul(row));
-        let mut first = 0;
-        while first < object.rows {
-            let height = (object.rows - first).min(MOST);
-            let block = dense_head((first, col), (height as u32, narrow), array.value);
-            let bytes = height
-                .checked_mul(row)
-                .and_then(|len| len.checked_add(BLOCK));
-            places.literals.push((places.len, block));
-            places.len = bytes
-                .and_then(|bytes| places.len.checked_add(bytes))
-                .ok_or_else(too_large)?;
-            first += height;
-        }
-        let runs = match object.rows > MOST {
-            true => strided(begin, band, band.saturating_add(BLOCK)),
-            false => Runs::whole(begin),
-        };
-        places.runs.push((array, runs));
-    }
-    Ok(places)
-}
-
-fn strided(begin: u64, run: u64, stride: u64) -> Runs {
-    match run == stride {
-        true => Runs::whole(begin),
-        false => Runs { begin, run, stride },
-    }
-}
-
-fn too_large() -> Error {
-    let cause = std::io::Error::from_raw_os_error(libc::EFBIG);
-    Error::io("a DAPHNE file cannot be so large", cause)
+    file.tell(CommitWay::Replaced, budget, write)
 }

@@ -13,6 +13,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::labels::LABELS;
+use super::write::{COLUMNS, OFFSETS, VALUES};
 use super::{Daphne, NAME};
 use crate::container::Preferences;
 use crate::container::creation::{
@@ -22,10 +23,6 @@ use crate::container::rewrite::Recipe;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use object::{NewObject, value_type};
-
-const VALUES: &str = "values";
-const COLUMNS: &str = "col_idxs";
-const OFFSETS: &str = "row_offsets";
 
 /// How blocks may be stored; which it is follows from the form and the values.
 const CODECS: &[&str] = &["none", "sparse", "coo", "empty", "mixed"];

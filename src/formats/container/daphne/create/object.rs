@@ -3,19 +3,16 @@
 //! Columns make a frame, offsets a CSRMatrix, values alone a DenseMatrix: of one dimension a
 //! column of it. Used by [`super`]; [`super::form`] tells the file.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::header::ObjectKind;
 use super::super::value::ValueType;
-use super::super::write::{WrittenObject, consistency};
+use super::super::write::{MatrixArray, MatrixArrays, consistency};
 use super::labels::FrameNames;
 use super::{COLUMNS, FRAME, OFFSETS, VALUES, column, said_of};
-use crate::array::dtype::{Dtype, descr_of_name};
-use crate::array::{Array, Info, Piece};
+use crate::array::Array;
+use crate::array::dtype::descr_of_name;
 use crate::container::creation::{GivenArray, GivenContent, GivenOrder, RawArray};
-use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, Consistency};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::BytesSource;
@@ -114,17 +111,13 @@ impl NewObject {
             None => consistency::largest(&*columns.shown, columns.len, budget)?
                 .map_or(0, |largest| largest.saturating_add(1)),
         };
-        let object = NewObject {
+        Ok(NewObject {
             data: ObjectKind::CsrMatrix,
             rows: (offsets.len / 8).saturating_sub(1),
             cols,
             arrays: vec![values, columns, offsets],
             labels: FrameNames::default(),
-        };
-        match consistency::judge(&object.written(), &object.changed(), budget)? {
-            Consistency::Now => Ok(object),
-            Consistency::NotYet(why) | Consistency::Unfit(why) => Err(Error::Invalid(why)),
-        }
+        })
     }
 
     fn frame(content: &GivenContent, budget: &Arc<Budget>) -> Result<NewObject> {
@@ -162,22 +155,20 @@ impl NewObject {
         self.rows > 0 && self.cols > 0
     }
 
-    /// As an object all of whose arrays have changed.
-    fn written(&self) -> WrittenObject {
-        let arrays = self.arrays.iter().map(|array| Arc::clone(&array.shown));
-        WrittenObject::not_stored(self.data, (self.rows, self.cols), arrays.collect())
-    }
-
-    fn changed(&self) -> Vec<ChangedArray> {
-        let changed = |array: &NewArray| ChangedArray {
-            container: ContainerNumber::OUTERMOST,
-            shown: Arc::clone(&array.shown),
-            len: array.len,
-            ranges: Vec::new(),
-            visible: 0,
-            ahead: None,
+    /// The arrays of a CSRMatrix.
+    pub(super) fn matrix(&self) -> Result<MatrixArrays<'_>> {
+        let [values, columns, offsets] = &self.arrays[..] else {
+            return Err(Error::Bug("a CSRMatrix has three arrays".into()));
         };
-        self.arrays.iter().map(changed).collect()
+        let [own, columns, offsets] =
+            [values, columns, offsets].map(|array| MatrixArray::new(&*array.shown, array.len));
+        Ok(MatrixArrays {
+            values: own,
+            columns,
+            offsets,
+            value: values.value,
+            cols: self.cols,
+        })
     }
 }
 
@@ -192,11 +183,7 @@ impl NewArray {
         let value = value_type(&said.dtype);
         let value = value.ok_or_else(|| refuse(format!("DAPHNE has no {}", said.dtype)))?;
         let array = NewArray {
-            shown: Arc::new(TypedArray {
-                raw: Arc::clone(found),
-                value,
-                shape: said.shape.clone(),
-            }),
+            shown: Arc::clone(found),
             value,
             len,
         };
@@ -236,15 +223,9 @@ impl NewArray {
     }
 
     fn into_numbers(self) -> NewArray {
-        let shown = TypedArray {
-            raw: self.shown,
-            value: ValueType::U64,
-            shape: vec![self.len / 8],
-        };
         NewArray {
-            shown: Arc::new(shown),
             value: ValueType::U64,
-            len: self.len,
+            ..self
         }
     }
 
@@ -257,40 +238,5 @@ impl NewArray {
             value: ValueType::F64,
             len: 0,
         }
-    }
-}
-
-/// Raw bytes as values of a type.
-struct TypedArray {
-    raw: Arc<dyn Array>,
-    value: ValueType,
-    shape: Vec<u64>,
-}
-
-impl TypedArray {
-    fn dtype(&self) -> Dtype {
-        self.value.dtype()
-    }
-}
-
-impl Array for TypedArray {
-    fn name(&self) -> &str {
-        self.raw.name()
-    }
-
-    fn info(&self) -> Result<Info> {
-        Ok(Info {
-            dtype: self.dtype(),
-            shape: self.shape.clone(),
-            ..self.raw.info()?
-        })
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        self.raw.pieces(range, out)
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        self.raw.read_direct(at, out)
     }
 }

@@ -34,24 +34,53 @@ pub(super) enum EntryField {
     Values,
 }
 
-/// `values` or `col_idxs`.
-pub(super) struct CsrEntries {
-    pub(super) csr: Arc<CsrMatrix>,
-    pub(super) field: EntryField,
-    pub(super) stored_bytes: u64,
+/// One of the three arrays.
+pub(super) struct CsrArray {
+    csr: Arc<CsrMatrix>,
+    /// None: `row_offsets`, one more than there are rows.
+    field: Option<EntryField>,
+    stored_bytes: u64,
 }
 
-/// `row_offsets`: one more than there are rows.
-pub(super) struct CsrOffsets {
-    pub(super) csr: Arc<CsrMatrix>,
-    pub(super) stored_bytes: u64,
-}
-
-impl CsrEntries {
+impl CsrArray {
     fn size(&self) -> u64 {
         match self.field {
-            EntryField::Columns => 8,
-            EntryField::Values => self.csr.value.size() as u64,
+            Some(EntryField::Values) => self.csr.value.size() as u64,
+            Some(EntryField::Columns) | None => 8,
+        }
+    }
+
+    /// Elements of the array.
+    fn count(&self, groups: &RowGroups) -> u64 {
+        match self.field {
+            Some(_) => groups.entries(),
+            None => self.csr.rows + 1,
+        }
+    }
+
+    /// The group of an element, and all elements of that.
+    fn group_of(&self, groups: &RowGroups, at: u64) -> (usize, Range<u64>) {
+        let number = match self.field {
+            Some(_) => groups.by_entry(at),
+            None => groups.by_row(at),
+        };
+        let (group, next) = groups.get(number);
+        match self.field {
+            Some(_) => (number, group.first..next.first),
+            None => (number, group.row..next.row),
+        }
+    }
+
+    /// An offset that all rows up to another one have, if that is known.
+    fn made_up(&self, groups: &RowGroups, row: u64) -> Option<(u64, u64)> {
+        let list = &groups.list.list;
+        let number = self.field.is_none().then(|| groups.by_row(row))?;
+        let group = list[number];
+        match list.get(number + 1) {
+            // What follows the last row.
+            None => Some((group.first, group.row + 1)),
+            Some(next) if group.nothing => Some((group.first, next.row)),
+            Some(_) => None,
         }
     }
 }
@@ -72,29 +101,26 @@ fn block(items: &Range<u64>, at: u64, size: u64, wanted: &Range<u64>) -> (Piece,
     (piece, end)
 }
 
-fn no_block(id: BlockId) -> Error {
-    Error::Bug(format!("no block of a CSRMatrix begins at {}", id.0))
-}
-
-impl Array for CsrEntries {
+impl Array for CsrArray {
     fn name(&self) -> &str {
         match self.field {
-            EntryField::Columns => "col_idxs",
-            EntryField::Values => "values",
+            Some(EntryField::Columns) => "col_idxs",
+            Some(EntryField::Values) => "values",
+            None => "row_offsets",
         }
     }
 
     fn info(&self) -> Result<Info> {
-        let groups = self.csr.groups()?;
+        let count = self.count(self.csr.groups()?);
         let dtype = match self.field {
-            EntryField::Columns => Dtype::U64,
-            EntryField::Values => self.csr.value.dtype(),
+            Some(EntryField::Values) => self.csr.value.dtype(),
+            Some(EntryField::Columns) | None => Dtype::U64,
         };
         Ok(Info {
             dtype,
-            shape: vec![groups.entries()],
+            shape: vec![count],
             order: Order::C,
-            bytes: groups.entries() * self.size(),
+            bytes: count * self.size(),
             stored_bytes: self.stored_bytes,
             blocks: self.csr.stored.table.len().max(1) as u64,
             codec: self.csr.codec().into(),
@@ -103,11 +129,15 @@ impl Array for CsrEntries {
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         let (groups, size) = (self.csr.groups()?, self.size());
-        let range = range.start..range.end.min(groups.entries() * size);
+        let range = range.start..range.end.min(self.count(groups) * size);
         let mut at = range.start / size;
         while range.start < range.end && at * size < range.end {
-            let (group, next) = groups.get(groups.by_entry(at));
-            let (piece, end) = block(&(group.first..next.first), at, size, &range);
+            if let Some((_, end)) = self.made_up(groups, at) {
+                push_direct(&(at * size..end * size), &range, out);
+                at = end;
+                continue;
+            }
+            let (piece, end) = block(&self.group_of(groups, at).1, at, size, &range);
             out.push(piece);
             at = end;
         }
@@ -117,42 +147,74 @@ impl Array for CsrEntries {
     fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
         if let Some(id) = piece.block() {
             let groups = self.csr.groups()?;
-            self.csr.name(groups, groups.by_entry(id.0), needed);
+            let (group, _) = self.group_of(groups, id.0);
+            self.csr.name(groups, group, needed);
         }
         Ok(false)
     }
 
     fn scratch(&self, _block: BlockId) -> u64 {
-        ENTRIES_MEMORY
+        match self.field {
+            Some(_) => ENTRIES_MEMORY,
+            None => OFFSETS_MEMORY,
+        }
     }
 
     fn decode(&self, id: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+        let no_block = || Error::Bug(format!("no block of a CSRMatrix begins at {}", id.0));
         let groups = self.csr.groups()?;
-        if id.0 >= groups.entries() {
-            return Err(no_block(id));
+        let all = match self.field {
+            Some(_) => groups.entries(),
+            None => self.csr.rows,
+        };
+        if id.0 >= all {
+            return Err(no_block());
         }
-        let number = groups.by_entry(id.0);
-        let (group, next) = groups.get(number);
-        let (start, len) = (id.0 - group.first, out.len() as u64 / self.size());
-        let most = (next.first - id.0).min(BLOCK);
-        if !start.is_multiple_of(BLOCK) || len != most {
-            return Err(no_block(id));
+        let (group, items) = self.group_of(groups, id.0);
+        let (start, len) = (id.0 - items.start, out.len() as u64 / self.size());
+        if !start.is_multiple_of(BLOCK) || len != (items.end - id.0).min(BLOCK) {
+            return Err(no_block());
         }
-        self.csr
-            .entries(number, &(start..start + len), self.field, out, scratch)
+        match self.field {
+            Some(field) => {
+                let want = start..start + len;
+                self.csr.entries(group, &want, field, out, scratch)
+            }
+            None => self.csr.offsets(group, &(id.0..id.0 + len), out, scratch),
+        }
+    }
+
+    /// Gives offsets of rows that are known to be empty, and the last one.
+    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let groups = self.csr.groups()?;
+        let (mut at, mut rest) = (at, out);
+        while !rest.is_empty() {
+            let known = self.made_up(groups, at / 8);
+            let not_plain =
+                || Error::Bug(format!("element {} is not known without its row", at / 8));
+            let (offset, end) = known.ok_or_else(not_plain)?;
+            let len = (end * 8 - at).min(rest.len() as u64) as usize;
+            let (part, after) = rest.split_at_mut(len);
+            let mut pattern = offset.to_le_bytes();
+            pattern.rotate_left((at % 8) as usize);
+            for part in part.chunks_mut(8) {
+                part.copy_from_slice(&pattern[..part.len()]);
+            }
+            at += len as u64;
+            rest = after;
+        }
+        Ok(())
     }
 
     /// The columns lie between the values; offsets are checked with them.
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        if self.field == EntryField::Columns {
+        if self.field != Some(EntryField::Values) {
             return Ok(());
         }
         let (groups, size) = (self.csr.groups()?, self.size());
-        let mut at = 0;
+        let (mut at, all) = (0, 0..groups.entries() * size);
         while at < groups.entries() {
-            let (group, next) = groups.get(groups.by_entry(at));
-            let all = 0..groups.entries() * size;
-            let (piece, end) = block(&(group.first..next.first), at, size, &all);
+            let (piece, end) = block(&self.group_of(groups, at).1, at, size, &all);
             visit(piece);
             at = end;
         }
@@ -199,134 +261,19 @@ impl CsrMatrix {
     }
 }
 
-impl CsrOffsets {
-    fn bytes(&self) -> u64 {
-        (self.csr.rows + 1) * 8
-    }
-}
-
-/// The offset that every row of a group has, if that is known.
-fn made_up(groups: &RowGroups, row: u64) -> Option<(u64, u64)> {
-    let number = groups.by_row(row);
-    let group = groups.list.list[number];
-    match groups.list.list.get(number + 1) {
-        // What follows the last row.
-        None => Some((group.first, group.row + 1)),
-        Some(next) if group.nothing => Some((group.first, next.row)),
-        Some(_) => None,
-    }
-}
-
-impl Array for CsrOffsets {
-    fn name(&self) -> &str {
-        "row_offsets"
-    }
-
-    fn info(&self) -> Result<Info> {
-        Ok(Info {
-            dtype: Dtype::U64,
-            shape: vec![self.csr.rows + 1],
-            order: Order::C,
-            bytes: self.bytes(),
-            stored_bytes: self.stored_bytes,
-            blocks: self.csr.stored.table.len().max(1) as u64,
-            codec: self.csr.codec().into(),
-        })
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        let groups = self.csr.groups()?;
-        let range = range.start..range.end.min(self.bytes());
-        let mut at = range.start / 8;
-        while range.start < range.end && at * 8 < range.end {
-            if let Some((_, end)) = made_up(groups, at) {
-                push_direct(&(at * 8..end * 8), &range, out);
-                at = end;
-                continue;
-            }
-            let (group, next) = groups.get(groups.by_row(at));
-            let (piece, end) = block(&(group.row..next.row), at, 8, &range);
-            out.push(piece);
-            at = end;
-        }
-        Ok(())
-    }
-
-    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
-        if let Some(id) = piece.block() {
-            let groups = self.csr.groups()?;
-            self.csr.name(groups, groups.by_row(id.0), needed);
-        }
-        Ok(false)
-    }
-
-    fn scratch(&self, _block: BlockId) -> u64 {
-        OFFSETS_MEMORY
-    }
-
-    fn decode(&self, id: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
-        let groups = self.csr.groups()?;
-        if id.0 >= self.csr.rows {
-            return Err(no_block(id));
-        }
-        let number = groups.by_row(id.0);
-        let (group, next) = groups.get(number);
-        let len = out.len() as u64 / 8;
-        let most = (next.row - id.0).min(BLOCK);
-        if !(id.0 - group.row).is_multiple_of(BLOCK) || len != most {
-            return Err(no_block(id));
-        }
-        self.csr.offsets(number, &(id.0..id.0 + len), out, scratch)
-    }
-
-    /// Gives offsets of rows that are known to be empty, and the last one.
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        let groups = self.csr.groups()?;
-        let (mut at, mut rest) = (at, out);
-        while !rest.is_empty() {
-            let known = made_up(groups, at / 8);
-            let not_plain =
-                || Error::Bug(format!("offset {} is not known without its row", at / 8));
-            let (offset, end) = known.ok_or_else(not_plain)?;
-            let len = (end * 8 - at).min(rest.len() as u64) as usize;
-            let (part, after) = rest.split_at_mut(len);
-            let mut pattern = offset.to_le_bytes();
-            pattern.rotate_left((at % 8) as usize);
-            for part in part.chunks_mut(8) {
-                part.copy_from_slice(&pattern[..part.len()]);
-            }
-            at += len as u64;
-            rest = after;
-        }
-        Ok(())
-    }
-
-    /// Everything that is stored is looked at with the values.
-    fn survey(&self, _visit: &mut dyn FnMut(Piece)) -> Result<()> {
-        Ok(())
-    }
-}
-
 /// Shows the three arrays of a CSRMatrix, which store so many bytes each.
-pub(super) fn show(
-    csr: CsrMatrix,
-    stored: (u64, u64, u64),
-    file: &mut DescribedFile,
-) -> Arc<CsrMatrix> {
+pub(super) fn show(csr: CsrMatrix, stored: (u64, u64, u64), file: &mut DescribedFile) {
     let csr = Arc::new(csr);
-    let entries = |field, stored_bytes| -> Arc<dyn Array> {
-        Arc::new(CsrEntries {
-            csr: Arc::clone(&csr),
+    let fields = [Some(EntryField::Values), Some(EntryField::Columns), None];
+    let shown = fields.into_iter().zip([stored.0, stored.1, stored.2]);
+    file.arrays.extend(shown.map(|(field, stored_bytes)| {
+        let csr = Arc::clone(&csr);
+        let array = CsrArray {
+            csr,
             field,
             stored_bytes,
-        })
-    };
-    file.arrays.push(entries(EntryField::Values, stored.0));
-    file.arrays.push(entries(EntryField::Columns, stored.1));
-    file.arrays.push(Arc::new(CsrOffsets {
-        csr: Arc::clone(&csr),
-        stored_bytes: stored.2,
+        };
+        Arc::new(array) as Arc<dyn Array>
     }));
-    file.checks.push(Arc::new(CountCheck(Arc::clone(&csr))));
-    csr
+    file.checks.push(Arc::new(CountCheck(csr)));
 }

@@ -8,7 +8,8 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::super::block::index_cache::{ChargedList, IndexedPart};
+use super::super::block::bands::{self, CountedBands};
+use super::super::block::index_cache::IndexedPart;
 use super::super::block::scan::SCAN_MEMORY;
 use super::super::block::sorted::{EntryRect, SortedEntries, sorting_memory};
 use super::super::block::sparse::{LONG, MARKING_MEMORY, RowMarks, SparseRows};
@@ -30,11 +31,11 @@ const WEIGHT: u64 = 16;
 
 /// Scratch memory of a block of entries: their values as they are stored, and copying or sorting
 /// them.
-pub(super) const ENTRIES_MEMORY: u64 = room(8 * BLOCK) + COPYING_MEMORY;
+pub(super) const ENTRIES_MEMORY: u64 = room(8 * BLOCK) + sorting_memory(LONG);
 /// Scratch memory of a block of offsets: the number of entries of each row, and counting them.
 pub(super) const OFFSETS_MEMORY: u64 = room(8 * BLOCK) + SCAN_MEMORY;
 
-const _: () = assert!(COPYING_MEMORY >= sorting_memory(LONG) && SCAN_MEMORY >= MARKING_MEMORY);
+const _: () = assert!(sorting_memory(LONG) >= COPYING_MEMORY && SCAN_MEMORY >= MARKING_MEMORY);
 
 pub(crate) struct CsrMatrix {
     pub(crate) stored: BlockFile,
@@ -44,12 +45,6 @@ pub(crate) struct CsrMatrix {
     groups: OnceLock<RowGroups>,
     /// The program's form of 2022: rows of 64-bit indices, shown as stored.
     pub(super) wide: Option<(SparseRows, OnceLock<Arc<RowMarks>>)>,
-}
-
-/// Bands of equal height of a group, and the entries before each; the last is their number.
-struct EntryBands {
-    height: u64,
-    before: ChargedList<u64>,
 }
 
 impl CsrMatrix {
@@ -115,24 +110,20 @@ impl CsrMatrix {
                 source,
                 layout: *layout,
                 marks: Arc::clone(marks),
-                sorted: None,
+                as_stored: true,
             }));
         }
         let blocks = groups.blocks(group);
         let [number] = blocks else { return Ok(None) };
         let block = self.stored.table.get(*number);
-        let BlockBody::Sparse(own) = block.body else {
+        if !matches!(block.body, BlockBody::Sparse(_)) {
             return Ok(None);
-        };
-        let sorted = SortedEntries {
-            to: Some(own),
-            ..self.sorted(blocks, EntryField::Values)
-        };
+        }
         Ok(Some(OrderedRows {
             source,
             layout: SparseRows::of(&block),
             marks: self.stored.row_marks(&block, scratch)?,
-            sorted: Some(sorted),
+            as_stored: false,
         }))
     }
 
@@ -155,36 +146,42 @@ impl CsrMatrix {
         mut scratch: Scratch<'_>,
     ) -> Result<()> {
         let groups = self.groups()?;
-        let own = self.own(groups, group);
-        let decoded = match self.stored_rows(groups, group, scratch.lend())? {
-            Some(rows) if field == EntryField::Columns || own == self.value => {
-                copy(&rows, field, want, out, scratch)
-            }
-            Some(rows) => self.copy_converted(&rows, own, want, out, scratch),
-            None => self.gather(groups, group, want, field, out, scratch),
+        let decoded = match self.copied(groups, group, (want, field), out, scratch.lend()) {
+            Ok(false) => self.gather(groups, group, want, field, out, scratch),
+            copied => copied.map(drop),
         };
         decoded.map_err(|e| e.map_fault(|fault| self.place(fault, groups, group)))
     }
 
-    fn copy_converted(
+    /// Copies them from rows that are stored as rows; false if they are not, or out of order.
+    fn copied(
         &self,
-        rows: &OrderedRows<'_>,
-        own: ValueType,
-        want: &Range<u64>,
+        groups: &RowGroups,
+        group: usize,
+        (want, field): (&Range<u64>, EntryField),
         out: &mut [u8],
         mut scratch: Scratch<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let Some(rows) = self.stored_rows(groups, group, scratch.lend())? else {
+            return Ok(false);
+        };
+        let own = self.own(groups, group);
+        if field == EntryField::Columns || own == self.value {
+            return copy(&rows, field, want, out, scratch);
+        }
         let values = scratch.take((want.end - want.start) * own.size() as u64)?;
-        copy(rows, EntryField::Values, want, values, scratch)?;
-        convert(own, self.value, values, out).map_err(|at| {
+        if !copy(&rows, field, want, values, scratch)? {
+            return Ok(false);
+        }
+        let converted = convert(own, self.value, values, out).map_err(|at| {
             let what = format!(
                 "a value does not fit the type {} exactly",
                 self.value.name()
             );
-            Fault::new(what)
-                .found(format_args!("entry {}", want.start + at as u64))
-                .into()
-        })
+            let number = want.start + at as u64;
+            Fault::new(what).found(format_args!("entry {number}"))
+        });
+        converted.map(|()| true).map_err(Error::from)
     }
 
     fn gather(
@@ -197,26 +194,24 @@ impl CsrMatrix {
         mut scratch: Scratch<'_>,
     ) -> Result<()> {
         let sorted = self.sorted(groups.blocks(group), field);
-        let bands = self.bands(groups, group, scratch.lend())?;
-        let before = &bands.before.list;
-        let rows = groups.get(group).0.row..groups.get(group).1.row;
+        let counted = self.bands(groups, group, scratch.lend())?;
+        let bands = counted.bands();
         let size = match field {
             EntryField::Values => self.value.size(),
             EntryField::Columns => 8,
         };
-        let mut band = before.partition_point(|&n| n <= want.start) - 1;
-        while band + 1 < before.len() && before[band] < want.end {
-            let first = before[band];
+        let mut band = bands.by_entry(want.start);
+        while band < bands.len() && bands.before(band) < want.end {
             // As many bands as are gathered at once.
-            let fit = before.partition_point(|&n| n <= first + LONG) - 1;
-            let needed = before.partition_point(|&n| n < want.end);
-            let next = fit.min(needed).max(band + 1);
+            let needed = bands.by_entry(want.end - 1) + 1;
+            let joined = bands.joined(band, LONG);
+            let joined = band..joined.end.min(needed).max(band + 1);
+            band = joined.end;
             let part = EntryRect {
-                rows: rows.start + band as u64 * bands.height
-                    ..rows.end.min(rows.start + next as u64 * bands.height),
+                rows: bands.places(&joined),
                 cols: 0..self.cols,
-                first,
-                entries: before[next] - first,
+                first: bands.before(joined.start),
+                entries: bands.entries(&joined),
             };
             sorted.visit(part, want, scratch.lend(), &mut |first, entries| {
                 for (&[_, col, bits], number) in entries.iter().zip(first..) {
@@ -231,7 +226,6 @@ impl CsrMatrix {
                 }
                 Ok(())
             })?;
-            band = next;
         }
         Ok(())
     }
@@ -243,40 +237,37 @@ impl CsrMatrix {
         groups: &RowGroups,
         group: usize,
         scratch: Scratch<'_>,
-    ) -> Result<Arc<EntryBands>> {
+    ) -> Result<Arc<CountedBands>> {
         let index_cache = &*self.stored.index_cache;
         let about = IndexedPart::Bands(group);
         if let Some(bands) = index_cache.recall(about) {
             return Ok(bands);
         }
         let (start, end) = groups.get(group);
-        let (rows, entries) = (end.row - start.row, end.first - start.first);
+        let (side, entries) = (start.row..end.row, end.first - start.first);
         let blocks = groups.blocks(group);
         let stored = blocks.iter().map(|&n| self.stored.table.get(n).stored());
         let weight = entries.max(stored.sum::<u64>() / WEIGHT);
-        let small = weight <= LONG;
-        let height = match small {
-            true => rows,
-            false => rows.div_ceil((weight / BAND).min(MOST_BANDS)),
+        let is_small = weight <= LONG;
+        let step = match is_small {
+            true => bands::step(&side, 1),
+            false => bands::step(&side, (weight / BAND).min(MOST_BANDS)),
         };
-        let count = rows.div_ceil(height.max(1));
-        let mut before = index_cache.list(count + 1)?;
-        before.list.resize(count as usize + 1, 0);
-        if small {
-            before.list[count as usize] = entries;
-            return Ok(Arc::new(EntryBands { height, before }));
+        let count = (side.end - side.start).div_ceil(step);
+        let mut ends = index_cache.list(count)?;
+        ends.list.resize(count as usize, entries);
+        if !is_small {
+            let sorted = self.sorted(blocks, EntryField::Columns);
+            sorted.count_rows(&side, step, &mut ends.list, scratch)?;
+            bands::sum_up(&mut ends.list);
+            check_number(entries, ends.list.last().copied().unwrap_or(0))?;
         }
-        let (range, counts) = (start.row..end.row, &mut before.list[1..]);
-        self.sorted(blocks, EntryField::Columns)
-            .count_rows(&range, height, counts, scratch)?;
-        let mut sum = 0;
-        for count in counts {
-            sum += *count;
-            *count = sum;
+        let bands = CountedBands { side, step, ends };
+        if is_small {
+            return Ok(Arc::new(bands));
         }
-        check_number(entries, sum)?;
-        let bytes = before.bytes();
-        Ok(index_cache.remember(about, EntryBands { height, before }, bytes))
+        let bytes = bands.bytes();
+        Ok(index_cache.remember(about, bands, bytes))
     }
 
     /// Decodes where the entries of rows of a group begin, as numbers of the whole matrix. Takes
@@ -311,9 +302,9 @@ impl CsrMatrix {
         let (start, end) = groups.get(group);
         let bands = self.bands(groups, group, scratch.lend())?;
         let sorted = self.sorted(groups.blocks(group), EntryField::Columns);
-        let band = (rows.start - start.row) / bands.height;
-        let top = start.row + band * bands.height;
-        let mut sum = start.first + bands.before.list[band as usize];
+        let band = (rows.start - start.row) / bands.step;
+        let top = start.row + band * bands.step;
+        let mut sum = start.first + bands.bands().before(band as usize);
         if top < rows.start {
             let (mut above, range) = ([0], top..rows.start);
             sorted.count_rows(&range, rows.start - top, &mut above, scratch.lend())?;
@@ -343,18 +334,21 @@ impl CsrMatrix {
     }
 }
 
-/// Copies entries of rows that are stored as rows.
+/// Copies entries of rows that are stored as rows; false if these are out of order.
 fn copy(
     rows: &OrderedRows<'_>,
     field: EntryField,
     want: &Range<u64>,
     out: &mut [u8],
     scratch: Scratch<'_>,
-) -> Result<()> {
+) -> Result<bool> {
     let all = out.len();
     let mut sink = EntrySink { field, out, len: 0 };
-    rows.entries(want, scratch, &mut sink)?;
-    check_number(all as u64, sink.len as u64)
+    if !rows.entries(want, scratch, &mut sink)? {
+        return Ok(false);
+    }
+    check_number(all as u64, sink.len as u64)?;
+    Ok(true)
 }
 
 fn check_number(expected: u64, found: u64) -> Result<()> {

@@ -1,32 +1,30 @@
 //! The arrays of rows that are stored as rows: one sparse block, or the program's form of 2022.
 //!
-//! Entries already stand in the order of the arrays, so a part is found by the marks and copied; a
-//! row whose columns do not ascend is sorted on the way (not in the program's form, which is shown
-//! as stored). Used by `csr`.
+//! Entries already stand in the order of the arrays, so a part is found by the marks and copied,
+//! unless it has a row whose columns do not ascend (in the program's form these are shown as
+//! stored). Used by `csr`.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::block::scan::{WINDOW, load};
-use super::super::block::sorted::{EntryRect, SortedEntries, sorting_memory};
 use super::super::block::sparse::{
     LONG, ROW_WINDOW, RowMarks, RowWalk, SparseRow, SparseRows, column,
 };
-use super::super::block::twice;
 use super::EntryField;
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Scratch, room};
 use crate::source::Source;
 
-/// Scratch memory of copying rows: a window, and sorting those that are out of order.
-pub(crate) const COPYING_MEMORY: u64 = room(ROW_WINDOW) + sorting_memory(LONG);
+/// Scratch memory of copying rows: a window.
+pub(crate) const COPYING_MEMORY: u64 = room(ROW_WINDOW);
 
 pub(crate) struct OrderedRows<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) layout: SparseRows,
     pub(crate) marks: Arc<RowMarks>,
-    /// For long rows out of order; none if rows are shown as stored.
-    pub(crate) sorted: Option<SortedEntries<'a>>,
+    /// Rows in any order are shown as stored.
+    pub(crate) as_stored: bool,
 }
 
 /// Where entries go, one behind the other: columns as 64-bit numbers, or packed values as they are
@@ -50,13 +48,14 @@ impl EntrySink<'_> {
 }
 
 impl OrderedRows<'_> {
-    /// Appends the entries `want`, counted over all rows. Takes [`COPYING_MEMORY`].
+    /// Appends the entries `want`, counted over all rows; false if their rows do not ascend. Takes
+    /// [`COPYING_MEMORY`].
     pub(crate) fn entries(
         &self,
         want: &Range<u64>,
         mut scratch: Scratch<'_>,
         out: &mut EntrySink<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mark = self.marks.by_entry(&self.layout, want.start);
         let buf = scratch.take(ROW_WINDOW)?;
         let mut walk = self.layout.walk(self.source, mark, buf);
@@ -69,10 +68,12 @@ impl OrderedRows<'_> {
             let part = range.start.max(want.start)..range.end.min(want.end);
             if part.start < part.end {
                 let part = part.start - row.first..part.end - row.first;
-                self.row(&mut walk, &row, part, scratch.lend(), out)?;
+                if !self.row(&mut walk, &row, part, out)? {
+                    return Ok(false);
+                }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn row(
@@ -80,56 +81,26 @@ impl OrderedRows<'_> {
         walk: &mut RowWalk<'_, '_>,
         row: &SparseRow,
         part: Range<u64>,
-        scratch: Scratch<'_>,
         out: &mut EntrySink<'_>,
-    ) -> Result<()> {
-        match &self.sorted {
-            None => walk.entries(row, part, &mut |bytes| self.push(row, bytes, out)),
-            Some(_) if row.entries <= LONG => {
-                let entry = self.layout.entry() as usize;
-                let len = row.entries as usize * entry;
-                let bytes = &walk.window.bytes(row.at, len)?[..len];
-                if ascends(bytes, entry) {
-                    let cut = part.start as usize * entry..part.end as usize * entry;
-                    self.check(row, column(&bytes[len - entry..]).into())?;
-                    self.push(row, &bytes[cut], out)
-                } else {
-                    self.push_sorted(row, bytes, part, scratch, out)
-                }
-            }
-            Some(_) if self.marks.ascends(row.number) => {
-                walk.entries(row, part, &mut |bytes| self.push(row, bytes, out))
-            }
-            Some(sorted) => self.long(sorted, row, &part, scratch, out),
+    ) -> Result<bool> {
+        let is_long = row.entries > LONG;
+        if self.as_stored || is_long && self.marks.ascends(row.number) {
+            walk.entries(row, part, &mut |bytes| self.push(row, bytes, out))?;
+            return Ok(true);
         }
-    }
-
-    /// Sorts a row, of which `part` is pushed.
-    fn push_sorted(
-        &self,
-        row: &SparseRow,
-        bytes: &[u8],
-        part: Range<u64>,
-        mut scratch: Scratch<'_>,
-        out: &mut EntrySink<'_>,
-    ) -> Result<()> {
+        if is_long {
+            return Ok(false);
+        }
         let entry = self.layout.entry() as usize;
-        // Columns above the places in the row, so that sorting numbers is enough.
-        let keys = scratch.take_u64s(row.entries)?;
-        for ((at, key), entry) in (0..).zip(keys.iter_mut()).zip(bytes.chunks_exact(entry)) {
-            *key = u64::from(column(entry)) << 32 | at;
+        let len = row.entries as usize * entry;
+        let bytes = &walk.window.bytes(row.at, len)?[..len];
+        if !ascends(bytes, entry) {
+            return Ok(false);
         }
-        keys.sort_unstable();
-        let same = |pair: &&[u64]| pair[0] >> 32 == pair[1] >> 32;
-        if let Some(pair) = keys.windows(2).find(same) {
-            return Err(twice(row.number, pair[0] >> 32).into());
-        }
-        self.check(row, keys.last().map_or(0, |key| key >> 32))?;
-        for key in &keys[part.start as usize..part.end as usize] {
-            let at = (key & u64::from(u32::MAX)) as usize * entry;
-            self.push(row, &bytes[at..at + entry], out)?;
-        }
-        Ok(())
+        self.check(row, column(&bytes[len - entry..]).into())?;
+        let cut = part.start as usize * entry..part.end as usize * entry;
+        self.push(row, &bytes[cut], out)?;
+        Ok(true)
     }
 
     fn push(&self, row: &SparseRow, bytes: &[u8], out: &mut EntrySink<'_>) -> Result<()> {
@@ -154,44 +125,6 @@ impl OrderedRows<'_> {
             .expected(format_args!("less than {}", self.layout.width))
             .found(format_args!("{col} in row {}", row.number))
             .into())
-    }
-
-    /// A long row out of order, part by part.
-    fn long(
-        &self,
-        sorted: &SortedEntries<'_>,
-        row: &SparseRow,
-        part: &Range<u64>,
-        scratch: Scratch<'_>,
-        out: &mut EntrySink<'_>,
-    ) -> Result<()> {
-        let Some(&number) = sorted.blocks.first() else {
-            return Ok(());
-        };
-        let block = sorted.stored.table.get(number);
-        let at = block.row + row.number;
-        let whole = EntryRect {
-            rows: at..at + 1,
-            cols: block.cols(),
-            first: 0,
-            entries: row.entries,
-        };
-        let size = self.layout.value as usize;
-        sorted.visit(whole, part, scratch, &mut |first, entries| {
-            for (&[_, col, bits], number) in entries.iter().zip(first..) {
-                if part.contains(&number) {
-                    match out.field {
-                        EntryField::Columns => {
-                            out.next(8)?.copy_from_slice(&col.to_le_bytes());
-                        }
-                        EntryField::Values => {
-                            out.next(size)?.copy_from_slice(&bits.to_le_bytes()[..size]);
-                        }
-                    }
-                }
-            }
-            Ok(())
-        })
     }
 
     /// Numbers of the first entries of rows, as little-endian u64 into `out`; `base` is added.

@@ -5,7 +5,6 @@
 //! be read once for each. Here every block is passed over once: counts, indices, places that come
 //! twice, and whether each value fits its column. The memory is a few constants.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::block::scan::{BATCH_VALUES, EntryBatch, SCAN_MEMORY};
@@ -27,8 +26,6 @@ use crate::memory::{Scratch, room};
 const SORTED: u64 = 1 << 20;
 /// Stored bytes of a dense block that are looked at together.
 const ROWS: u64 = 1 << 20;
-/// Cells that are converted together.
-const CONVERTED: u64 = 4096;
 /// Bytes of a visited piece.
 const STEP: u64 = 8 << 20;
 
@@ -204,46 +201,21 @@ fn dense(view: &DenseView, block: &CellBlock, own: ValueType, budget: &Arc<Budge
         return Ok(());
     }
     let step = (ROWS / (width * size)).max(1);
-    let row_bytes = step * width * size;
-    let memory = room(row_bytes) + 2 * room(8 * CONVERTED) + strided::MEMORY;
+    let memory = room(step * width * size) + strided::MEMORY;
     with_scratch(budget, memory, |mut scratch| {
-        let column = scratch.take(8 * CONVERTED)?;
-        let converted = scratch.take(8 * CONVERTED)?;
         for top in (0..u64::from(block.height)).step_by(step as usize) {
             let rows = top..(top + step).min(block.height.into());
             let mut scratch = scratch.lend();
             let raw = scratch.take((rows.end - rows.start) * width * size)?;
             let stored = &view.object.stored;
             stored.dense(block, &rows, &(0..width), raw, scratch)?;
-            for col in (0..width).filter(|&col| !same(col)) {
-                let to = view.object.target(block, col);
-                let cells = (raw as &[u8], &rows, col);
-                column_fits(block, cells, (own, to), column, converted)?;
+            for (row, cells) in rows.zip(raw.chunks_exact((width * size) as usize)) {
+                let cells = (0..).zip(cells.chunks_exact(size as usize));
+                for (col, value) in cells.filter(|(col, _)| !same(*col)) {
+                    fits(view, block, (row, col), value)?;
+                }
             }
         }
         Ok(())
     })
-}
-
-/// Whether the values of a column of packed rows can be converted; `column` and `converted` have
-/// room for [`CONVERTED`] values.
-fn column_fits(
-    block: &CellBlock,
-    (raw, rows, col): (&[u8], &Range<u64>, u64),
-    (own, to): (ValueType, ValueType),
-    column: &mut [u8],
-    converted: &mut [u8],
-) -> Result<()> {
-    let (width, size) = (block.width as usize, own.size());
-    let parts = raw.chunks(CONVERTED as usize * width * size);
-    for (top, part) in (rows.start..).step_by(CONVERTED as usize).zip(parts) {
-        let cells = column.chunks_exact_mut(size);
-        for (cell, row) in cells.zip(part.chunks_exact(width * size)) {
-            cell.copy_from_slice(&row[col as usize * size..][..size]);
-        }
-        let len = part.len() / (width * size);
-        let (column, out) = (&column[..len * size], &mut converted[..len * to.size()]);
-        convert(own, to, column, out).map_err(|at| inexact(block, (top + at as u64, col), to))?;
-    }
-    Ok(())
 }

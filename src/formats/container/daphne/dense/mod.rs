@@ -37,11 +37,22 @@ pub(super) struct CellObject {
 }
 
 impl CellObject {
-    fn value(&self, col: u64) -> ValueType {
+    pub(super) fn value(&self, col: u64) -> ValueType {
         let types = &self.types.list;
         let first = types.first().copied().unwrap_or(ValueType::U8);
         let own = usize::try_from(col).ok().and_then(|col| types.get(col));
         own.copied().filter(|_| types.len() > 1).unwrap_or(first)
+    }
+
+    /// The block that holds a cell.
+    pub(super) fn block_at(&self, row: u64, col: u64) -> Option<CellBlock> {
+        let mut found = None;
+        let cells = (&(row..row.saturating_add(1)), &(col..col.saturating_add(1)));
+        self.tree.visit(&self.stored.table, cells, &mut |block| {
+            found = Some(block);
+            false
+        });
+        found
     }
 
     /// The type of a column of a block, counted within it.
@@ -143,18 +154,6 @@ impl DenseView {
             visit(block);
             true
         });
-    }
-
-    /// The block that holds a cell.
-    fn block_at(&self, row: u64, col: u64) -> Option<CellBlock> {
-        let CellObject { stored, tree, .. } = &*self.object;
-        let mut found = None;
-        let cells = (&(row..row + 1), &(col..col + 1));
-        tree.visit(&stored.table, cells, &mut |block| {
-            found = Some(block);
-            false
-        });
-        found
     }
 
     fn describe(&self) -> Info {

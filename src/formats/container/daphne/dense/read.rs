@@ -142,7 +142,7 @@ impl Array for DenseView {
         match *piece {
             Piece::Block { id, .. } => {
                 let (row, col) = (id.0 / self.width(), self.cols.start + id.0 % self.width());
-                if let Some(block) = self.block_at(row, col) {
+                if let Some(block) = self.object.block_at(row, col) {
                     let (row, col) = self.within(&block, id.0);
                     let tile = self.grid(&block).tile(row, col);
                     self.object.stored.name(&block, &tile, needed);
@@ -173,7 +173,7 @@ impl Array for DenseView {
             return Err(no_tile());
         }
         let (row, col) = (place / self.width(), self.cols.start + place % self.width());
-        let block = self.block_at(row, col).ok_or_else(no_tile)?;
+        let block = self.object.block_at(row, col).ok_or_else(no_tile)?;
         let (row, col) = self.within(&block, place);
         let tile = self.grid(&block).tile(row, col);
         let starts = tile.rows.start == row && tile.cols.start == col;

@@ -18,11 +18,11 @@ use super::block::sparse::SparseRows;
 use super::block::table::BlockTable;
 use super::csr;
 use super::csr::read::CsrMatrix;
-use super::describe::{DescribedFile, ShownLabels, rows_times};
+use super::describe::{DescribedFile, rows_times};
 use super::header::{FileHead, ObjectKind};
-use super::labels::MadeLabels;
+use super::labels::made_labels;
 use super::value::ValueType;
-use super::write::{PlainBody, PlainLayout, WrittenBody};
+use super::write::WrittenBody;
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::error::{Fault, Result};
@@ -31,7 +31,7 @@ use plain::{NumberRule, PlainNumbers};
 use records::RecordColumn;
 
 /// The position 0, 0.
-const POSITION: u64 = 16;
+pub(super) const POSITION: u64 = 16;
 /// Header, position, block header and value type of a matrix.
 pub(super) const DENSE: u64 = 45;
 /// The same and the number of entries.
@@ -51,7 +51,7 @@ pub(super) fn open(
     source.fetch_one(header.len, &mut position)?;
     require(position == [0; 16], "the block is not at row 0, column 0")?;
     match header.data {
-        ObjectKind::Frame => frame(source, header),
+        ObjectKind::Frame => frame(source, header, index_cache),
         _ => matrix(source, header, index_cache),
     }
 }
@@ -120,16 +120,10 @@ fn dense(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
         place,
         NumberRule::None,
     );
-    let row = header.cols.checked_mul(value.size() as u64);
     Ok(DescribedFile {
-        written: row.map(|row| written(source, PlainLayout::Dense { row })),
+        written: Some(WrittenBody::Plain(Arc::clone(source))),
         ..DescribedFile::new(header, "daphne", vec![plain])
     })
-}
-
-fn written(source: &Arc<dyn Source>, layout: PlainLayout) -> WrittenBody {
-    let source = Arc::clone(source);
-    WrittenBody::Plain(PlainBody { source, layout })
 }
 
 fn plain(
@@ -199,7 +193,7 @@ fn compressed(
         ),
     ];
     Ok(DescribedFile {
-        written: Some(written(source, PlainLayout::Csr)),
+        written: Some(WrittenBody::Plain(Arc::clone(source))),
         ..DescribedFile::new(header, "daphne", arrays)
     })
 }
@@ -243,11 +237,15 @@ fn rows_of_2022(
     let stored_bytes = (rows.value * entries, 8 * entries, 8 * header.rows);
     let csr = CsrMatrix::wide(stored, rows, value)?;
     let mut file = DescribedFile::new(header, "daphne-2022", Vec::new());
-    let _shown = csr::show(csr, stored_bytes, &mut file);
+    csr::show(csr, stored_bytes, &mut file);
     Ok(file)
 }
 
-fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
+fn frame(
+    source: &Arc<dyn Source>,
+    header: FileHead,
+    index_cache: &BlockIndexCache,
+) -> Result<DescribedFile> {
     let types = Arc::clone(&header.types);
     let record: u64 = types.list.iter().map(|value| value.size() as u64).sum();
     let body = header.len + POSITION;
@@ -267,13 +265,9 @@ fn frame(source: &Arc<dyn Source>, header: FileHead) -> Result<DescribedFile> {
         }));
         first += value.size() as u64;
     }
-    let labels = MadeLabels::new(types.list.len());
+    let labels = made_labels(header.cols, index_cache)?;
     let mut file = DescribedFile::new(header, "daphne", arrays);
-    file.labels = Some(ShownLabels::Made(Arc::new(labels)));
-    let layout = PlainLayout::Frame {
-        begin: body,
-        record,
-    };
-    file.written = (record > 0).then(|| written(source, layout));
+    file.labels = Some(labels);
+    file.written = (record > 0).then(|| WrittenBody::Plain(Arc::clone(source)));
     Ok(file)
 }

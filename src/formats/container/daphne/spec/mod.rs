@@ -15,11 +15,11 @@ use super::block::tree::BlockTree;
 use super::csr;
 use super::csr::read::CsrMatrix;
 use super::dense::{CellObject, DenseView};
-use super::describe::{DescribedFile, ShownLabels, rows_times};
+use super::describe::{DescribedFile, rows_times};
 use super::header::{FileHead, ObjectKind};
 use super::labels::{FrameLabels, LabelLines};
 use super::value::ValueType;
-use super::write::{CellBody, EntryBody, WrittenBody};
+use super::write::WrittenBody;
 use crate::container::names;
 use crate::error::{Fault, Result};
 use crate::memory::scratch::Region;
@@ -93,22 +93,22 @@ fn object(stored: BlockFile, header: &FileHead) -> Result<Arc<CellObject>> {
 fn dense(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
     let cells = u128::from(header.rows) * u128::from(header.cols);
     let bytes = header.decoded(cells, header.types.list[0])?;
-    let (cells, begin) = (object(stored, &header)?, header.len);
+    let cells = object(stored, &header)?;
     let view = DenseView::matrix(Arc::clone(&cells), bytes);
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
     file.add_checked(Arc::new(view));
-    file.written = Some(WrittenBody::Cells(CellBody { cells, begin }));
+    file.written = Some(WrittenBody::Cells(cells));
     Ok(file)
 }
 
 fn compressed(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
     let value = header.types.list[0];
+    let source = Arc::clone(&stored.source);
     let csr = CsrMatrix::new(stored, header.rows, header.cols, value);
     let stored_bytes = csr.stored_bytes();
-    let begin = header.len;
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
-    let matrix = csr::show(csr, stored_bytes, &mut file);
-    file.written = Some(WrittenBody::Entries(EntryBody { matrix, begin }));
+    csr::show(csr, stored_bytes, &mut file);
+    file.written = Some(WrittenBody::Entries(source));
     Ok(file)
 }
 
@@ -116,14 +116,12 @@ fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
     let (source, index_cache) = (Arc::clone(&stored.source), Arc::clone(&stored.index_cache));
     let object = object(stored, &header)?;
     let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &index_cache)?);
-    let begin = header.len;
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
     let room = COLUMN.saturating_mul(labels.count());
     set_aside(room, "cannot show the columns of a frame", || {
         columns(&mut file, &object, &labels, &source)
     })??;
-    let cells = object;
-    file.written = Some(WrittenBody::Cells(CellBody { cells, begin }));
+    file.written = Some(WrittenBody::Cells(object));
     Ok(file)
 }
 
@@ -144,9 +142,6 @@ fn columns(
         let object = Arc::clone(object);
         file.add_checked(Arc::new(DenseView::column(object, name, col, bytes)));
     }
-    file.labels = Some(ShownLabels::Stored {
-        lines: Arc::new(LabelLines::new(Arc::clone(source), labels)),
-        at: labels.at,
-    });
+    file.labels = Some(Arc::new(LabelLines::new(Arc::clone(source), labels)));
     Ok(())
 }

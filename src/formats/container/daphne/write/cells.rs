@@ -1,66 +1,173 @@
-//! A DenseMatrix or a Frame of the specification's form: blocks of any type and any cutting.
+//! A DenseMatrix or a Frame of the specification's form, told from its start to its end.
 //!
-//! Blocks in which nothing has changed stay as they are stored, of a dense one all bands but those
-//! that have changed. Rows that are cut off are cut off their blocks; rows that come lengthen the
-//! last block, if that is a dense one that ends where the file does, or are blocks of their own.
-//! Used by [`super`].
+//! Where as many rows stay and every block with a change is a dense one whose value type holds the
+//! new values exactly (they come back with the same bits), the file keeps its blocks, and of those
+//! all bands without a change. Else it is told in the blocks that a new file has: dense ones of all
+//! columns, of a frame of one column each; what an old block holds at the same place stays. Cells
+//! are read in bands of a bounded number. Used by [`super`] and, for new files, by `create`.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::block::table::{BlockBody, CellBlock};
+use super::super::convert::convert;
 use super::super::dense::CellObject;
-use super::super::header::ObjectKind;
 use super::super::value::ValueType;
-use super::cell_block::{BlockRect, DENSE, ShownCells};
+use super::block_rect::{BAND, BlockRect, DENSE};
 use super::file_writer::FileWriter;
-use super::{ROWS_AT, WrittenObject, change_of, of_object, too_large};
-use crate::array::{Array, Info};
-use crate::container::inside::{ArrayAddress, ContainerNumber};
+use crate::array::Array;
+use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent_for};
+use crate::container::chunked_write::memory::at_once;
 use crate::container::numbers::Numbers;
-use crate::container::plain_write::dirty_bytes;
-use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
-};
-use crate::error::{Fault, Result};
+use crate::error::{Error, Result};
+use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 
-/// A block that stores few of its cells may have so many that to look at all of them would not end.
-const MOST_CELLS: u64 = 1 << 34;
+/// Bytes of a band, whatever the type.
+const BAND_BYTES: usize = 8 * BAND as usize;
 
-/// The blocks, and where they begin.
-pub(crate) struct CellBody {
-    pub(crate) cells: Arc<CellObject>,
-    pub(crate) begin: u64,
-}
+/// What is shown of an array, its value type and its length.
+pub(crate) type ShownColumn<'a> = (&'a dyn Array, ValueType, u64);
 
-pub(super) struct CellFile {
-    pub(super) object: WrittenObject,
-    pub(super) body: CellBody,
-}
-
-/// The cells that have changed.
-struct DirtyCells {
-    /// By their numbers, of each array.
-    of_arrays: Vec<Numbers>,
+/// The cells of an object as they are shown.
+pub(crate) struct ShownCells<'a> {
+    /// One array for all columns, or one for each.
+    arrays: Vec<(&'a dyn Array, ValueType)>,
     cols: u64,
     is_matrix: bool,
+    space: Workspace,
 }
 
-impl DirtyCells {
-    fn touch(&self, rows: &Range<u64>, cols: &Range<u64>) -> bool {
+impl<'a> ShownCells<'a> {
+    pub(crate) fn new(
+        arrays: Vec<ShownColumn<'a>>,
+        (cols, is_matrix): (u64, bool),
+        budget: &Arc<Budget>,
+    ) -> Result<ShownCells<'a>> {
+        let mut lent = 0;
+        for (array, _, len) in &arrays {
+            if *len > 0 {
+                lent = lent.max(lent_for(*array, 0..*len)?);
+            }
+        }
+        let room = 4 * BAND_BYTES as u64;
+        let hold = at_once(room.saturating_add(lent), budget);
+        let arrays = arrays.into_iter().map(|(array, value, _)| (array, value));
+        Ok(ShownCells {
+            arrays: arrays.collect(),
+            cols,
+            is_matrix,
+            space: Workspace::new(room, lent, hold, room)?,
+        })
+    }
+
+    /// The value type of a column.
+    fn value(&self, col: u64) -> Result<ValueType> {
+        let number = if self.is_matrix { 0 } else { col };
+        let found = usize::try_from(number).ok();
+        let found = found.and_then(|number| self.arrays.get(number));
+        let missing = || Error::Bug("there is no such column".into());
+        found.map(|(_, value)| *value).ok_or_else(missing)
+    }
+
+    /// A band of cells in a type; none if that does not hold them all.
+    fn band(
+        &mut self,
+        (rows, cols): (&Range<u64>, &Range<u64>),
+        to: ValueType,
+    ) -> Result<Option<&[u8]>> {
+        let (room, mut scratch) = self.space.parts();
+        let (raw, rest) = room.split_at_mut(BAND_BYTES);
+        let (out, rest) = rest.split_at_mut(BAND_BYTES);
+        let (converted, back) = rest.split_at_mut(BAND_BYTES);
+        let (height, width) = (rows.end - rows.start, cols.end - cols.start);
+        // An array for all columns is taken for one that has the cells as rows.
+        let (arrays, count, stride) = match self.is_matrix {
+            true => (0..1, (height * width) as usize, 1),
+            false => (cols.clone(), height as usize, width as usize),
+        };
+        for (first, number) in arrays.enumerate() {
+            let (array, from) = self.arrays[number as usize];
+            let size = from.size() as u64;
+            let ranges = match self.is_matrix {
+                true => ranges_of(rows, cols, self.cols, size),
+                false => ranges_of(rows, &(0..1), 1, size),
+            };
+            let raw = &mut raw[..count * from.size()];
+            let read = gather(array, &ranges, raw, DecodeMemory::Lent(scratch.lend()));
+            read.map_err(|e| e.of_array("", array.name()))?;
+            let converted = &mut converted[..count * to.size()];
+            if !is_exact((from, to), raw, converted, &mut back[..raw.len()]) {
+                return Ok(None);
+            }
+            place(converted, to.size(), (first, stride), out);
+        }
+        Ok(Some(&out[..(height * width) as usize * to.size()]))
+    }
+}
+
+/// Where the cells of a rectangle lie in an array of so many columns.
+fn ranges_of(rows: &Range<u64>, cols: &Range<u64>, all: u64, size: u64) -> Vec<PlacedRange> {
+    let at = |row: u64, col: u64| row.saturating_mul(all).saturating_add(col) * size;
+    if *cols == (0..all) {
+        let from = at(rows.start, 0)..at(rows.end, 0);
+        return vec![PlacedRange { from, to: 0 }];
+    }
+    let width = (cols.end - cols.start) * size;
+    let each = rows.clone().zip(0..).map(|(row, number)| PlacedRange {
+        from: at(row, cols.start)..at(row, cols.end),
+        to: (number * width) as usize,
+    });
+    each.collect()
+}
+
+/// Converts, and says whether the same bits come back.
+fn is_exact(
+    (from, to): (ValueType, ValueType),
+    raw: &[u8],
+    out: &mut [u8],
+    back: &mut [u8],
+) -> bool {
+    if from == to {
+        out.copy_from_slice(raw);
+        return true;
+    }
+    convert(from, to, raw, out).is_ok() && convert(to, from, out, back).is_ok() && back == raw
+}
+
+/// Puts values `stride` values apart.
+fn place(values: &[u8], size: usize, (first, stride): (usize, usize), out: &mut [u8]) {
+    if stride == 1 {
+        out[first * size..first * size + values.len()].copy_from_slice(values);
+        return;
+    }
+    for (number, value) in values.chunks_exact(size).enumerate() {
+        let at = (first + number * stride) * size;
+        out[at..at + size].copy_from_slice(value);
+    }
+}
+
+/// The cells of a stored object, and which of them have changed.
+pub(super) struct ChangedCells<'a> {
+    pub(super) cells: &'a CellObject,
+    /// By their numbers, of each array.
+    pub(super) dirty: Vec<Numbers>,
+    pub(super) is_matrix: bool,
+}
+
+impl ChangedCells<'_> {
+    pub(super) fn touch(&self, rows: &Range<u64>, cols: &Range<u64>) -> bool {
         if self.is_matrix {
-            let all = self.of_arrays.first();
+            let all = self.dirty.first();
             return all.is_some_and(|all| self.touch_matrix(all, rows, cols));
         }
-        let own = cols.start as usize..cols.end as usize;
-        let own = self.of_arrays.get(own).unwrap_or_default();
-        own.iter()
-            .any(|column| column.within(rows.clone()).next().is_some())
+        let own = self.dirty.get(cols.start as usize..cols.end as usize);
+        let mut own = own.unwrap_or_default().iter();
+        own.any(|column| column.within(rows.clone()).next().is_some())
     }
 
     fn touch_matrix(&self, all: &Numbers, rows: &Range<u64>, cols: &Range<u64>) -> bool {
-        let width = self.cols.max(1);
+        let width = self.cells.cols.max(1);
         let cells = rows.start.saturating_mul(width)..rows.end.saturating_mul(width);
         all.within(cells).any(|run| {
             let (first, last) = (run.start / width, (run.end - 1) / width);
@@ -73,299 +180,143 @@ impl DirtyCells {
             }
         })
     }
-}
 
-impl CellFile {
-    fn is_matrix(&self) -> bool {
-        self.object.data == ObjectKind::DenseMatrix
+    /// Whether the file is one block of the matrix's own type, which can get longer and shorter.
+    pub(super) fn is_one_block(&self) -> bool {
+        let (table, value) = (&self.cells.stored.table, self.cells.value(0));
+        let mut blocks = table.iter();
+        let first = blocks.next().map(|block| block.body);
+        self.is_matrix && first == Some(BlockBody::Dense(value)) && blocks.next().is_none()
     }
 
-    fn types(&self) -> &[ValueType] {
-        &self.body.cells.types.list
-    }
-
-    /// The arrays with their value types.
-    fn typed(&self) -> impl Iterator<Item = (&Arc<dyn Array>, ValueType)> {
-        self.object.arrays.iter().zip(self.types().iter().copied())
-    }
-
-    fn dirty(&self, changed: &[ChangedArray]) -> DirtyCells {
-        let of = |(array, value): (&Arc<dyn Array>, ValueType)| {
-            let Some(change) = change_of(array.name(), changed) else {
-                return Numbers::default();
-            };
-            let size = value.size() as u64;
-            let bytes = dirty_bytes(&change.ranges, (change.visible, change.len), size);
-            let cells = bytes
-                .runs()
-                .map(|run| run.start / size..run.end.div_ceil(size));
-            Numbers::of(cells.collect())
-        };
-        DirtyCells {
-            of_arrays: self.typed().map(of).collect(),
-            cols: self.object.cols,
-            is_matrix: self.is_matrix(),
+    /// Whether as many rows stay, and the blocks with a change are dense and hold it.
+    pub(super) fn are_held(&self, rows: u64, shown: &mut ShownCells<'_>) -> Result<bool> {
+        if rows != self.cells.rows {
+            return Ok(false);
         }
-    }
-
-    fn shown<'a>(
-        &'a self,
-        changed: &'a [ChangedArray],
-        budget: &Arc<Budget>,
-    ) -> Result<ShownCells<'a>> {
-        let mut arrays = Vec::new();
-        for (array, value) in self.typed() {
-            let name = array.name();
-            let shown = self.object.shown(name, changed)?;
-            arrays.push((shown, value, self.object.len(name, changed)?));
-        }
-        ShownCells::new(arrays, (self.object.cols, self.is_matrix()), budget)
-    }
-
-    /// Whether rows that come can lengthen a block: the last one of the file.
-    fn can_grow(&self, block: &CellBlock, len: u64) -> bool {
-        let is_one = self.is_matrix() || self.object.cols == 1;
-        is_one
-            && block.end == len
-            && block.rows().end == self.object.rows
-            && block.col == 0
-            && u64::from(block.width) == self.object.cols
-            && block.body == BlockBody::Dense(self.types()[0])
-    }
-}
-
-/// A file that is being told.
-struct CellWriter<'a, 'w> {
-    file: &'a CellFile,
-    changed: &'a [ChangedArray],
-    budget: &'a Arc<Budget>,
-    dirty: DirtyCells,
-    shown: ShownCells<'a>,
-    write: FileWriter<'w>,
-    /// Rows that there are going to be.
-    rows: u64,
-}
-
-impl CellWriter<'_, '_> {
-    fn tell(mut self) -> Result<()> {
-        let (file, old_rows) = (self.file, self.file.object.rows);
-        let table = &file.body.cells.stored.table;
-        let len = file.body.cells.stored.source.len();
-        self.head()?;
-        let mut told = old_rows.min(self.rows);
-        for block in table.iter() {
-            let is_left = block.rows().end.min(self.rows) > block.row;
-            if self.rows > old_rows && file.can_grow(&block, len) {
-                told = self.grown(&block)?;
-            } else if is_left || old_rows == self.rows {
-                self.block(&block)?;
-            }
-        }
-        self.new_blocks(told)?;
-        self.write.end()
-    }
-
-    fn head(&mut self) -> Result<()> {
-        let (object, mut kept) = (&self.file.object, 0);
-        if self.rows != object.rows {
-            self.write.keep(0..ROWS_AT)?;
-            self.write.put(&self.rows.to_le_bytes())?;
-            kept = ROWS_AT + 8;
-        }
-        let begin = self.file.body.begin;
-        if let Some((labels, change)) = object.changed_labels(self.changed) {
-            self.write.keep(kept..labels.at)?;
-            labels.put(change, self.budget, &mut self.write)?;
-            kept = begin;
-        }
-        self.write.keep(kept..begin)
-    }
-
-    /// A block of which some rows stay, or all.
-    fn block(&mut self, block: &CellBlock) -> Result<()> {
-        let rows = block.row..block.rows().end.min(self.rows);
-        let is_cut = rows.end < block.rows().end;
-        if !is_cut && !self.dirty.touch(&rows, &block.cols()) {
-            return self.write.keep(block.at..block.end);
-        }
-        let rect = BlockRect {
-            row: block.row,
-            col: block.col,
-            height: (rows.end - rows.start) as u32,
-            width: block.width,
-        };
-        match block.body {
-            BlockBody::Dense(value) if self.is_held(rect, value)? => self.dense(block, rect, value),
-            body => self.shown.put_block(rect, body, &mut self.write),
-        }
-    }
-
-    /// Whether the value type of a dense block holds what has changed in it.
-    fn is_held(&mut self, rect: BlockRect, value: ValueType) -> Result<bool> {
-        for (rows, cols) in rect.bands() {
-            if self.dirty.touch(&rows, &cols) && self.shown.band((&rows, &cols), value)?.is_none() {
+        for block in self.touched() {
+            let BlockBody::Dense(value) = block.body else {
                 return Ok(false);
+            };
+            let cols = if self.is_matrix { 0..1 } else { block.cols() };
+            if cols
+                .map(|col| self.cells.value(col))
+                .all(|own| own == value)
+            {
+                continue;
+            }
+            for (rows, cols) in BlockRect::of(&block).bands() {
+                let is_touched = self.touch(&rows, &cols);
+                if is_touched && shown.band((&rows, &cols), value)?.is_none() {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
     }
 
-    /// A dense block: bands in which nothing has changed stay.
-    fn dense(&mut self, block: &CellBlock, rect: BlockRect, value: ValueType) -> Result<()> {
-        match rect.height == block.height {
-            true => self.write.keep(block.at..block.payload())?,
-            false => self.write.put(&rect.typed_head(DENSE, value))?,
+    /// The blocks with a change.
+    pub(super) fn touched(&self) -> impl Iterator<Item = CellBlock> {
+        let all = self.cells.stored.table.iter();
+        all.filter(|block| self.touch(&block.rows(), &block.cols()))
+    }
+}
+
+/// A file that is being told.
+pub(crate) struct CellWriter<'a, 'w> {
+    pub(super) shown: ShownCells<'a>,
+    /// Of a file that is there.
+    pub(super) old: Option<ChangedCells<'a>>,
+    pub(super) write: FileWriter<'w>,
+}
+
+impl<'a, 'w> CellWriter<'a, 'w> {
+    /// Of a new file.
+    pub(crate) fn new(shown: ShownCells<'a>, write: FileWriter<'w>) -> CellWriter<'a, 'w> {
+        CellWriter {
+            shown,
+            old: None,
+            write,
         }
-        self.dense_rows(block, rect, value)
     }
 
-    fn dense_rows(&mut self, block: &CellBlock, rect: BlockRect, value: ValueType) -> Result<()> {
-        let (width, size) = (u64::from(block.width), value.size() as u64);
+    /// Tells the blocks of a file of this many rows, behind its head.
+    pub(super) fn tell_changed(mut self, rows: u64) -> Result<()> {
+        match &self.old {
+            Some(old) if old.are_held(rows, &mut self.shown)? => self.tell_blocks(),
+            _ => self.tell_anew(rows),
+        }
+    }
+
+    fn tell_blocks(mut self) -> Result<()> {
+        let cells = self.old.as_ref().map(|old| old.cells);
+        for block in cells.iter().flat_map(|cells| cells.stored.table.iter()) {
+            let changed = self.old.as_ref();
+            let is_touched = changed.is_some_and(|old| old.touch(&block.rows(), &block.cols()));
+            match block.body {
+                BlockBody::Dense(value) if is_touched => {
+                    self.put_dense(BlockRect::of(&block), value, Some(block))?;
+                }
+                _ => self.write.keep(block.at..block.end)?,
+            }
+        }
+        self.write.end()
+    }
+
+    /// Tells the blocks that a new file has.
+    pub(crate) fn tell_anew(mut self, rows: u64) -> Result<()> {
+        let cols = self.shown.cols;
+        // Columns of a frame have types of their own.
+        let width = if self.shown.is_matrix { cols } else { 1 };
+        for rect in BlockRect::canonical((rows, cols), width) {
+            let value = self.shown.value(rect.col)?;
+            let old = self.old.as_ref();
+            let old = old.and_then(|old| old.cells.block_at(rect.row, rect.col));
+            let old = old.filter(|old| {
+                let is_at = (old.row, old.col, old.width) == (rect.row, rect.col, rect.width);
+                is_at && old.body == BlockBody::Dense(value)
+            });
+            self.put_dense(rect, value, old)?;
+        }
+        self.write.end()
+    }
+
+    /// A dense block. `old`: one that begins at the same cell and has the same columns and type,
+    /// whose bands stay where nothing has changed.
+    fn put_dense(
+        &mut self,
+        rect: BlockRect,
+        value: ValueType,
+        old: Option<CellBlock>,
+    ) -> Result<()> {
+        match old.filter(|old| old.height == rect.height) {
+            Some(old) => self.write.keep(old.at..old.payload())?,
+            None => self.write.put(&rect.head(DENSE, value))?,
+        }
         for (rows, cols) in rect.bands() {
-            if self.dirty.touch(&rows, &cols) {
-                let cells = self.shown.band((&rows, &cols), value)?;
-                let cells = cells.ok_or_else(|| Fault::new("values have changed meanwhile"))?;
-                self.write.put(cells)?;
+            let kept = old.filter(|old| rows.end <= old.rows().end);
+            if let (Some(block), Some(old)) = (kept, &self.old)
+                && !old.touch(&rows, &cols)
+            {
+                self.write.keep(stored_at(&block, value, &rows, &cols))?;
                 continue;
             }
-            let place = |row: u64, col: u64| (row - block.row) * width + col - block.col;
-            let (first, last) = (
-                place(rows.start, cols.start),
-                place(rows.end - 1, cols.end - 1) + 1,
-            );
-            let at = block.payload();
-            self.write.keep(at + first * size..at + last * size)?;
-        }
-        Ok(())
-    }
-
-    /// The last block, with as many more rows as it can count. Says where it ends.
-    fn grown(&mut self, block: &CellBlock) -> Result<u64> {
-        let end = self.rows.min(block.row.saturating_add(u32::MAX.into()));
-        let rect = BlockRect {
-            row: block.row,
-            col: block.col,
-            height: (end - block.row) as u32,
-            width: block.width,
-        };
-        let old = BlockRect {
-            height: block.height,
-            ..rect
-        };
-        let value = self.file.types()[0];
-        self.write.put(&rect.typed_head(DENSE, value))?;
-        self.dense_rows(block, old, value)?;
-        let more = BlockRect {
-            row: block.rows().end,
-            height: rect.height - block.height,
-            ..rect
-        };
-        for (rows, cols) in more.bands() {
             let cells = self.shown.band((&rows, &cols), value)?;
-            let cells = cells.ok_or_else(|| Fault::new("values have changed meanwhile"))?;
-            self.write.put(cells)?;
-        }
-        Ok(end)
-    }
-
-    /// Rows that no block has yet.
-    fn new_blocks(&mut self, from: u64) -> Result<()> {
-        const MOST: u64 = u32::MAX as u64;
-        let cols = self.file.object.cols;
-        // Columns of a frame have types of their own.
-        let step = if self.file.is_matrix() { MOST } else { 1 };
-        let mut row = from;
-        while row < self.rows {
-            let height = (self.rows - row).min(MOST);
-            let mut col = 0;
-            while col < cols {
-                let width = (cols - col).min(step);
-                let rect = BlockRect {
-                    row,
-                    col,
-                    height: height as u32,
-                    width: width as u32,
-                };
-                self.shown
-                    .put_block(rect, BlockBody::Empty, &mut self.write)?;
-                col += width;
-            }
-            row += height;
+            let changed = || Error::Bug("values are not as they were looked at".into());
+            self.write.put(cells.ok_or_else(changed)?)?;
         }
         Ok(())
     }
 }
 
-impl Rewrite for CellFile {
-    of_object!(u64::MAX);
-
-    fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
-        if let Some(why) = self.object.unfinished(changed)? {
-            return Ok(Consistency::NotYet(why));
-        }
-        if let Some((labels, change)) = self.object.changed_labels(changed) {
-            let judged = labels.judge(change, budget)?;
-            if judged != Consistency::Now {
-                return Ok(judged);
-            }
-        }
-        let dirty = self.dirty(changed);
-        let is_too_large = |block: &CellBlock| {
-            let is_dense = matches!(block.body, BlockBody::Dense(_));
-            !is_dense && block.area() > MOST_CELLS && dirty.touch(&block.rows(), &block.cols())
-        };
-        let mut blocks = self.body.cells.stored.table.iter();
-        Ok(match blocks.find(is_too_large) {
-            Some(block) => Consistency::Unfit(format!(
-                "block {} has {} cells, and would have to be encoded anew",
-                block.number,
-                block.area()
-            )),
-            None => Consistency::Now,
-        })
-    }
-
-    fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
-        let (dirty, rows) = (self.dirty(changed), self.object.new_rows(changed)?);
-        let stored = &self.body.cells.stored;
-        let counts = dirty.of_arrays.iter().map(Numbers::count);
-        let mut bytes = counts.fold(0, u64::saturating_add).saturating_mul(8);
-        let mut moves = rows < self.object.rows;
-        if let Some((labels, change)) = self.object.changed_labels(changed) {
-            let told = labels.stored(change);
-            bytes = bytes.saturating_add(told);
-            moves |= told != self.body.begin.saturating_sub(labels.at);
-        }
-        for block in stored.table.iter() {
-            let is_dense = matches!(block.body, BlockBody::Dense(_));
-            if !is_dense && dirty.touch(&block.rows(), &block.cols()) {
-                (bytes, moves) = (bytes.saturating_add(block.stored()), true);
-            }
-        }
-        Ok(Amount {
-            stored: stored.source.len(),
-            changed: bytes,
-            moves,
-            ..Amount::default()
-        })
-    }
-
-    fn recipe(
-        &self,
-        changed: &[ChangedArray],
-        way: CommitWay,
-        budget: &Arc<Budget>,
-        write: &mut dyn Recipe,
-    ) -> Result<()> {
-        let told = CellWriter {
-            file: self,
-            changed,
-            budget,
-            dirty: self.dirty(changed),
-            shown: self.shown(changed, budget)?,
-            write: FileWriter::begin(write, way, self.body.cells.stored.source.len())?,
-            rows: self.object.new_rows(changed)?,
-        };
-        told.tell()
-    }
+/// Where a band of a dense block is stored.
+fn stored_at(
+    block: &CellBlock,
+    value: ValueType,
+    rows: &Range<u64>,
+    cols: &Range<u64>,
+) -> Range<u64> {
+    let place = |row: u64, col: u64| (row - block.row) * u64::from(block.width) + col - block.col;
+    let at = |place: u64| block.payload() + place * value.size() as u64;
+    at(place(rows.start, cols.start))..at(place(rows.end - 1, cols.end - 1) + 1)
 }

@@ -1,179 +1,226 @@
-//! A CSRMatrix of the specification's form: sparse blocks, COO blocks, and others that hold
-//! entries.
-//!
-//! Where only values change the blocks keep their cutting, and those without a changed entry stay
-//! as they are stored; a dense one with a change becomes a sparse one, since a value may have
-//! become zero. With other columns or offsets the file becomes sparse blocks of all columns, as
-//! many as its rows need. Used by [`super`].
+//! A CSRMatrix of the specification's form, told from its start to its end in sparse blocks: as
+//! many as its rows and columns need. The three arrays are read in windows, from their start to
+//! their end. Used by [`super`] and, for new files, by `create`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::block::table::{BlockBody, CellBlock};
-use super::super::csr::read::CsrMatrix;
-use super::cell_block::BlockRect;
-use super::entry_block::{ElementWindow, ShownEntries};
+use super::super::value::ValueType;
+use super::block_rect::{BlockRect, SPARSE};
 use super::file_writer::FileWriter;
-use super::{COLUMNS, OFFSETS, ROWS_AT, VALUES, WrittenObject};
-use super::{change_of, consistency, of_object, too_large};
-use crate::array::Info;
-use crate::container::inside::{ArrayAddress, ContainerNumber};
+use super::too_large;
+use crate::array::Array;
+use crate::array::uncached::{DecodeMemory, lent_for, read_into};
+use crate::container::chunked_write::memory::at_once;
 use crate::container::numbers::Numbers;
-use crate::container::plain_write::dirty_bytes;
-use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
-};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 
-/// The blocks, and where they begin.
-pub(crate) struct EntryBody {
-    pub(crate) matrix: Arc<CsrMatrix>,
-    pub(crate) begin: u64,
+/// Elements that are read at once.
+const WINDOW: u64 = 32 << 10;
+
+/// Elements that are looked at at once.
+const RUN: u64 = 4 << 10;
+
+/// An array of a matrix as it is shown.
+pub(crate) struct MatrixArray<'a> {
+    pub(crate) shown: &'a dyn Array,
+    /// Bytes.
+    pub(crate) len: u64,
+    /// Those that have changed.
+    pub(crate) dirty: Numbers,
 }
 
-pub(super) struct EntryFile {
-    pub(super) object: WrittenObject,
-    pub(super) body: EntryBody,
-}
-
-impl EntryFile {
-    /// The changed entries, by their numbers, if nothing but values has changed.
-    fn changed_values(&self, changed: &[ChangedArray]) -> Result<Option<Numbers>> {
-        let others = [COLUMNS, OFFSETS];
-        let size = self.object.element(VALUES)?;
-        let is_longer = self.object.len(VALUES, changed)? != self.object.len(VALUES, &[])?;
-        if is_longer || others.iter().any(|name| change_of(name, changed).is_some()) {
-            return Ok(None);
-        }
-        let dirty = change_of(VALUES, changed).map_or_else(Numbers::default, |change| {
-            let bytes = dirty_bytes(&change.ranges, (change.visible, change.len), size);
-            let entries = bytes.runs().map(|run| run.start / size..run.end / size);
-            Numbers::of(entries.collect())
-        });
-        Ok(Some(dirty))
+impl<'a> MatrixArray<'a> {
+    /// One of which nothing is known yet.
+    pub(crate) fn new(shown: &'a dyn Array, len: u64) -> MatrixArray<'a> {
+        let dirty = Numbers::of(std::iter::once(0..len).collect());
+        MatrixArray { shown, len, dirty }
     }
 
-    fn shown<'a>(
-        &'a self,
-        changed: &'a [ChangedArray],
-        budget: &Arc<Budget>,
-    ) -> Result<ShownEntries<'a>> {
-        let window = |name| {
-            let (shown, size) = (
-                self.object.shown(name, changed)?,
-                self.object.element(name)?,
-            );
-            ElementWindow::new(shown, (size, self.object.len(name, changed)?), budget)
+    pub(super) fn window(&self, size: u64, budget: &Arc<Budget>) -> Result<ElementWindow<'a>> {
+        ElementWindow::new(self.shown, (size, self.len), budget)
+    }
+}
+
+/// The arrays of a CSRMatrix as they are shown.
+pub(crate) struct MatrixArrays<'a> {
+    pub(crate) values: MatrixArray<'a>,
+    pub(crate) columns: MatrixArray<'a>,
+    pub(crate) offsets: MatrixArray<'a>,
+    pub(crate) value: ValueType,
+    /// Columns of the matrix.
+    pub(crate) cols: u64,
+}
+
+impl MatrixArrays<'_> {
+    pub(super) fn rows(&self) -> u64 {
+        (self.offsets.len / 8).saturating_sub(1)
+    }
+
+    pub(super) fn entries(&self) -> u64 {
+        self.values.len / self.value.size() as u64
+    }
+
+    /// Tells the blocks, behind the head of the file. Columns have to rise in each row.
+    pub(crate) fn tell(&self, budget: &Arc<Budget>, mut write: FileWriter<'_>) -> Result<()> {
+        let mut shown = ShownEntries {
+            offsets: self.offsets.window(8, budget)?,
+            columns: self.columns.window(8, budget)?,
+            values: self.values.window(self.value.size() as u64, budget)?,
+            value: self.value,
+            cols: self.cols,
         };
-        Ok(ShownEntries {
-            offsets: window(OFFSETS)?,
-            columns: window(COLUMNS)?,
-            values: window(VALUES)?,
-            value: self.body.matrix.value,
-            cols: self.object.cols,
-        })
-    }
-
-    /// The same cutting; blocks with a changed entry are written anew.
-    fn tell_values(
-        &self,
-        dirty: &Numbers,
-        mut shown: ShownEntries<'_>,
-        mut write: FileWriter<'_>,
-    ) -> Result<()> {
-        write.keep(0..self.body.begin)?;
-        for block in self.body.matrix.stored.table.iter() {
-            let has_changed = match block.body {
-                BlockBody::Empty => false,
-                _ if block.height == 0 => false,
-                _ => {
-                    let entries = shown.of_rows(&block.rows())?;
-                    shown.lie_in(dirty.within(entries).flatten(), &block.cols())?
-                }
-            };
-            match has_changed {
-                false => write.keep(block.at..block.end)?,
-                true => shown.put_block(rect_of(&block), block.body, &mut write)?,
-            }
+        for rect in BlockRect::canonical((self.rows(), self.cols), self.cols) {
+            shown.put_block(&rect, &mut write)?;
         }
-        write.end()
-    }
-
-    /// All entries anew.
-    fn tell_all(
-        &self,
-        rows: u64,
-        mut shown: ShownEntries<'_>,
-        mut write: FileWriter<'_>,
-    ) -> Result<()> {
-        write.keep(0..ROWS_AT)?;
-        write.put(&rows.to_le_bytes())?;
-        write.keep(ROWS_AT + 8..self.body.begin)?;
-        shown.put_all(rows, &mut write)?;
         write.end()
     }
 }
 
-fn rect_of(block: &CellBlock) -> BlockRect {
-    BlockRect {
-        row: block.row,
-        col: block.col,
-        height: block.height,
-        width: block.width,
-    }
+/// Elements of an array, read from its start to its end.
+pub(super) struct ElementWindow<'a> {
+    array: &'a dyn Array,
+    size: u64,
+    /// Elements of the array.
+    count: u64,
+    space: Workspace,
+    /// Elements that have been read.
+    seen: Range<u64>,
 }
 
-impl Rewrite for EntryFile {
-    of_object!(u64::MAX / 8);
-
-    /// In each row columns rise: readers show them sorted, and none twice.
-    fn consistency(&self, changed: &[ChangedArray], budget: &Arc<Budget>) -> Result<Consistency> {
-        if let Some(why) = self.object.unfinished(changed)? {
-            return Ok(Consistency::NotYet(why));
-        }
-        let agree = consistency::judge(&self.object, changed, budget)?;
-        if agree != Consistency::Now || self.changed_values(changed)?.is_some() {
-            return Ok(agree);
-        }
-        let mut shown = self.shown(changed, budget)?;
-        let rows = self.object.new_rows(changed)?;
-        Ok(match consistency::falling_column(&mut shown, rows)? {
-            Some(row) => {
-                Consistency::NotYet(format!("the columns in {COLUMNS} of row {row} do not rise"))
-            }
-            None => Consistency::Now,
-        })
-    }
-
-    fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
-        let stored = self.body.matrix.stored.source.len();
-        let len = self.object.len(VALUES, changed)?;
-        let entries = len / self.object.element(VALUES)?;
-        let rows = self.object.new_rows(changed)?;
-        // Until it is looked for where they lie.
-        let all = entries
-            .saturating_mul(12)
-            .saturating_add(rows.saturating_mul(4));
-        Ok(Amount {
-            stored,
-            changed: all,
-            moves: true,
-            ..Amount::default()
-        })
-    }
-
-    fn recipe(
-        &self,
-        changed: &[ChangedArray],
-        way: CommitWay,
+impl<'a> ElementWindow<'a> {
+    /// `len`: bytes of the array.
+    pub(super) fn new(
+        array: &'a dyn Array,
+        (size, len): (u64, u64),
         budget: &Arc<Budget>,
-        write: &mut dyn Recipe,
-    ) -> Result<()> {
-        let shown = self.shown(changed, budget)?;
-        let write = FileWriter::begin(write, way, self.body.matrix.stored.source.len())?;
-        match self.changed_values(changed)? {
-            Some(dirty) => self.tell_values(&dirty, shown, write),
-            None => self.tell_all(self.object.new_rows(changed)?, shown, write),
+    ) -> Result<ElementWindow<'a>> {
+        let lent = match len {
+            0 => 0,
+            len => lent_for(array, 0..len)?,
+        };
+        let room = WINDOW * 8;
+        let hold = at_once(room.saturating_add(lent), budget);
+        Ok(ElementWindow {
+            array,
+            size,
+            count: len / size,
+            space: Workspace::new(room, lent, hold, room)?,
+            seen: 0..0,
+        })
+    }
+
+    /// Bytes of at most [`RUN`] elements.
+    fn get(&mut self, wanted: Range<u64>) -> Result<&[u8]> {
+        let (room, scratch) = self.space.parts();
+        if wanted.start < self.seen.start || wanted.end > self.seen.end {
+            let end = self.count.min(wanted.start.saturating_add(WINDOW));
+            if wanted.end > end {
+                let name = self.array.name();
+                let beyond = format!("{name} has {} elements, not {}", self.count, wanted.end);
+                return Err(Error::Invalid(beyond));
+            }
+            let out = &mut room[..((end - wanted.start) * self.size) as usize];
+            self.seen = 0..0;
+            let at = wanted.start * self.size;
+            let read = read_into(self.array, at, out, DecodeMemory::Lent(scratch));
+            read.map_err(|e| e.of_array("", self.array.name()))?;
+            self.seen = wanted.start..end;
         }
+        let at = ((wanted.start - self.seen.start) * self.size) as usize;
+        let len = ((wanted.end - wanted.start) * self.size) as usize;
+        Ok(&room[at..at + len])
+    }
+
+    pub(super) fn number(&mut self, at: u64) -> Result<u64> {
+        let bytes = self.get(at..at.saturating_add(1))?;
+        let number = bytes.first_chunk().copied();
+        let number = number.ok_or_else(|| Error::Bug("a number has 8 bytes".into()))?;
+        Ok(u64::from_le_bytes(number))
+    }
+
+    /// Gives 64-bit numbers, each with its own number, to `take`.
+    pub(super) fn each(
+        &mut self,
+        wanted: Range<u64>,
+        take: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        for run in runs(wanted) {
+            let numbers = self.get(run.clone())?.as_chunks().0.iter();
+            for (number, at) in numbers.zip(run) {
+                take(at, u64::from_le_bytes(*number));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A range in parts of at most [`RUN`].
+fn runs(all: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let starts = all.clone().step_by(RUN as usize);
+    starts.map(move |start| start..all.end.min(start.saturating_add(RUN)))
+}
+
+/// The entries of a matrix as they are shown.
+struct ShownEntries<'a> {
+    offsets: ElementWindow<'a>,
+    columns: ElementWindow<'a>,
+    values: ElementWindow<'a>,
+    value: ValueType,
+    cols: u64,
+}
+
+impl ShownEntries<'_> {
+    /// The entries of rows, by their numbers.
+    fn of_rows(&mut self, rows: Range<u64>) -> Result<Range<u64>> {
+        Ok(self.offsets.number(rows.start)?..self.offsets.number(rows.end)?)
+    }
+
+    /// How many entries of rows lie in some columns.
+    fn count(&mut self, rows: Range<u64>, cols: &Range<u64>) -> Result<u64> {
+        let entries = self.of_rows(rows)?;
+        if *cols == (0..self.cols) {
+            return Ok(entries.end.saturating_sub(entries.start));
+        }
+        let mut count = 0;
+        let mut take = |_, column| count += u64::from(cols.contains(&column));
+        self.columns.each(entries, &mut take)?;
+        Ok(count)
+    }
+
+    fn put_block(&mut self, rect: &BlockRect, write: &mut FileWriter<'_>) -> Result<()> {
+        let cols = rect.cols();
+        write.put(&rect.head(SPARSE, self.value))?;
+        write.put(&self.count(rect.rows(), &cols)?.to_le_bytes())?;
+        for row in rect.rows() {
+            let count = self.count(row..row + 1, &cols)?;
+            let count = u32::try_from(count).map_err(|_| too_large())?;
+            write.put(&count.to_le_bytes())?;
+            for run in runs(self.of_rows(row..row + 1)?) {
+                self.put_entries(run, &cols, write)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_entries(
+        &mut self,
+        run: Range<u64>,
+        cols: &Range<u64>,
+        write: &mut FileWriter<'_>,
+    ) -> Result<()> {
+        let columns = self.columns.get(run.clone())?.as_chunks().0.iter();
+        let columns = columns.map(|column| u64::from_le_bytes(*column));
+        let values = self.values.get(run)?.chunks_exact(self.value.size());
+        for (column, value) in columns
+            .zip(values)
+            .filter(|(column, _)| cols.contains(column))
+        {
+            write.put(&((column - cols.start) as u32).to_le_bytes())?;
+            write.put(value)?;
+        }
+        Ok(())
     }
 }

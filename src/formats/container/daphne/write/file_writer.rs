@@ -14,7 +14,7 @@ const BUFFER: usize = 256 << 10;
 
 const FILE: MemberNumber = MemberNumber::ONLY;
 
-pub(super) struct FileWriter<'w> {
+pub(crate) struct FileWriter<'w> {
     write: &'w mut dyn Recipe,
     way: CommitWay,
     /// Bytes that were told, or stay.
@@ -27,7 +27,7 @@ pub(super) struct FileWriter<'w> {
 
 impl<'w> FileWriter<'w> {
     /// `old_len`: of the file as it is.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         write: &'w mut dyn Recipe,
         way: CommitWay,
         old_len: u64,
@@ -46,7 +46,7 @@ impl<'w> FileWriter<'w> {
     }
 
     /// The next bytes.
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.flush_kept()?;
         for bytes in bytes.chunks(BUFFER) {
             if self.pending.len() + bytes.len() > BUFFER {

@@ -1,66 +1,69 @@
 //! Changing DAPHNE files: what is permitted, whether the arrays agree, and how the file comes
 //! about.
 //!
+//! - [`rewritten`]: what is done with a file, whichever form it has.
 //! - [`plain`]: files of the program's own form, where values lie as they are shown.
-//! - [`cells`]: a DenseMatrix or a Frame of the specification's form; [`cell_block`]: one block of
-//!   it. [`entries`]: a CSRMatrix of that form; [`entry_block`]: one block. Both tell the file
-//!   from its start to its end by [`file_writer`], and keep blocks in which nothing has changed.
-//! - [`labels`]: the labels of a Frame of that form, which are a part of its header.
-//! - [`consistency`]: whether the arrays of a CSRMatrix agree. [`new_file`]: what new files share
-//!   with changed ones.
+//! - [`cells`]: a DenseMatrix or a Frame of the specification's form; [`entries`]: a CSRMatrix of
+//!   that form. Both tell the blocks by [`file_writer`], as new files have them ([`block_rect`]).
+//! - [`consistency`]: whether the arrays of a CSRMatrix agree.
 //!
 //! A file keeps the form that it has: the program reads numbers of the other one without an error,
-//! and wrongly. Assumes a file without faults; others are not offered for writing.
+//! and wrongly. Assumes a file without faults; others are not offered for writing. `create` tells
+//! new files by the same parts.
 
-mod cell_block;
+mod block_rect;
 mod cells;
 pub(super) mod consistency;
 mod entries;
-mod entry_block;
 mod file_writer;
-mod labels;
-mod new_file;
 mod plain;
+mod rewritten;
 
 use std::sync::Arc;
 
-use super::describe::{DescribedFile, ShownLabels};
+use super::dense::CellObject;
+use super::describe::DescribedFile;
 use super::header::ObjectKind;
+use super::labels::WHAT_LABELS_ARE;
+use super::value::ValueType;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::{Error, Result};
+use crate::source::Source;
 
-use labels::WrittenLabels;
-
-pub(super) use cells::CellBody;
-pub(super) use entries::EntryBody;
-pub(super) use new_file::{NewEntries, dense_head, put_sparse};
-pub(super) use plain::{PlainBody, PlainLayout};
+pub(super) use cells::{CellWriter, ShownCells};
+pub(super) use entries::{MatrixArray, MatrixArrays};
+pub(super) use file_writer::FileWriter;
+pub(super) use plain::PlainSize;
 
 /// The names of the arrays of a CSRMatrix.
-const VALUES: &str = "values";
-const COLUMNS: &str = "col_idxs";
-const OFFSETS: &str = "row_offsets";
+pub(super) const VALUES: &str = "values";
+pub(super) const COLUMNS: &str = "col_idxs";
+pub(super) const OFFSETS: &str = "row_offsets";
 
 /// Where the header has the number of rows.
 const ROWS_AT: u64 = 2;
 
-/// How the values of a file lie in it.
+/// How the values of a file lie in it: one block of the program's form, or blocks of the
+/// specification's.
 pub(super) enum WrittenBody {
-    Plain(PlainBody),
-    Cells(CellBody),
-    Entries(EntryBody),
+    Plain(Arc<dyn Source>),
+    Cells(Arc<CellObject>),
+    Entries(Arc<dyn Source>),
 }
 
-/// What all writers of a file know.
-pub(super) struct WrittenObject {
+/// A file that can be changed.
+struct WrittenObject {
     data: ObjectKind,
     rows: u64,
     cols: u64,
+    /// Of a matrix.
+    value: ValueType,
     arrays: Vec<Arc<dyn Array>>,
-    /// Of a frame that says them.
-    labels: Option<WrittenLabels>,
+    /// Bytes of the header.
+    begin: u64,
+    body: WrittenBody,
     /// Metadata beside the file say how many rows there are.
     has_sidecar: bool,
     /// The user says which form it has.
@@ -72,56 +75,31 @@ pub(super) fn rewrite_of(
     file: &mut DescribedFile,
     (has_sidecar, is_told): (bool, bool),
 ) -> Option<Arc<dyn Rewrite>> {
-    let body = file.written.take()?;
-    let object = WrittenObject {
-        data: file.header.data,
-        rows: file.header.rows,
-        cols: file.header.cols,
+    let (body, header) = (file.written.take()?, &file.header);
+    Some(Arc::new(WrittenObject {
+        data: header.data,
+        rows: header.rows,
+        cols: header.cols,
+        value: header.types.list.first().copied().unwrap_or(ValueType::U8),
         arrays: file.arrays.clone(),
-        labels: file.labels.as_ref().and_then(|labels| match labels {
-            ShownLabels::Stored { lines, at } => Some(WrittenLabels {
-                lines: Arc::clone(lines),
-                at: *at,
-                columns: file.header.cols,
-                has_sidecar,
-            }),
-            ShownLabels::Made(_) => None,
-        }),
+        begin: header.len,
+        body,
         has_sidecar,
         is_told,
-    };
-    Some(match body {
-        WrittenBody::Plain(body) => Arc::new(plain::PlainMatrix { object, body }),
-        WrittenBody::Cells(body) => Arc::new(cells::CellFile { object, body }),
-        WrittenBody::Entries(body) => Arc::new(entries::EntryFile { object, body }),
-    })
+    }))
 }
 
 impl WrittenObject {
     fn array(&self, name: &str) -> Result<&Arc<dyn Array>> {
         let mut arrays = self.arrays.iter();
         let found = arrays.find(|array| array.name() == name);
-        found.ok_or_else(|| Error::Computed(format!("{name} follows from the arrays")))
-    }
-
-    /// The labels, if that is their name.
-    fn labels_at(&self, name: &str) -> Option<&WrittenLabels> {
-        self.labels.as_ref().filter(|labels| labels.name() == name)
-    }
-
-    /// The labels with their change, if they have changed.
-    fn changed_labels<'a>(
-        &'a self,
-        changed: &'a [ChangedArray],
-    ) -> Option<(&'a WrittenLabels, &'a ChangedArray)> {
-        let labels = self.labels.as_ref()?;
-        Some((labels, change_of(labels.name(), changed)?))
+        found.ok_or_else(|| Error::Computed(format!("{name} is only read: {WHAT_LABELS_ARE}")))
     }
 
     fn element(&self, name: &str) -> Result<u64> {
         let size = self.array(name)?.info()?.dtype.itemsize();
-        size.filter(|size| *size > 0)
-            .ok_or_else(|| Error::Computed(format!("{name} follows from the arrays")))
+        let size = size.filter(|size| *size > 0);
+        size.ok_or_else(|| Error::Bug(format!("{name} has no elements")))
     }
 
     /// Bytes of the part of an array that belongs to a row, or to an entry; 0 if rows have none.
@@ -161,9 +139,8 @@ impl WrittenObject {
         }
     }
 
-    /// Whether an array may get this length, on the way to another one or not. `most`: rows that
-    /// the form can count.
-    fn takes_length(&self, name: &str, len: u64, most: u64) -> Result<()> {
+    /// Whether an array may get this length, on the way to another one or not.
+    fn takes_length(&self, name: &str, len: u64) -> Result<()> {
         if len == self.array(name)?.info()?.bytes {
             return Ok(());
         }
@@ -181,6 +158,11 @@ impl WrittenObject {
             (ObjectKind::DenseMatrix, _) => len.div_ceil(unit),
             _ => 0,
         };
+        // The program's form counts the rows of its block in 32 bits.
+        let most = match self.body {
+            WrittenBody::Plain(_) => u32::MAX.into(),
+            WrittenBody::Cells(_) | WrittenBody::Entries(_) => u64::MAX / 8,
+        };
         match rows > most || len > i64::MAX as u64 {
             true => Err(too_large()),
             false => Ok(()),
@@ -188,10 +170,7 @@ impl WrittenObject {
     }
 
     /// What an array is at this length.
-    fn info(&self, name: &str, len: u64) -> Result<Info> {
-        if let Some(labels) = self.labels_at(name) {
-            return labels.info(len);
-        }
+    fn info_at(&self, name: &str, len: u64) -> Result<Info> {
         let stored = self.array(name)?.info()?;
         let unit = self.unit(name)?;
         if len == stored.bytes {
@@ -218,8 +197,7 @@ impl WrittenObject {
 
     /// Why arrays of these lengths make no object yet.
     fn unfinished(&self, changed: &[ChangedArray]) -> Result<Option<String>> {
-        let is_array = |change: &&ChangedArray| self.labels_at(change.shown.name()).is_none();
-        for change in changed.iter().filter(is_array) {
+        for change in changed {
             let (name, len) = (change.shown.name(), change.len);
             let unit = self.unit(name)?;
             if unit > 0 && !len.is_multiple_of(unit) {
@@ -253,54 +231,3 @@ fn too_large() -> Error {
     let cause = std::io::Error::from_raw_os_error(libc::EFBIG);
     Error::io("a DAPHNE file cannot be so large", cause)
 }
-
-/// The parts of [`Rewrite`] that are alike for all bodies. `most`: rows that the form can count.
-macro_rules! of_object {
-    ($most:expr) => {
-        fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
-            if let Some(labels) = self.object.labels_at(array.name) {
-                return labels.permits(change);
-            }
-            let bytes = self.object.array(array.name)?.info()?.bytes;
-            self.object.element(array.name)?;
-            match change {
-                Change::Write { len: 0, .. } => Ok(()),
-                Change::Write { offset, len } => match offset.checked_add(len) {
-                    Some(end) if end <= bytes => Ok(()),
-                    Some(end) => self.object.takes_length(array.name, end, $most),
-                    None => Err(too_large()),
-                },
-                Change::SetLen(len) | Change::Truncate(len) => {
-                    self.object.takes_length(array.name, len, $most)
-                }
-            }
-        }
-
-        fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
-            self.object.info(array.name, len)
-        }
-
-        fn names_entries(&self, array: ArrayAddress<'_>) -> bool {
-            self.object.labels_at(array.name).is_some()
-        }
-
-        fn restate(
-            &self,
-            _container: ContainerNumber,
-            changed: &[ChangedArray],
-            _budget: &Arc<Budget>,
-        ) -> Result<Restated> {
-            let mut restated = Restated::default();
-            for array in changed {
-                let info = self.info(array.address(), array.len)?;
-                restated.arrays.insert(array.shown.name().to_owned(), info);
-            }
-            if self.object.unfinished(changed)?.is_none() {
-                let rows = self.object.new_rows(changed)?;
-                restated.attributes.insert("rows".into(), rows.into());
-            }
-            Ok(restated)
-        }
-    };
-}
-use of_object;

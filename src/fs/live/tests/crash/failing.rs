@@ -6,9 +6,7 @@ use std::collections::BTreeSet;
 use super::examine::{examine, sound};
 use super::image::Image;
 use super::session::{Done, Session};
-use super::{
-    Run, datasets, frames, if_sampled, judge, matrices, on_all_processors, plain, runs, runs_of,
-};
+use super::{Run, datasets, if_sampled, judge, matrices, on_all_processors, plain, runs, runs_of};
 use crate::tree::InUse;
 
 /// How a scenario went with a failure.
@@ -131,12 +129,6 @@ fn whichever_call_of_a_commit_of_several_files_fails_nothing_is_lost() {
 fn whichever_call_of_a_commit_of_arrays_that_lie_as_they_are_fails_nothing_is_lost() {
     let runs = runs_of(plain::SCENARIOS).filter(|run| plain::ends(run.scenario));
     fail_each(runs, 300, 40);
-}
-
-#[test]
-fn whichever_call_of_a_commit_of_labels_fails_nothing_is_lost() {
-    let runs = runs_of(frames::SCENARIOS).filter(|run| frames::ends(run.scenario));
-    fail_each(runs, 200, 40);
 }
 
 #[test]

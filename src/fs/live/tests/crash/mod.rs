@@ -11,7 +11,6 @@ mod examine;
 mod failing;
 mod foreign;
 mod forged;
-mod frames;
 mod image;
 mod matrices;
 mod plain;
@@ -413,12 +412,6 @@ fn whatever_a_crash_leaves_of_several_files_changed_in_place_becomes_a_whole_con
 fn whatever_a_crash_leaves_of_arrays_that_lie_as_they_are_becomes_a_whole_container() {
     let total = crash_all(runs_of(plain::SCENARIOS));
     assert!(total * one_in() >= 8_000, "{total}");
-}
-
-#[test]
-fn whatever_a_crash_leaves_of_a_frame_becomes_one_with_its_columns() {
-    let total = crash_all(runs_of(frames::SCENARIOS));
-    assert!(total * one_in() >= 5_000, "{total}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::scenarios::Scenario;
 use super::session::Session;
-use super::subject::{CLASSIC, DENSE, ROWS, Subject};
+use super::subject::{CLASSIC, DENSE, FRAME, ROWS, Subject};
 use crate::commit::Preference;
 
 const BOTH: &[Preference] = &[Preference::Replace, Preference::InPlace];
@@ -124,6 +124,7 @@ const OF_BLOCKS: Of = (
     &DENSE,
     &["dense-sparse-unsorted.dbdf", "dense-int32-one.dbdf"],
 );
+const OF_FRAME: Of = (&FRAME, &["frame-row-blocks.dbdf"]);
 const OF_ENTRIES: Of = (&ROWS, &["csr-mixed.dbdf"]);
 const OF_ROWS: Of = (&ROWS, &["daphne-csr-int8.dbdf", "daphne-csr-float64.dbdf"]);
 const OF_CLASSIC: Of = (&CLASSIC, &[SEVERAL, "one"]);
@@ -167,6 +168,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     }),
     scenario("rows behind blocks", OF_BLOCKS, |session| {
         double(session, true)
+    }),
+    scenario("columns", OF_FRAME, |session| {
+        let files = [0, 1].map(|array| session.open_array(array));
+        session.write(files[1], 8, &[7; 32]);
+        session.sync(files[1]);
+        session.write(files[0], 4, &[9; 8]);
+        files.into_iter().for_each(|file| session.close(file));
     }),
     scenario("an entry of a block", OF_ENTRIES, |session| {
         let file = session.open_array(VALUES);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use tempfile::TempDir;
 
 use super::image::{Image, scratch};
-use super::subject::{FILE, Subject, inode, joined};
+use super::subject::{FILE, Subject, joined};
 use crate::commit::Preference;
 use crate::disk::failing::{FailingDisk, Failure};
 use crate::disk::recording::{Change, RecordingDisk, Sharing};
@@ -172,7 +172,7 @@ impl Session {
     }
 
     pub(super) fn open_array(&self, array: usize) -> Opened {
-        let inode = inode(&self.tree, self.subject.arrays[array]).unwrap();
+        let inode = self.tree.inode(self.subject.arrays[array]).unwrap();
         let open = match self.note(self.tree.open_for_writing(inode)) {
             Some(open) => open,
             // Told, he tries again.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::plain::classic;
 use crate::error::Result;
 use crate::source::FileKind;
-use crate::tree::{InodeId, PageCache, Tree};
+use crate::tree::{PageCache, Tree};
 
 /// A kind of container, by the paths that it has in the tree.
 pub(super) struct Subject {
@@ -56,9 +56,9 @@ pub(super) const ROWS: Subject = Subject {
     ..DENSE
 };
 
-/// A frame of DAPHNE's, whose columns are found by their positions: their names change.
+/// A frame of DAPHNE's.
 pub(super) const FRAME: Subject = Subject {
-    arrays: &["x.dbdf/labels", "x.dbdf/columns/*0", "x.dbdf/columns/*1"],
+    arrays: &["x.dbdf/columns/a", "x.dbdf/columns/b"],
     ..DENSE
 };
 
@@ -120,20 +120,8 @@ pub(super) fn joined(arrays: &[Vec<u8>]) -> Vec<u8> {
     each.collect::<Vec<_>>().concat()
 }
 
-/// The inode of an array: `*0` is the first that `arrays.json` names.
-pub(super) fn inode(tree: &Tree, path: &str) -> Result<InodeId> {
-    let Some((directory, position)) = path.rsplit_once('*') else {
-        return tree.inode(path);
-    };
-    let container = directory.split_once('/').unwrap().0;
-    let json = read(tree, &format!("{container}/arrays.json"))?;
-    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    let name = &json["arrays"][position.parse::<usize>().unwrap()]["name"];
-    tree.inode(&format!("{container}/{}", name.as_str().unwrap()))
-}
-
 fn read(tree: &Tree, path: &str) -> Result<Vec<u8>> {
-    let open = tree.open(inode(tree, path)?)?;
+    let open = tree.open(tree.inode(path)?)?;
     let read = |bytes: Result<&[u8]>| bytes.map(<[u8]>::to_vec);
     let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
     tree.release(open.handle);

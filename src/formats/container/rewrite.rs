@@ -220,12 +220,6 @@ pub trait Rewrite: Send + Sync {
         false
     }
 
-    /// Whether entries of the container go by what an array says: its closes commit, so that
-    /// programs find the new names.
-    fn names_entries(&self, _array: ArrayAddress<'_>) -> bool {
-        false
-    }
-
     /// How the container gets another type for an array of so many bytes, which its own are or
     /// other ones; none if it has that type. EINVAL if it does not fit, or the format has no place
     /// to say it.

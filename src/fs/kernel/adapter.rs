@@ -85,7 +85,7 @@ impl Filesystem for Adapter {
             mtime: mtime.map(new_time),
         };
         self.serve((req, Kind::Setattr, ino), move |serving| {
-            serving.attr_set(ino, reply, |tree| {
+            serving.attr_set(reply, |tree| {
                 tree.set_attributes(id(ino), open, size, &to, caller)
             });
         });
@@ -191,9 +191,7 @@ impl Filesystem for Adapter {
                     None => tree.rename(from, to, how),
                 }
             };
-            serving.done_about([parent, newparent], reply, |tree| {
-                tree.retry(|| rename(tree))
-            });
+            serving.done(reply, rename);
         });
     }
 
@@ -287,7 +285,7 @@ impl Filesystem for Adapter {
     ) {
         // Of ordinary files everything has been written through. Not "unknown": then the kernel
         // would never again write out what mappings have changed before a close returns.
-        self.serve_once((req, Kind::Flush, ino), [ino; 2], reply, move |tree| {
+        self.serve_once((req, Kind::Flush, ino), reply, move |tree| {
             tree.close(handle(fh))
         });
     }
@@ -300,7 +298,7 @@ impl Filesystem for Adapter {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_about((req, Kind::Fsync, ino), [ino; 2], reply, move |tree| {
+        self.serve_done((req, Kind::Fsync, ino), reply, move |tree| {
             tree.sync(id(ino), handle(fh), datasync)
         });
     }
@@ -313,7 +311,7 @@ impl Filesystem for Adapter {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        self.serve_about((req, Kind::Fsyncdir, ino), [ino; 2], reply, move |tree| {
+        self.serve_done((req, Kind::Fsyncdir, ino), reply, move |tree| {
             tree.sync_directory(id(ino), datasync)
         });
     }
@@ -470,7 +468,7 @@ impl Filesystem for Adapter {
             return reply.error(Errno::ENOMEM);
         };
         let (caller, pid) = (caller(req), req.pid());
-        self.serve_about((req, Kind::Setxattr, ino), [ino; 2], reply, move |tree| {
+        self.serve_done((req, Kind::Setxattr, ino), reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
             let keeps = |gid| keeps_group_bit(caller, pid, gid);
             tree.set_xattr(id(ino), &name, (&value, how), &keeps)

@@ -14,7 +14,6 @@ use fuser::{
 
 use super::about::AskedNow;
 use super::direct_writes::{DirectWrites, writes_directly};
-use super::lost_names::NameDropping;
 use super::read::ReadRequest;
 use super::request::{id, owned};
 use super::request_counters::{RequestCounters, RequestKind, TimedRequest};
@@ -43,7 +42,7 @@ impl Adapter {
         tree: Arc<Tree>,
         options: Options,
         ended: Sender<()>,
-        (stale_files, lost_names): (StaleFiles, NameDropping),
+        stale_files: StaleFiles,
     ) -> Adapter {
         let stand_ins = StandIns::new(options.threads);
         let counters = Arc::new(RequestCounters::default());
@@ -56,7 +55,6 @@ impl Adapter {
             passthrough: None,
             handle_free: false,
             stale_files,
-            lost_names,
             direct_writes: DirectWrites::default(),
         });
         Adapter {
@@ -218,29 +216,13 @@ impl Adapter {
     pub(super) fn serve_once(
         &self,
         request: About<'_>,
-        about: [INodeNo; 2],
         reply: ReplyEmpty,
         work: impl FnOnce(&Tree) -> Result<()> + Send + 'static,
     ) {
-        self.serve(request, move |serving| {
-            serving.done_about(about, reply, work)
-        });
+        self.serve(request, move |serving| serving.done_once(reply, work));
     }
 
     /// The same, again if something has been moved meanwhile.
-    pub(super) fn serve_about(
-        &self,
-        request: About<'_>,
-        about: [INodeNo; 2],
-        reply: ReplyEmpty,
-        work: impl Fn(&Tree) -> Result<()> + Send + 'static,
-    ) {
-        let work = move |tree: &Tree| tree.retry(|| work(tree));
-        self.serve(request, move |serving| {
-            serving.done_about(about, reply, work)
-        });
-    }
-
     pub(super) fn serve_done(
         &self,
         request: About<'_>,

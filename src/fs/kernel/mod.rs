@@ -10,7 +10,6 @@ mod direct_writes;
 mod directory;
 mod dispatch;
 mod errno;
-mod lost_names;
 mod passthrough;
 mod read;
 mod reply;

@@ -16,7 +16,6 @@ use super::about::{Asked, asked};
 use super::direct_writes::{DirectWrites, writes_directly};
 use super::directory;
 use super::errno::errno;
-use super::lost_names::NameDropping;
 use super::passthrough::Passthrough;
 use super::reply::{TTL, attr_ttl, dot_attr, file_attr, file_type, ttl};
 use super::request::writes;
@@ -36,7 +35,6 @@ pub(super) struct Serving {
     /// The kernel lists directories without opening them.
     pub(super) handle_free: bool,
     pub(super) stale_files: StaleFiles,
-    pub(super) lost_names: NameDropping,
     pub(super) direct_writes: DirectWrites,
 }
 
@@ -140,20 +138,11 @@ impl Serving {
 
     /// The same for a request that has changed attributes. While it truncates, the kernel holds
     /// back writes of the file, for which dropping pages would wait: so the answer comes first.
-    pub(super) fn attr_set(
-        &self,
-        ino: INodeNo,
-        reply: ReplyAttr,
-        work: impl Fn(&Tree) -> Result<Attr>,
-    ) {
+    pub(super) fn attr_set(&self, reply: ReplyAttr, work: impl Fn(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyAttr, attr: Attr| {
             let stale = self.stale(&attr);
             self.drop_following();
-            let answer = move || reply.attr(&TTL, &file_attr(&attr));
-            match NameDropping::is_waited_for(&self.tree, &[ino]) {
-                true => self.lost_names.answer_after(answer),
-                false => answer(),
-            }
+            reply.attr(&TTL, &file_attr(&attr));
             self.answer_after(stale, || {});
         };
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
@@ -168,23 +157,6 @@ impl Serving {
         let outcome = self.outcome(|| work(&self.tree));
         self.stale_files
             .answer_after_outdated(&self.tree, move || say(reply, outcome));
-    }
-
-    /// The same of a request about these inodes that may commit.
-    pub(super) fn done_about(
-        self: &Arc<Self>,
-        about: [INodeNo; 2],
-        reply: ReplyEmpty,
-        work: impl FnOnce(&Tree) -> Result<()>,
-    ) {
-        let outcome = self.outcome(|| work(&self.tree));
-        let waits = NameDropping::is_waited_for(&self.tree, &about);
-        let serving = Arc::clone(self);
-        self.stale_files
-            .answer_after_outdated(&self.tree, move || match waits {
-                true => serving.lost_names.answer_after(move || say(reply, outcome)),
-                false => say(reply, outcome),
-            });
     }
 
     /// Says how many bytes were written to an open file. `past_cache`: where past the page cache.

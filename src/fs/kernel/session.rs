@@ -15,7 +15,6 @@ use crossbeam_channel::Receiver;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 
 use super::dispatch::Adapter;
-use super::lost_names::NameDropping;
 use super::root_mount::mount_as_root;
 use super::stale_pages::StaleFiles;
 use crate::tree::{Invalidation, Later, Tree};
@@ -97,9 +96,8 @@ impl Mount {
         let (ended, wait_ended) = crossbeam_channel::bounded(1);
         let wanted = Arc::new(OnceLock::new());
         let stale_files = StaleFiles::start(Arc::clone(&tree), Arc::clone(&wanted))?;
-        let lost_names = NameDropping::start(Arc::clone(&tree), Arc::clone(&wanted))?;
         let [new_containers, committing] = [(); 2].map(|()| Arc::clone(&tree));
-        let adapter = Adapter::new(tree, options.clone(), ended, (stale_files, lost_names));
+        let adapter = Adapter::new(tree, options.clone(), ended, stale_files);
         let config = fuser_config(options);
         let session = match at {
             // The kernel lets in whom the mount does.

@@ -5,7 +5,6 @@
 //! may be moved at any moment. Implemented by `tree::places`, and by [`super::unmounted`] for one
 //! container that no mount shows.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,8 +88,6 @@ pub enum Forget<'a> {
     Attributes(VersionId),
     /// Of each entry of a version, what the function returns.
     Stale(VersionId, &'a dyn Fn(EntryIndex) -> Stale),
-    /// The names of entries of a version that have others now: those that the function returns.
-    Names(VersionId, &'a dyn Fn(EntryIndex) -> Option<OsString>),
 }
 
 /// The part of an entry that does not hold any more.

@@ -20,7 +20,6 @@ mod half_removed;
 mod inode;
 mod listing;
 mod listing_cache;
-mod lost_names;
 mod moves;
 mod named;
 mod node;
@@ -49,7 +48,7 @@ use crate::live::recognition::recognise;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::{ContainerSettings, Containers};
 use crate::source::acl::AccessList;
-use crate::source::{FileKind, Source, Space, Store, on_descriptor};
+use crate::source::{Source, Space, Store, on_descriptor};
 
 pub use crate::live::shown::cookie::Cookie;
 pub use crate::live::shown::open_container::Views;
@@ -58,7 +57,6 @@ pub use crate::live::{InUse, Later, PACKING, Pacing, TO_THE_END};
 pub use attr::Attr;
 pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
-pub use lost_names::LostName;
 pub use open_file::HandleId;
 pub use ordinary::StalePages;
 pub use outdated::OutdatedPages;
@@ -72,7 +70,6 @@ use following::FollowingEntries;
 use half_removed::HalfRemoved;
 use inode::{Dirent, Inodes};
 use listing_cache::ListingCache;
-use lost_names::LostNames;
 use moves::Moves;
 use node::Node;
 use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
@@ -139,7 +136,6 @@ pub struct Tree {
     written_here: Arc<WrittenHere>,
     listing_cache: Arc<ListingCache>,
     outdated: Arc<Outdated>,
-    lost_names: Arc<LostNames>,
     absorbed: AbsorbedFiles,
     half_removed: HalfRemoved,
     following: FollowingEntries,
@@ -194,7 +190,6 @@ impl Tree {
             written_here: Arc::new(WrittenHere::new(cache.budget())),
             listing_cache: Arc::default(),
             outdated: Arc::default(),
-            lost_names: Arc::default(),
             invalidations,
         });
         let live = Containers::new(
@@ -214,7 +209,6 @@ impl Tree {
             written_here: Arc::clone(&places.written_here),
             listing_cache: Arc::clone(&places.listing_cache),
             outdated: Arc::clone(&places.outdated),
-            lost_names: Arc::clone(&places.lost_names),
             absorbed: AbsorbedFiles::default(),
             places,
             half_removed: HalfRemoved::default(),
@@ -329,28 +323,6 @@ impl Tree {
 
     pub fn has_outdated(&self) -> bool {
         !self.outdated.is_empty()
-    }
-
-    /// Names that are to go before the request is answered by which they were lost.
-    pub fn lost_names(&self) -> &Receiver<LostName> {
-        self.lost_names.taken()
-    }
-
-    pub fn has_lost_names(&self) -> bool {
-        !self.lost_names.is_empty()
-    }
-
-    /// Whether names in it may be lost: it is a directory in a container.
-    pub fn may_lose_names(&self, inode: InodeId) -> bool {
-        let node = self.inodes.get(inode);
-        node.is_ok_and(|node| match &*node {
-            Node::Entry(version, entry) => {
-                let opened = self.live.open_version(version);
-                let kind = opened.and_then(|opened| opened.kind(*entry));
-                kind.map_or(true, |kind| kind == FileKind::Directory)
-            }
-            _ => false,
-        })
     }
 
     /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if

@@ -12,7 +12,6 @@ use crossbeam_channel::Sender;
 use super::arrival::node_of;
 use super::inode::{Dirent, Inodes};
 use super::listing_cache::ListingCache;
-use super::lost_names::LostNames;
 use super::moves::Moves;
 use super::node::Node;
 use super::open_file::OpenFiles;
@@ -35,7 +34,6 @@ pub(super) struct TreePlaces {
     pub(super) written_here: Arc<WrittenHere>,
     pub(super) listing_cache: Arc<ListingCache>,
     pub(super) outdated: Arc<Outdated>,
-    pub(super) lost_names: Arc<LostNames>,
     pub(super) invalidations: Sender<Invalidation>,
 }
 
@@ -209,10 +207,6 @@ impl Places for TreePlaces {
                         self.forget_stale(inode, stale(*entry));
                     }
                 }
-            }
-            Forget::Names(version, name) => {
-                let lost = self.inodes.renamed_entries(version, name);
-                lost.into_iter().for_each(|link| self.lost_names.add(link));
             }
         }
     }

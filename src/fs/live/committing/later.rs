@@ -23,19 +23,13 @@ use crate::patience;
 const AT_ONCE: Duration = Duration::from_millis(50);
 
 impl Containers {
-    /// A file of a container is closed through which something was written. New names of entries
-    /// are not put off: a program that opens one next would be given the entry that had it before.
+    /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let (staged, pacing) = (&version.staged, &self.settings.pacing);
         let has_changed = staged.now().filter(|now| !now.stage.is_clean());
         let Some(container) = has_changed.filter(|_| staged.rests(pacing)) else {
             return self.commit(version, Effort::Usual);
         };
-        if container.renames_entries() {
-            // They may be such that they stay staged.
-            container.stage.log_all()?;
-            return self.commit(version, Effort::Usual);
-        }
         let slow = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
         let why = self.objection(&container);
         let due = Instant::now() + pacing.quiet;

@@ -79,14 +79,9 @@ impl Publisher for CommitPublisher<'_> {
 
     fn publish(&mut self, way: CommitWay, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (ahead, containers) = (self.ahead.take(), self.outdated.containers);
-        let before = self.container.base();
         let shown = containers.publish(self.version, Some(self.container), (way, ahead), step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
-        let now = self.container.base();
-        if now.renames(&before) {
-            containers.forget_names(self.version, (&before, &now));
-        }
         Ok(())
     }
 }
@@ -120,10 +115,8 @@ impl Containers {
                 self.adopt(version, ahead.as_ref(), |opened| {
                     let show = || self.show_committed(version, container, Arc::clone(&opened));
                     // Handles of an array that gets another content show the old file, and then
-                    // all at once the new one; and nobody asks by names that arrays have lost.
-                    let at_once = |container: &StagedContainer| {
-                        container.replacing().is_some() || opened.renames(&container.base())
-                    };
+                    // all at once the new one.
+                    let at_once = |container: &StagedContainer| container.replacing().is_some();
                     match container.is_some_and(at_once) {
                         true => stored.while_nobody_reads(show),
                         false => show(),
@@ -196,21 +189,6 @@ impl Containers {
             None => version.staged.show_stored(&opened, &self.cache)?,
         }
         version.staged.show(&self.cache)
-    }
-
-    /// The names that entries have lost to others lead elsewhere now, whatever becomes of the rest
-    /// of the commit.
-    fn forget_names(
-        &self,
-        version: &ContainerVersion,
-        (before, now): (&OpenContainer, &OpenContainer),
-    ) {
-        let name = |entry: EntryIndex| {
-            let (before, now) = (before.name(entry).ok()?, now.name(entry).ok()?);
-            (now != before).then(|| now.clone())
-        };
-        let names = Forget::Names(version.id, &name);
-        self.places.forget(version.container, names);
     }
 
     /// Frees the decoded blocks of the files before: much work, if there are many.

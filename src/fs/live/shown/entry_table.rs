@@ -295,12 +295,6 @@ impl EntryTable {
             .map_or(OsStr::new(""), |entry| &entry.name)
     }
 
-    /// Whether an entry has another name than in a table of the same entries.
-    pub(crate) fn renames(&self, before: &EntryTable) -> bool {
-        let mut pairs = self.entries.iter().zip(&before.entries);
-        pairs.any(|(now, before)| now.name != before.name)
-    }
-
     pub(crate) fn entry(&self, index: EntryIndex) -> Result<&ShownEntry> {
         self.entries.get(index.0 as usize).ok_or(Error::NotFound)
     }

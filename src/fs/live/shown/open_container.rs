@@ -164,11 +164,6 @@ impl OpenContainer {
         directory.or_else(|| self.entries.path_of(index))
     }
 
-    /// Whether an entry has another name than in the version as it was before a commit.
-    pub(crate) fn renames(&self, before: &OpenContainer) -> bool {
-        !Arc::ptr_eq(&self.entries, &before.entries) && self.entries.renames(&before.entries)
-    }
-
     /// Whether it is the version as it is stored now.
     pub(crate) fn is_current(&self, version: &ContainerVersion) -> bool {
         self.blocks == version.blocks()
@@ -356,14 +351,6 @@ impl OpenContainer {
             return false;
         };
         rewrite.follows(located.address())
-    }
-
-    /// Whether entries go by what an array says.
-    pub(crate) fn names_entries(&self, number: ArrayNumber) -> bool {
-        let (Some(rewrite), Ok(located)) = (self.rewrite(), self.array(number)) else {
-            return false;
-        };
-        rewrite.names_entries(located.address())
     }
 
     /// The array that an entry is.

@@ -370,11 +370,9 @@ impl Containers {
     }
 
     /// A handle is closed, perhaps not for the last time: a child has one more. The written bytes
-    /// are committed. New names of entries are by every close of the array that says them: the
-    /// first may have been that of a child which was forked in the middle, and may be committing
-    /// still.
+    /// are committed.
     pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
-        match writer.commits_at_close() || writer.container.renames_by(writer.number) {
+        match writer.commits_at_close() {
             true => self.retry(|| self.commit_at_close(&writer.version)),
             false if writer.was_emptied() => self.log_if_put_off(writer),
             false => Ok(()),

@@ -111,18 +111,6 @@ impl StagedContainer {
         known
     }
 
-    /// Whether entries are going to have other names when what is staged is committed.
-    pub(crate) fn renames_entries(&self) -> bool {
-        let mut arrays = self.arrays().into_iter();
-        arrays.any(|(number, _)| self.renames_by(number))
-    }
-
-    /// Whether they are by what is staged of this array.
-    pub(crate) fn renames_by(&self, number: ArrayNumber) -> bool {
-        let has_changed = |array| self.stage.layers().iter().any(|layer| !layer.leaves(array));
-        self.base().names_entries(number) && self.staged(number).is_some_and(has_changed)
-    }
-
     /// How long the arrays that the stage knows are stored, in their order there.
     pub(crate) fn stored_lens(&self) -> Result<Vec<u64>> {
         let (base, arrays) = (self.base(), self.arrays.lock().numbers.clone());
@@ -198,14 +186,10 @@ impl StagedContainer {
         Some(Unrecovered { why, log })
     }
 
-    /// The stored container is this one now. If entries of it have other names than before, no
-    /// thread asks by these meanwhile. Returns the one before.
+    /// The stored container is this one now. Returns the one before.
     pub(crate) fn rebase(&self, base: Arc<OpenContainer>) -> Result<Arc<OpenContainer>> {
         let now = StoredContainer::new(base)?;
         let before = std::mem::replace(&mut *self.base.lock(), now);
-        if self.base().renames(&before.opened) {
-            *self.restated.lock() = Default::default();
-        }
         if let Some((array, len)) = self.replacing() {
             self.stage.replaced(array, len)?;
         }

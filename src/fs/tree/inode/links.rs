@@ -5,14 +5,11 @@
 //! is below a directory that was moved has moved with it. Assumes that the change has been made in
 //! the source. Used by `writing`.
 
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::super::node::Node;
 use super::table::{Inode, InodeKey, InodeTable};
 use super::{Dirent, InodeId, Inodes};
-use crate::cache::VersionId;
-use crate::live::shown::entry_table::EntryIndex;
 use crate::source::Stat;
 
 impl Inodes {
@@ -60,29 +57,6 @@ impl Inodes {
         if let Some(id) = table.known(from, stat) {
             table.relink(id, from, to);
         }
-    }
-
-    /// Entries of a version have other names, those that the function returns. Returns the names
-    /// that lead elsewhere now.
-    pub(crate) fn renamed_entries(
-        &self,
-        version: VersionId,
-        name: &dyn Fn(EntryIndex) -> Option<OsString>,
-    ) -> Vec<Dirent> {
-        let mut lost = Vec::new();
-        for (id, links) in self.of_version(version) {
-            let renamed = self.get(id).ok().and_then(|node| match &*node {
-                Node::Entry(_, entry) => name(*entry),
-                _ => None,
-            });
-            let Some(name) = renamed else { continue };
-            for from in links.into_iter().filter(|link| link.name != name) {
-                let to = Dirent::new(from.parent, &name);
-                self.lock().relink(id, &from, &to);
-                lost.push(from);
-            }
-        }
-        lost
     }
 
     /// Two names lead to what the other one led to.

@@ -38,7 +38,7 @@ pub(super) fn fingerprint_of_all(source: &dyn Source, len: u64) -> Result<u32> {
     hash(source, &[], spread(0..len).chain(beginnings(len)))
 }
 
-/// The same as [`fingerprint`], of a range of the file.
+/// The [`fingerprint`] of a range of the file.
 pub(super) fn fingerprint_of(
     source: &dyn Source,
     mut changed: Vec<Range<u64>>,

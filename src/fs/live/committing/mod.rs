@@ -284,7 +284,8 @@ impl Containers {
         left
     }
 
-    /// The same of one container.
+    /// Commits what is staged of one container, or sees to it that it is safe. Returns what remains
+    /// staged, and why.
     pub(crate) fn commit_or_keep(
         &self,
         id: ContainerId,

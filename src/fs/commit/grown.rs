@@ -139,7 +139,7 @@ impl GrownFile {
         commit.stage.append(&CommitRecord::Grown {
             name: self.said.name.clone(),
             end: self.end,
-            grown: fingerprint_of(&*bytes, changed, old..self.end)?,
+            grown: fingerprint_of(&*bytes, &changed, old..self.end)?,
         })
     }
 
@@ -241,7 +241,7 @@ pub(super) fn has_grown(
     };
     let source = of.store.open(&path_of(of, name))?;
     let changed = patches.iter().map(Patch::range).collect();
-    Ok(fingerprint_of(&*source, changed, base.size..end)? == grown)
+    Ok(fingerprint_of(&*source, &changed, base.size..end)? == grown)
 }
 
 /// Cuts the files back that a commit had made longer when it was cut short: they are then what the

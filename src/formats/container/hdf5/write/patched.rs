@@ -6,8 +6,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::room::Intervals;
 use crate::error::{Error, Result};
+use crate::range_set::RangeSet;
 use crate::source::{Fetch, Source, SourceIdentity};
 
 pub(super) struct PatchedSource {
@@ -15,14 +15,14 @@ pub(super) struct PatchedSource {
     /// In order, where each lies; they do not overlap.
     patches: Vec<(u64, Vec<u8>)>,
     /// Shown as zeros.
-    blank: Intervals,
+    blank: RangeSet,
     len: u64,
 }
 
 impl PatchedSource {
     pub(super) fn new(
         below: &Arc<dyn Source>,
-        (patches, blank): (Vec<(u64, Vec<u8>)>, Intervals),
+        (patches, blank): (Vec<(u64, Vec<u8>)>, RangeSet),
         len: u64,
     ) -> PatchedSource {
         PatchedSource {
@@ -59,11 +59,8 @@ impl PatchedSource {
         if !stored.is_empty() {
             self.below.fetch_one(at, stored)?;
         }
-        let mut range = at..end;
-        while let Some(blank) = self.blank.overlapping(&range) {
-            let (from, to) = (blank.start.max(at), blank.end.min(end));
-            out[(from - at) as usize..(to - at) as usize].fill(0);
-            range.end = from;
+        for blank in self.blank.within(at..end) {
+            out[(blank.start - at) as usize..(blank.end - at) as usize].fill(0);
         }
         let first = self
             .patches
@@ -125,8 +122,8 @@ mod tests {
                 next = start + size as u64;
             }
             let below: Arc<dyn Source> = Arc::new(BytesSource::new(stored));
-            let mut blank = Intervals::default();
-            blank.add(30..33);
+            let mut blank = RangeSet::default();
+            blank.insert(30..33);
             for place in 30..33u64 {
                 let mut patched = patches.iter().map(|(at, bytes): &(u64, Vec<u8>)| *at..at + bytes.len() as u64);
                 if !patched.any(|patch| patch.contains(&place)) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::gathered::GatheredChunks;
 use super::headers::ObjectHeaders;
 use super::moved_chunks::MovedChunks;
-use super::patched::PatchedSource;
+use super::patched::WrittenPieces;
 use super::tried::TriedEncodings;
 use super::unchanged::{ChangedSizes, ExpectedChanges, UnchangedCheck};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
@@ -26,7 +26,7 @@ use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::range_set::RangeSet;
-use crate::source::Source;
+use crate::source::{PatchedSource, Source, SourcePatches};
 
 const FILE: MemberNumber = MemberNumber::ONLY;
 
@@ -321,10 +321,13 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             } = session.finish()?;
             end = self.checked_end(new_end, &patches)?;
             let blank = std::mem::take(&mut self.unexplained);
-            let patched = PatchedSource::new(self.source, (patches, blank.clone()), end);
-            let patched = Arc::new(patched);
+            let pieces = WrittenPieces {
+                pieces: patches,
+                blank: blank.clone(),
+            };
+            let patched = Arc::new(PatchedSource::new(Arc::clone(self.source), pieces, end));
             let mut all = self.put.clone();
-            all.extend(patched.patches());
+            all.extend(patched.patches().places());
             let check = UnchangedCheck {
                 before: (self.source, self.answer),
                 expected,
@@ -339,7 +342,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 check: &check,
                 headers: self.headers,
                 moved: &self.moved,
-                patches: patched.each(),
+                patches: patched.patches().pieces(),
                 is_alone: !self.is_more,
             };
             let found = match moved.run(&shared, &indices)? {
@@ -352,11 +355,8 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             answer = Some(Arc::new(found.answer));
             sizes = found.sizes;
             self.freed.extend(found.freed.iter());
-            drop(shared);
-            let patched = Arc::into_inner(patched);
-            let kept = || Error::Bug("a file that was looked at is still in use".into());
-            for (at, bytes) in patched.ok_or_else(kept)?.into_patches() {
-                self.put(at, &bytes)?;
+            for (at, bytes) in patched.patches().pieces() {
+                self.put(*at, bytes)?;
             }
         }
         let end = self.checked_end(end, &[])?;

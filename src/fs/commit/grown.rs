@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use super::changed_file::may_set_time;
 use super::fingerprint::{fingerprint_of, fingerprint_of_all};
-use super::new_files::put_all;
 use super::recovery_state::{is_base, path_of};
 use super::{Commit, SeenFile, beside};
 use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
@@ -97,7 +96,7 @@ impl GrownFile {
 
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         let end = at.saturating_add(bytes.len() as u64);
-        self.step(end, |file, owner| put_all(file, at, bytes, owner))?;
+        self.step(end, |file, owner| file.put_all(at, bytes, owner))?;
         self.end = self.end.max(end);
         if self.end.saturating_sub(self.waiting) >= WRITEBACK {
             self.file.begin_writeback(self.waiting..self.end);

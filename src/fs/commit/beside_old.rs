@@ -36,7 +36,7 @@ pub(super) enum Sharing {
 pub(super) struct BesideOld<'a> {
     pub(super) commit: &'a Commit<'a>,
     /// The container's first file, as it is: the model for a file that is missing.
-    pub(super) first: &'a Stat,
+    pub(super) first: Stat,
     pub(super) sharing: Sharing,
     /// A file that had to share bytes with the old one cannot.
     pub(super) cannot_share: Cell<bool>,
@@ -72,7 +72,7 @@ impl MakeFile for BesideOld<'_> {
             }),
             None => None,
         };
-        let like = old.as_ref().map_or(self.first, |old| &old.stat);
+        let like = old.as_ref().map_or(&self.first, |old| &old.stat);
         if old.is_some() {
             self.check_owner(&seen.name, like)?;
         }
@@ -111,7 +111,7 @@ impl MakeFile for BesideOld<'_> {
 impl BesideOld<'_> {
     /// The file whose mode, group and attributes a new one gets.
     fn like<'s>(&'s self, known: &'s Replaced) -> &'s Stat {
-        known.old.as_ref().map_or(self.first, |old| &old.stat)
+        known.old.as_ref().map_or(&self.first, |old| &old.stat)
     }
 
     fn check_owner(&self, name: &OsStr, old: &Stat) -> Result<()> {

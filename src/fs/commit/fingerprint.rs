@@ -40,7 +40,7 @@ pub(super) fn fingerprint_of_all(source: &dyn Source, len: u64) -> Result<u32> {
     hash(source, &RangeSet::default(), samples)
 }
 
-/// The same as [`fingerprint`], of a range of the file.
+/// The [`fingerprint`] of a range of the file.
 pub(super) fn fingerprint_of(
     source: &dyn Source,
     changed: &RangeSet,

@@ -138,7 +138,7 @@ impl NewFile {
         }
     }
 
-    /// The same beside an old one.
+    /// This new file beside an old one.
     pub(super) fn beside(self, old: Option<Arc<dyn Source>>) -> NewFile {
         NewFile { old, ..self }
     }

@@ -221,7 +221,7 @@ pub trait Disk: Send + Sync {
     /// what is not needed to find the bytes.
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()>;
 
-    /// The same of several files, which may cost less than each of them alone.
+    /// [`Disk::sync`] of several files, which may cost less than each of them alone.
     fn sync_many(&self, of: &[Target<'_>]) -> Result<()> {
         of.iter().try_for_each(|of| self.sync(*of, false))
     }
@@ -273,7 +273,7 @@ pub struct HeldBack {
 
 /// A regular file that is opened for writing.
 pub trait DiskFile: Send + Sync {
-    /// The same file, to be read (where that is allowed), described and synced.
+    /// This file, to be read (where that is allowed), described and synced.
     fn source(&self) -> &dyn Source;
 
     /// Writes at an offset, and says how many bytes: fewer than asked for only if the disk is full.

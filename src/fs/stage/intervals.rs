@@ -67,7 +67,7 @@ impl StageMemory {
         self.intervals_within(bytes, self.intervals.most)
     }
 
-    /// The same for intervals that are there already, which is not refused.
+    /// Charges so much for intervals that are there already, which is not refused.
     pub(super) fn charge_found(self: &Arc<Self>, bytes: u64) -> Option<IntervalCharge> {
         self.intervals_within(bytes, u64::MAX)
     }

@@ -413,7 +413,7 @@ impl LayerState {
         }
     }
 
-    /// The same, wherever the bytes are.
+    /// What the first bytes of a range consist of, wherever the bytes are.
     fn part(&self, array: StagedArray, range: Range<u64>) -> Part {
         match self.look(array, range) {
             (part, Shown::Staged(_)) => Part::Staged(part),

@@ -206,7 +206,7 @@ impl Containers {
         Ok(opened)
     }
 
-    /// The same of a container that was opened before we changed its stored bytes.
+    /// Has a version go on as a container that was opened before we changed its stored bytes.
     fn take_for_opened(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
         version.opening.opened.lock().opened = Arc::downgrade(opened);
     }

@@ -295,7 +295,8 @@ impl Containers {
         self.commit_at_close(version)
     }
 
-    /// The same by a handle that is open for writing: a write is about to follow.
+    /// Changes the length of an array by a handle that is open for writing: a write is about to
+    /// follow, so nothing is committed.
     pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         writer.permits(Change::Truncate(len))?;
         self.fill_up_to(writer, len)?;
@@ -358,7 +359,7 @@ impl Containers {
         writer.version.staged.tell()
     }
 
-    /// The same of everything that is staged of a container, if anything is.
+    /// Returns when everything that is staged of a container survives a crash, if anything is.
     pub(crate) fn sync_staged(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let Some(container) = version.staged.now().filter(|now| !now.stage.is_gone()) else {
             return Ok(());

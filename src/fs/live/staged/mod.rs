@@ -182,7 +182,8 @@ impl Staged {
         }
     }
 
-    /// The same, unless it would have to wait: a move may wait for a lock that the caller holds.
+    /// Removes the log of a stage of which nothing is staged, unless it would have to wait: a move
+    /// may wait for a lock that the caller holds.
     pub(crate) fn try_tidy(
         &self,
         container: &StagedContainer,
@@ -224,7 +225,7 @@ impl Staged {
         self.turns.take()
     }
 
-    /// The same, if who waits for it is not killed meanwhile.
+    /// One commit at a time, if who waits for it is not killed meanwhile.
     pub(crate) fn wait_for_turn(&self) -> Result<CommitTurn<'_>> {
         self.turns.wait()
     }

@@ -16,6 +16,7 @@ mod identity;
 pub mod local;
 pub mod memory;
 pub mod passing;
+mod patched;
 mod reopened;
 mod stored;
 pub mod switched;
@@ -25,6 +26,7 @@ pub use identity::{
     FileId, FileIdentity, Identity, MountId, ObjectTag, SeenContent, SourceIdentity,
 };
 pub use memory::BytesSource;
+pub use patched::{PatchedSource, SourcePatches};
 pub use reopened::{ReopenedSource, open_same};
 pub use stored::StoredRanges;
 

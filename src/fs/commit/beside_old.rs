@@ -18,6 +18,7 @@ use crate::container::rewrite::MemberNumber;
 use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
 use crate::error::{Error, Result};
+use crate::range_set::RangeSet;
 use crate::source::{FileId, Source, Stat, Timestamp, open_same};
 use crate::stage::log::NewFileRecord;
 use crate::stage::new_name;
@@ -262,7 +263,7 @@ impl NewFiles<BesideOld<'_>> {
                 size: now.size,
                 mtime_secs: now.mtime.secs,
                 mtime_nanos: now.mtime.nanos,
-                sample: fingerprint(source, Vec::new(), now.size)?,
+                sample: fingerprint(source, &RangeSet::default(), now.size)?,
             })
         };
         self.each().map(record).collect()

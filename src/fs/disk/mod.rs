@@ -20,6 +20,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use crate::error::{Error, Result};
 use crate::source::{FileId, Source, SpecialKind, Timestamp};
 
@@ -276,6 +278,19 @@ pub trait DiskFile: Send + Sync {
 
     /// Writes at an offset, and says how many bytes: fewer than asked for only if the disk is full.
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize>;
+
+    /// Writes all bytes, or fails.
+    fn put_all(&self, offset: u64, bytes: &[u8], caller: Caller) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset.saturating_add(done as u64);
+            match self.put(at, &bytes[done..], Putting::default(), caller)? {
+                0 => return Err(Error::io("cannot write a file", Errno::NOSPC)),
+                n => done += n,
+            }
+        }
+        Ok(())
+    }
 
     fn set_len(&self, len: u64, caller: Caller) -> Result<()>;
 

@@ -31,7 +31,6 @@ mod new_values;
 mod offered;
 mod padding;
 mod patched;
-mod room;
 mod rules;
 mod sparse;
 mod successor;

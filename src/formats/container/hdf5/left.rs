@@ -7,8 +7,8 @@
 //! - Ways of encoding that have been tried: a chunk has been read back, and was what it is to be.
 //! - Of which datasets it has been told that their chunks skip their filters.
 //!
-//! It is good as long as no other program changes the file. Used by [`super`] when a file is opened,
-//! and by [`super::write`].
+//! It is good as long as no other program changes the file. Used by [`super`] when a file is
+//! opened, and by [`super::write`].
 
 use std::collections::BTreeSet;
 

@@ -34,7 +34,7 @@ use publish::Publishing;
 use replaced_array::ArrayContent;
 
 /// How a commit went that did not fail.
-pub(crate) type Outcome = std::result::Result<(), NotNow>;
+pub(crate) type CommitOutcome = std::result::Result<(), NotNow>;
 
 /// How much a commit may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Containers {
         container: &StagedContainer,
         (frozen, content): (&Arc<Layer>, Option<&ArrayContent>),
         effort: Effort,
-    ) -> Result<Outcome> {
+    ) -> Result<CommitOutcome> {
         let mut changed = changed_arrays(container, frozen, &self.cache)?;
         if let Some(content) = content {
             content.put_among(container, &mut changed)?;
@@ -199,7 +199,7 @@ impl Containers {
         container: &StagedContainer,
         changes: &Changes<'_>,
         effort: Effort,
-    ) -> Result<Outcome> {
+    ) -> Result<CommitOutcome> {
         let id = version.container;
         let path = self.places.path(id)?;
         let seen = seen_files(version, &path);

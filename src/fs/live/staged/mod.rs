@@ -11,11 +11,11 @@ pub mod ahead;
 pub mod arrays;
 pub mod container;
 pub mod discard;
-pub mod found_log;
 pub mod outcome;
 pub mod remembered;
 pub mod replacing;
 pub mod turns;
+pub mod unrecovered;
 pub mod writer;
 
 use std::collections::HashMap;
@@ -31,14 +31,14 @@ use crate::error::{Error, Fault, Result};
 use crate::stage::{ShowLayers, StagedArray, Syncing};
 use crate::sync::Mutex;
 
-use found_log::FoundLog;
 use outcome::CommitOutcomes;
 use replacing::Replacements;
 use turns::CommitTurns;
+use unrecovered::UnrecoveredLogs;
 
 pub(crate) use container::StagedContainer;
-pub(crate) use found_log::{Unrecovered, UnrecoveredLog};
 pub(crate) use turns::CommitTurn;
+pub(crate) use unrecovered::{Unrecovered, UnrecoveredLog};
 pub(crate) use writer::ArrayWriter;
 
 /// Of a version of a container.
@@ -55,7 +55,7 @@ pub(crate) struct Staged {
     turns: CommitTurns,
     commits: AtomicU64,
     pub(crate) replacements: Arc<Replacements>,
-    pub(crate) log: FoundLog,
+    pub(crate) log: UnrecoveredLogs,
     pub(crate) outcome: CommitOutcomes,
 }
 

@@ -12,13 +12,13 @@ use crate::sync::Mutex;
 
 #[derive(Default)]
 pub(crate) struct CommitOutcomes {
-    told: Mutex<Told>,
+    told: Mutex<OutcomesTold>,
     /// Whether a commit is under way that no program waits for.
     aside: AtomicBool,
 }
 
 #[derive(Default)]
-struct Told {
+struct OutcomesTold {
     /// Why the staged changes were not committed, when that was tried last.
     why: Option<String>,
     waits: Option<Box<WaitingCommit>>,

@@ -5,10 +5,10 @@ use crate::sync::Mutex;
 
 /// Of a version of a container.
 #[derive(Default)]
-pub(crate) struct FoundLog(Mutex<Found>);
+pub(crate) struct UnrecoveredLogs(Mutex<LogFound>);
 
 #[derive(Default)]
-struct Found {
+struct LogFound {
     unrecovered: Option<Unrecovered>,
     /// Something is staged in a log that the container is read through.
     is_read_through: bool,
@@ -34,7 +34,7 @@ pub(crate) enum UnrecoveredLog {
     Foreign,
 }
 
-impl FoundLog {
+impl UnrecoveredLogs {
     pub(crate) fn unrecovered(&self) -> Option<Unrecovered> {
         self.0.lock().unrecovered.clone()
     }
@@ -79,6 +79,6 @@ impl FoundLog {
 
     /// The log that was in the way has gone.
     pub(crate) fn forget_unrecovered(&self) {
-        *self.0.lock() = Found::default();
+        *self.0.lock() = LogFound::default();
     }
 }

@@ -93,7 +93,7 @@ impl Adapter {
         });
     }
 
-    /// The same of a name in a directory.
+    /// Serves a request about a name in a directory that may have to wait.
     pub(super) fn serve_named(
         &self,
         about: About<'_>,
@@ -222,7 +222,7 @@ impl Adapter {
         self.serve(request, move |serving| serving.done_once(reply, work));
     }
 
-    /// The same, again if something has been moved meanwhile.
+    /// Serves what has no result, again if something has been moved meanwhile.
     pub(super) fn serve_done(
         &self,
         request: About<'_>,

@@ -136,8 +136,8 @@ impl Serving {
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
     }
 
-    /// The same for a request that has changed attributes. While it truncates, the kernel holds
-    /// back writes of the file, for which dropping pages would wait: so the answer comes first.
+    /// Answers a request that has changed attributes. While it truncates, the kernel holds back
+    /// writes of the file, for which dropping pages would wait: so the answer comes first.
     pub(super) fn attr_set(&self, reply: ReplyAttr, work: impl Fn(&Tree) -> Result<Attr>) {
         let ok = |reply: ReplyAttr, attr: Attr| {
             let stale = self.stale(&attr);
@@ -152,7 +152,7 @@ impl Serving {
         self.done_once(reply, |tree| tree.retry(|| work(tree)));
     }
 
-    /// The same, tried once, whatever is moved meanwhile.
+    /// Answers a request without a result, tried once, whatever is moved meanwhile.
     pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
         let outcome = self.outcome(|| work(&self.tree));
         self.stale_files

@@ -5,7 +5,7 @@
 //! itself. What a place is, how parts are gathered and how long they are kept is up to the two
 //! sorts: [`super::by_place`] sorts one block, whose parts it keeps for the tiles that follow,
 //! [`super::sorted`] several blocks, whose parts it visits once and cuts further where one band is
-//! too much.
+//! too much. What is read of a CSRMatrix begins with bands of rows that are remembered.
 
 use std::ops::Range;
 

@@ -161,7 +161,7 @@ proptest! {
         let (head, names, codes) = match is_frame {
             true => {
                 let names: Vec<String> = (0..cols).map(|col| format!("columns/{col}")).collect();
-                let labels: Vec<&[u8]> = names.iter().map(|name| name[8..].as_bytes()).collect();
+                let labels: Vec<&[u8]> = names.iter().map(|name| &name.as_bytes()[8..]).collect();
                 (frame_header(rows, &codes, &labels), names, codes)
             }
             false => (header(1, rows, cols, &codes[..1]), vec!["values".into()], codes[..1].to_vec()),

@@ -189,14 +189,20 @@ impl ChangedCells<'_> {
         self.is_matrix && first == Some(BlockBody::Dense(value)) && blocks.next().is_none()
     }
 
-    /// Whether as many rows stay, and the blocks with a change are dense and hold it.
+    /// Whether as many rows stay, and the blocks with a change are dense.
+    pub(super) fn are_dense(&self, rows: u64) -> bool {
+        let is_dense = |block: CellBlock| matches!(block.body, BlockBody::Dense(_));
+        rows == self.cells.rows && self.touched().all(is_dense)
+    }
+
+    /// Whether they hold the changes, too.
     pub(super) fn are_held(&self, rows: u64, shown: &mut ShownCells<'_>) -> Result<bool> {
-        if rows != self.cells.rows {
+        if !self.are_dense(rows) {
             return Ok(false);
         }
         for block in self.touched() {
-            let BlockBody::Dense(value) = block.body else {
-                return Ok(false);
+            let Some(value) = block.value() else {
+                continue;
             };
             let cols = if self.is_matrix { 0..1 } else { block.cols() };
             if cols

@@ -119,9 +119,9 @@ impl WrittenObject {
         if few <= MOST_CELLS {
             return Ok(None);
         }
-        let mut shown = self.shown_cells(cells, changed, budget)?;
-        let changes = self.changed_cells(cells, changed);
-        let is_kept = changes.are_held(self.new_rows(changed)?, &mut shown)?;
+        let (changes, rows) = (self.changed_cells(cells, changed), self.new_rows(changed)?);
+        let is_kept = changes.are_dense(rows)
+            && changes.are_held(rows, &mut self.shown_cells(cells, changed, budget)?)?;
         let why = format!("{few} cells of blocks that are not dense would have to be encoded anew");
         Ok((!is_kept).then_some(why))
     }
@@ -129,9 +129,7 @@ impl WrittenObject {
     fn amount_of_cells(&self, cells: &CellObject, changed: &[ChangedArray]) -> Result<Amount> {
         let changes = self.changed_cells(cells, changed);
         let (rows, stored) = (self.new_rows(changed)?, cells.stored.source.len());
-        let is_dense = |body| matches!(body, BlockBody::Dense(_));
-        let is_kept = rows == self.rows && changes.touched().all(|block| is_dense(block.body));
-        if is_kept || changes.is_one_block() {
+        if changes.are_dense(rows) || changes.is_one_block() {
             let counts = changes.dirty.iter().map(Numbers::count);
             return Ok(Amount {
                 stored,

@@ -14,7 +14,7 @@ const LIMITS: [(&str, usize); 11] = [
     ("src/fs/disk", 7),
     ("src/fs/kernel", 0),
     ("src/fs/live", 31),
-    ("src/fs/scratch", 0),
+    ("src/fs/scratch", 1),
     ("src/fs/stage", 14),
     ("src/fs/tree", 38),
     ("src/look", 0),

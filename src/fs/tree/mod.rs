@@ -21,6 +21,7 @@ mod inode;
 mod listing;
 mod listing_cache;
 mod lost_names;
+pub mod mount_status;
 mod moves;
 mod named;
 mod node;

@@ -159,7 +159,15 @@ fn definitions_of_types_are_recognised() {
 const CRATES: [(&str, &[&str]); 4] = [
     (
         "base",
-        &["error", "memory", "patience", "pipeline", "sync", "workers"],
+        &[
+            "error",
+            "memory",
+            "patience",
+            "pipeline",
+            "range_set",
+            "sync",
+            "workers",
+        ],
     ),
     ("codec", &[]),
     ("formats", &["array", "cache", "container", "source"]),
@@ -234,8 +242,8 @@ fn memory_knows_errors_alone() {
 }
 
 #[test]
-fn sources_know_errors_alone() {
-    assert_uses_only("source", &["error"]);
+fn sources_know_errors_and_ranges_alone() {
+    assert_uses_only("source", &["error", "range_set"]);
 }
 
 #[test]
@@ -245,7 +253,8 @@ fn the_disk_knows_sources_and_errors_alone() {
 
 #[test]
 fn the_stage_knows_arrays_and_where_its_log_lies() {
-    assert_uses_only("stage", &["array", "disk", "error", "memory", "source"]);
+    let below = ["array", "disk", "error", "memory", "range_set", "source"];
+    assert_uses_only("stage", &below);
 }
 
 #[test]
@@ -265,7 +274,15 @@ fn arrays_know_what_lies_below_alone() {
 fn containers_know_nothing_above_them_and_no_cache() {
     assert_uses_only(
         "container",
-        &["array", "codec", "error", "memory", "pipeline", "source"],
+        &[
+            "array",
+            "codec",
+            "error",
+            "memory",
+            "pipeline",
+            "range_set",
+            "source",
+        ],
     );
 }
 
@@ -341,6 +358,7 @@ fn a_commit_knows_formats_the_stage_and_the_disk() {
         "error",
         "memory",
         "patience",
+        "range_set",
         "source",
         "stage",
     ];

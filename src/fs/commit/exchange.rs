@@ -50,7 +50,7 @@ impl Exchange<'_> {
         self.swap_all(swaps, unsure, &sync)
     }
 
-    /// The same without waiting for the disk, which is left to [`sync_names`].
+    /// Makes the exchange without waiting for the disk, which is left to [`sync_names`].
     pub(super) fn swap_names(&self, swaps: &[Swap], unsure: &dyn Fn()) -> Result<()> {
         self.swap_all(swaps, unsure, &|_| Ok(()))
     }

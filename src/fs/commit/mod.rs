@@ -1,7 +1,7 @@
 //! How staged changes become the container: a format's recipe, carried out so that the disk holds
 //! the old container or the new one.
 //!
-//! - [`target`]: the one way in which a recipe is carried out and published, to one of two targets:
+//! - [`phases`]: a commit as a value that is prepared, sealed and published, to one of two targets:
 //! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one
 //!   for each file that changes ([`beside_old`]), and all of them take their names or none. Where
 //!   the file system lets old and new share bytes, unchanged bytes are shared and cost nothing.
@@ -20,9 +20,9 @@
 //!   [`free_space`]: what takes no room, and what there is none for.
 //!
 //! A commit is of the stage's frozen layer; writing goes on above it meanwhile. The caller chooses
-//! the moment at which the result is published ([`Publisher`]): when no thread compares the
-//! container's identity, and in place, when no thread reads. Assumes one commit of a container at a
-//! time. Used by `live` and `tree`, and by the commands that recover or show stages.
+//! the moment at which the result is published: when no thread compares the container's identity,
+//! and in place, when no thread reads. Assumes one commit of a container at a time. Used by `live`
+//! and `tree`, and by the commands that recover or show stages.
 
 pub mod added;
 mod beside_old;
@@ -40,6 +40,7 @@ mod in_place;
 mod metered;
 pub mod new_container;
 mod new_files;
+mod phases;
 pub mod program_lock;
 pub mod recovery;
 mod recovery_state;
@@ -48,16 +49,14 @@ mod replaced;
 mod rollback;
 mod sampled;
 mod sealed;
-mod target;
 pub mod through_log;
 pub mod tidy;
 
-use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::container::rewrite::{Amount, ChangedArray, CommitWay, MemberNumber, Recipe, Rewrite};
+use crate::container::rewrite::{Amount, ChangedArray, MemberNumber, Rewrite};
 use crate::container::{MemberStats, Recognised};
 use crate::disk::{Caller, Disk, Place};
 use crate::error::{Error, Result};
@@ -70,7 +69,8 @@ use beside_old::Sharing;
 pub use beside_old::is_given;
 pub use future_file::FutureFile;
 use in_place::RedoLog;
-use metered::Metered;
+use phases::{Begun, CommitTarget};
+pub use phases::{Prepared, Sealed};
 use program_lock::ProgramLock;
 
 /// The user's choice (`-o commit=`).
@@ -172,10 +172,6 @@ pub struct Commit<'a> {
     pub budget: &'a Arc<Budget>,
     pub preference: Preference,
     pub limits: CommitLimits,
-    /// Whether it was given up because of these.
-    pub is_too_much: Cell<bool>,
-    /// Set when it has been told: bytes that are put or moved.
-    pub told: Cell<u64>,
     /// Whether programs read a file of it as it is stored, through the mount.
     pub is_read: &'a dyn Fn(&FileId) -> bool,
 }
@@ -183,18 +179,6 @@ pub struct Commit<'a> {
 /// Runs the given function with the place where the files lie now, and again if they are not found
 /// because something is moved meanwhile.
 pub type AtSpot<'a> = &'a dyn Fn(&mut dyn FnMut(&Spot) -> Result<()>) -> Result<()>;
-
-/// Makes a commit visible.
-pub type Publish<'a> = &'a mut dyn Publisher;
-
-pub trait Publisher {
-    /// Before a commit is sealed: these files are about to be changed or replaced, and their new
-    /// content can be read. After an error nothing is changed.
-    fn look_ahead(&mut self, files: &[FutureFile]) -> Result<()>;
-
-    /// Has `step` change the files, and shows the result.
-    fn publish(&mut self, way: CommitWay, step: &mut dyn FnMut() -> Result<()>) -> Result<()>;
-}
 
 /// A file that another program has open, so that it cannot be changed now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,16 +189,62 @@ pub struct FileInUse {
     pub alone: bool,
 }
 
-/// How a commit went that did not fail.
+/// Why a commit cannot be made now. Nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommitOutcome {
-    Published,
-    /// Nothing was done, for this reason: the changes remain staged.
+pub enum NotNow {
+    /// The changes do not agree yet, for this reason.
     Stays(String),
-    /// Another program has the file open, and nothing was done.
+    /// Another program has the file open.
     Waits(FileInUse),
-    /// Nothing was done, since it would be more than the limits allow.
+    /// It would be more than the limits allow.
     TooMuch,
+}
+
+/// A commit that is prepared, unless it cannot be made now.
+pub type Preparation<'a> = std::result::Result<Prepared<'a>, NotNow>;
+
+impl<'a> Commit<'a> {
+    /// Has the recipe carried out where nothing can be seen of it, in the first way that can be.
+    pub fn prepare(&'a self) -> Result<Preparation<'a>> {
+        let now = self.unchanged()?;
+        let amount = self.rewrite.amount(self.changed)?;
+        self.check_free_space(amount.grown)?;
+        let mut in_use = None;
+        for undertaking in self.undertakings(&now, &amount)? {
+            let locked = match self.lock_out_programs(undertaking)? {
+                Ok(locked) => locked,
+                Err(by) => {
+                    let alone = undertaking == Undertaking::Change;
+                    in_use = Some(FileInUse { by, alone });
+                    continue;
+                }
+            };
+            if self.is_beyond(undertaking, &amount)? {
+                return Ok(Err(NotNow::TooMuch));
+            }
+            let begun = Begun::new(self, self.target(undertaking, &now)?, locked);
+            if let Some(preparation) = begun.prepare()? {
+                return Ok(preparation);
+            }
+        }
+        let no_way = || Error::Bug("there is no way in which a commit can be made".into());
+        in_use
+            .map(|in_use| Err(NotNow::Waits(in_use)))
+            .ok_or_else(no_way)
+    }
+
+    fn target(
+        &'a self,
+        undertaking: Undertaking,
+        now: &Stat,
+    ) -> Result<Box<dyn CommitTarget + 'a>> {
+        let sharing = match undertaking {
+            Undertaking::Replace => self.sharing(),
+            Undertaking::Share => Sharing::Always,
+            Undertaking::Change => return Ok(Box::new(RedoLog::new(self))),
+        };
+        Ok(Box::new(replaced::new_files(self, now, sharing)?))
+    }
 }
 
 impl Commit<'_> {
@@ -227,40 +257,9 @@ impl Commit<'_> {
         e.told_of(&self.store.display(&container), "")
     }
 
-    /// Carries it out. After an error the container is what it was.
-    pub fn carry_out(&self, publish: Publish<'_>) -> Result<CommitOutcome> {
-        let now = self.unchanged()?;
-        let amount = self.rewrite.amount(self.changed)?;
-        self.check_free_space(amount.grown)?;
-        let mut in_use = None;
-        for undertaking in self.undertakings(&now, &amount)? {
-            let _lock = match self.lock_out_programs(undertaking)? {
-                Ok(lock) => lock,
-                Err(by) => {
-                    let alone = undertaking == Undertaking::Change;
-                    in_use = Some(FileInUse { by, alone });
-                    continue;
-                }
-            };
-            if self.is_beyond(undertaking, &amount)? {
-                return Ok(CommitOutcome::TooMuch);
-            }
-            let done = match undertaking {
-                Undertaking::Replace => self.replace(&now, self.sharing(), publish),
-                Undertaking::Share => self.replace(&now, Sharing::Always, publish),
-                Undertaking::Change => self.carry_out_by(&mut RedoLog::new(self), publish),
-            };
-            match done {
-                Err(_) if self.is_too_much.get() => return Ok(CommitOutcome::TooMuch),
-                Err(e) => return Err(e),
-                Ok(true) => return Ok(CommitOutcome::Published),
-                Ok(false) => {}
-            }
-        }
-        match in_use {
-            Some(in_use) => Ok(CommitOutcome::Waits(in_use)),
-            None => Ok(CommitOutcome::Published),
-        }
+    /// Where the container lies, for messages.
+    fn shown(&self) -> PathBuf {
+        self.store.display(&self.spot.path())
     }
 
     /// Sees to it that no program loses by it what it reads or writes; or says which one would.
@@ -281,11 +280,6 @@ impl Commit<'_> {
         }
         let taken = program_lock::take(&*source, alone)?;
         Ok(taken.map(Some))
-    }
-
-    fn replace(&self, now: &Stat, sharing: Sharing, publish: Publish<'_>) -> Result<bool> {
-        let mut new = replaced::new_files(self, now, sharing)?;
-        self.carry_out_by(&mut new, publish)
     }
 
     /// Of one file it is decided before whether it is shared.
@@ -311,19 +305,6 @@ impl Commit<'_> {
         }
         let new = sampled::new_bytes(self, amount)?;
         Ok(kept.saturating_add(new) > self.limits.written)
-    }
-
-    /// Has the recipe told, and given up when it is too much.
-    fn tell(&self, way: CommitWay, write: &mut dyn Recipe) -> Result<()> {
-        let shown = self.spot.directory.join(&self.spot.name);
-        let shown = self.store.display(&shown);
-        let mut metered = Metered::new(write, shown, self.limits.written);
-        let told = self
-            .rewrite
-            .recipe(self.changed, way, self.budget, &mut metered);
-        self.is_too_much.set(metered.is_exceeded());
-        self.told.set(metered.told());
-        told
     }
 
     /// The first file as it is; all of them must be as they were opened.

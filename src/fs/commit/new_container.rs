@@ -86,7 +86,7 @@ impl NewContainer<'_> {
         self.appear_as(name)
     }
 
-    /// The same with another name beside it.
+    /// It gets this name, in its directory, which nothing may have (EEXIST).
     pub fn appear_as(self, name: &OsStr) -> Result<()> {
         let spot = self.at.spot;
         let (from, to) = (spot.place(&self.name), spot.place(name));

@@ -178,14 +178,14 @@ impl Tree {
             let container = version.staged.now()?;
             self.live.look_who_holds(&version);
             let (log, log_bytes) = container.stage.logged().unzip();
-            let beside = version.staged.unrecovered();
+            let beside = version.staged.log.unrecovered();
             let unlogged = container.stage.unlogged();
             Some(StagedStatus {
                 bytes: container.stage.bytes_held(),
                 log: log.map(|name| name.to_string_lossy().into_owned()),
                 log_bytes: log_bytes.unwrap_or(0),
                 seconds: container.stage.staged_since().map_or(0, seconds_since),
-                why: version.staged.why().map(short),
+                why: version.staged.outcome.why().map(short),
                 beside: beside.map(|beside| beside.why.to_string()),
                 unlogged: unlogged.map(|unlogged| told_unlogged(&unlogged)),
                 ..self.nothing_staged(inode.into())

@@ -151,7 +151,7 @@ fn print_once(
             writeln!(out, "{}", shape.row(row).trim_end())?;
         }
         let slow = mounts.watched.iter().filter_map(|mount| {
-            let lines = details::slowest(mount.status()?);
+            let lines = details::slowest(&mount.status()?.requests.slowest);
             (!lines.is_empty()).then(|| (path_text(&mount.mounted.mountpoint), lines))
         });
         for (at, lines) in slow {

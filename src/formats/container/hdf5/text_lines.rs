@@ -297,11 +297,11 @@ impl<'a, 's> TextBatch<'a, 's> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::hdf5::strings::compact::CompactStrings;
+    use crate::array::held::HeldArray;
     use proptest::prelude::*;
 
-    fn array(text: &[u8]) -> CompactStrings {
-        CompactStrings::new("x", &[0], text, 0).unwrap()
+    fn array(text: &[u8]) -> HeldArray<&[u8]> {
+        HeldArray::text("x", text)
     }
 
     proptest! {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::array::direct::DirectArray;
 use crate::array::dtype::Dtype;
+use crate::array::held::HeldArray;
 use crate::array::{Info, Order};
 use crate::source::BytesSource;
 
@@ -61,11 +61,7 @@ fn array(name: &str, bytes: Vec<u8>) -> Box<dyn Array> {
         blocks: 1,
         codec: "none".into(),
     };
-    let read = move |at: u64, out: &mut [u8]| {
-        out.copy_from_slice(&bytes[at as usize..at as usize + out.len()]);
-        Ok(())
-    };
-    Box::new(DirectArray::new(name.to_owned(), info, read))
+    Box::new(HeldArray::new(name, info, bytes))
 }
 
 fn turn(bytes: &mut [u8], size: usize) {

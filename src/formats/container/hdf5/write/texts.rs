@@ -375,11 +375,11 @@ fn too_large(what: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::hdf5::strings::compact::CompactStrings;
+    use crate::container::hdf5::strings::compact::compact_strings;
     use crate::container::inside::ContainerNumber;
 
     fn array(count: u64, text: &str) -> Arc<dyn Array> {
-        Arc::new(CompactStrings::new("x", &[count], text.as_bytes(), 0).unwrap())
+        Arc::new(compact_strings("x", &[count], text.as_bytes(), 0).unwrap())
     }
 
     fn texts(count: u64, text: &str, place: TextPlace) -> WrittenTexts {

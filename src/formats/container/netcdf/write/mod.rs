@@ -338,7 +338,7 @@ impl Rewrite for ClassicFile {
 
     fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
         if self.descriptor(array).is_some() {
-            return Ok(DescriptorText::info_at(len));
+            return Ok(Info::text(len));
         }
         let variable = self.variable(array.name)?;
         let stored = variable.array.info()?;

@@ -6,15 +6,13 @@
 //! read in is charged; longer lines than [`LINE_MOST`] are counted and not kept. Used by `create`
 //! for new files, and by `write` for what changes.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::Array;
-use crate::array::uncached::{DecodeMemory, lent_for, read_into};
+use crate::array::part_reader::PartReader;
 use crate::container::chunked_write::memory::at_once;
 use crate::container::hdf5::made::TextRun;
 use crate::error::{Error, Result};
-use crate::memory::block::Workspace;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::no_memory;
 
@@ -119,15 +117,7 @@ impl TextValues {
 }
 
 /// Reads an array from its first line to its last.
-pub(super) struct LineReader<'a> {
-    array: &'a dyn Array,
-    len: u64,
-    /// Bytes that have been read.
-    done: u64,
-    space: Workspace,
-    /// What has been read and not given.
-    part: Range<usize>,
-}
+pub(super) struct LineReader<'a>(PartReader<'a>);
 
 impl<'a> LineReader<'a> {
     /// `len`: of the array, in bytes.
@@ -136,37 +126,26 @@ impl<'a> LineReader<'a> {
         len: u64,
         budget: &Arc<Budget>,
     ) -> Result<LineReader<'a>> {
-        let lent = match len {
-            0 => 0,
-            _ => lent_for(array, 0..len)?,
-        };
-        let step = STEP.min(len.max(1));
-        let hold = at_once(step.saturating_add(lent), budget);
-        Ok(LineReader {
-            array,
-            len,
-            done: 0,
-            space: Workspace::new(step, lent, hold, step)?,
-            part: 0..0,
-        })
+        let hold = |bytes| Ok(at_once(bytes, budget));
+        PartReader::new(array, len, STEP, hold).map(LineReader)
     }
 
     /// Puts the next line into `line`; says whether there is one.
     pub(super) fn next(&mut self, line: &mut Line) -> Result<bool> {
         line.clear();
         loop {
-            if self.part.is_empty() && !self.read()? {
+            let part = self.0.ahead()?;
+            if part.is_empty() {
                 return Ok(line.len > 0);
             }
-            let part = &self.space.parts().0[self.part.clone()];
             let end = memchr::memchr(b'\n', part);
-            line.add(&part[..end.unwrap_or(part.len())])?;
-            if let Some(end) = end {
-                self.part.start += end + 1;
+            let len = end.unwrap_or(part.len());
+            line.add(&part[..len])?;
+            self.0.take(len + usize::from(end.is_some()));
+            if end.is_some() {
                 line.has_end = true;
                 return Ok(true);
             }
-            self.part.start = self.part.end;
         }
     }
 
@@ -190,37 +169,13 @@ impl<'a> LineReader<'a> {
 
     /// The next bytes, whatever they are; none at the end.
     pub(super) fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
-        if self.part.is_empty() && !self.read()? {
-            return Ok(None);
-        }
-        let part = std::mem::take(&mut self.part);
-        Ok(Some(&self.space.parts().0[part]))
-    }
-
-    fn read(&mut self) -> Result<bool> {
-        let len = STEP.min(self.len - self.done);
-        if len == 0 {
-            return Ok(false);
-        }
-        let (room, scratch) = self.space.parts();
-        let room = &mut room[..len as usize];
-        let read = read_into(self.array, self.done, room, DecodeMemory::Lent(scratch));
-        read.map_err(|e| e.of_array("", self.array.name()))?;
-        self.done += len;
-        self.part = 0..len as usize;
-        Ok(true)
+        self.0.next()
     }
 }
 
 /// Lines of an array of so many bytes.
 pub(super) fn count(array: &dyn Array, len: u64, budget: &Arc<Budget>) -> Result<u64> {
-    let mut reader = LineReader::new(array, len, budget)?;
-    let (mut lines, mut open) = (0u64, false);
-    while let Some(part) = reader.next_bytes()? {
-        lines += memchr::memchr_iter(b'\n', part).count() as u64;
-        open = !part.ends_with(b"\n");
-    }
-    Ok(lines + u64::from(open))
+    LineReader::new(array, len, budget)?.0.count_lines()
 }
 
 /// Why a line cannot be a value.

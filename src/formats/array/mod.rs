@@ -18,7 +18,6 @@ pub mod lengthened;
 pub mod nested;
 pub mod npy;
 pub mod own_feeds;
-pub(crate) mod part_reader;
 pub mod partly_replaced;
 pub mod prefetch;
 pub mod read;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::part_reader::PartReader;
+use super::uncached::PartReader;
 use super::{Array, Info};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};

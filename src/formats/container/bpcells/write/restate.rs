@@ -13,7 +13,7 @@ use super::spaces::{lent, read_step, reading_space};
 use super::{MemberFiles, VERSION};
 use crate::array::Info;
 use crate::array::dtype::Dtype;
-use crate::array::part_reader::PartReader;
+use crate::array::uncached::PartReader;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
 use crate::container::bpcells::packed::BLOCK_BYTES;

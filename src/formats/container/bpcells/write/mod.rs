@@ -51,12 +51,12 @@ use crate::array::{Array, Info};
 use crate::container::Container;
 use crate::container::chunked_write::encode_alone;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use forms::{ArrayForm, form_of};
 pub(crate) use forms::{is_array, stored_first};
 use merged::MergedContainer;
@@ -232,7 +232,7 @@ impl Rewrite for MemberFiles {
         let merged = merged.map_err(Objection::error)?;
         let mut plan = recipe::stream(&merged, merged.array(name)?, None, form, false)?;
         let bytes = blocks.range(block.number..block.number + 1);
-        plan.dirty = Numbers::of(vec![plan.values_chunking().of(&bytes)]);
+        plan.dirty = RangeSet::from(plan.values_chunking().of(&bytes));
         encode_alone(&plan, budget)
     }
 

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use super::exchange::Swap;
 use super::fingerprint::fingerprint;
 use super::future_file::{FutureContent, FutureFile};
+use super::input::Commit;
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden, short};
-use super::{Commit, SHARED_FROM, SeenFile, Spot, beside};
+use super::spot::{SeenFile, Spot, beside};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
@@ -22,6 +23,10 @@ use crate::range_set::RangeSet;
 use crate::source::{FileId, Source, Stat, Timestamp, open_same};
 use crate::stage::log::NewFileRecord;
 use crate::stage::new_name;
+
+/// Of files up to this size nothing is shared with the new one: changes that keep their place cost
+/// more than the copy.
+pub(super) const SHARED_FROM: u64 = if cfg!(test) { 0 } else { 64 << 20 };
 
 /// Whether new files begin with all bytes of the old ones, which the two share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::beside_old::{remove_rights, set_mode};
+use super::future_file::FutureFile;
 use super::future_file::{FutureContent, Redo};
 use super::grown::GrownFile;
 use super::holes::Holes;
+use super::input::Commit;
 use super::new_files::create_hidden;
 use super::redo::put_patches;
 use super::sealed::{Sealing, seal};
-use super::{Commit, FutureFile, SeenFile, beside};
+use super::spot::{SeenFile, beside};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};

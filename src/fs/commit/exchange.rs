@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use super::{Spot, beside};
+use super::spot::{Spot, beside};
 use crate::disk::{Disk, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileIdentity, Store};

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use super::changed_file::may_set_time;
 use super::fingerprint::{fingerprint_of, fingerprint_of_all};
+use super::input::Commit;
 use super::recovery_state::{is_base, path_of};
-use super::{Commit, SeenFile, beside};
+use super::spot::{SeenFile, beside};
 use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::local::growing::Growth;

@@ -9,9 +9,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden};
+use super::spot::Spot;
 use super::tidy::{remove_left, remove_tree};
 use crate::container::Layout;
 use crate::container::rewrite::{MemberNumber, Recipe};

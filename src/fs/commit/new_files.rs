@@ -10,9 +10,9 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Spot;
 use super::covered::CoveredBytes;
 use super::holes::Holes;
+use super::spot::Spot;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile};
 use crate::error::{Error, Result};

@@ -6,9 +6,10 @@
 //! ([`super::replaced`]), and redo records in the log ([`super::in_place`]). What is dropped before
 //! its end removes what it left lying. Made by [`super`]; `live` has each become the next.
 
+use super::future_file::FutureFile;
+use super::input::Commit;
 use super::metered::Metered;
 use super::program_lock::ProgramLock;
-use super::{Commit, FutureFile, NotNow, Preparation};
 use crate::container::rewrite::{CommitWay, Recipe};
 use crate::error::{Error, Result};
 use crate::patience;
@@ -45,8 +46,31 @@ pub(super) trait CommitTarget: Recipe {
     }
 }
 
+/// A file that another program has open, so that it cannot be changed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileInUse {
+    /// Which one, for a message.
+    pub by: String,
+    /// Those that only read are in the way, too.
+    pub alone: bool,
+}
+
+/// Why a commit cannot be made now. Nothing was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotNow {
+    /// The changes do not agree yet, for this reason.
+    Stays(String),
+    /// Another program has the file open.
+    Waits(FileInUse),
+    /// It would be more than the limits allow.
+    TooMuch,
+}
+
+/// A commit that is prepared, unless it cannot be made now.
+pub type Preparation<'a> = std::result::Result<Prepared<'a>, NotNow>;
+
 /// A commit to a target, until its end.
-pub(super) struct Begun<'a> {
+pub(super) struct CommitUnderWay<'a> {
     commit: &'a Commit<'a>,
     target: Box<dyn CommitTarget + 'a>,
     /// Bytes that were put or moved.
@@ -60,20 +84,20 @@ pub(super) struct Begun<'a> {
 
 /// What a commit is about to make lies where nothing can be seen of it.
 pub struct Prepared<'a> {
-    begun: Begun<'a>,
+    begun: CommitUnderWay<'a>,
     files: Vec<FutureFile>,
 }
 
 /// The log says what a commit is about to make: whoever finds it completes or undoes it.
-pub struct Sealed<'a>(Begun<'a>);
+pub struct Sealed<'a>(CommitUnderWay<'a>);
 
-impl<'a> Begun<'a> {
+impl<'a> CommitUnderWay<'a> {
     pub(super) fn new(
         commit: &'a Commit<'a>,
         target: Box<dyn CommitTarget + 'a>,
         locked: Option<ProgramLock>,
-    ) -> Begun<'a> {
-        Begun {
+    ) -> CommitUnderWay<'a> {
+        CommitUnderWay {
             commit,
             target,
             told: 0,
@@ -157,7 +181,7 @@ impl Sealed<'_> {
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for CommitUnderWay<'_> {
     fn drop(&mut self) {
         if self.is_carried_out && !self.is_made {
             // It is there, and could not be shown: the log goes on saying how it came about.

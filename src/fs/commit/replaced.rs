@@ -8,9 +8,10 @@ use std::cell::Cell;
 
 use super::beside_old::{BesideOld, Sharing, is_copied, is_given};
 use super::exchange::{Exchange, sync_names};
+use super::future_file::FutureFile;
+use super::input::Commit;
 use super::new_files::NewFiles;
 use super::phases::CommitTarget;
-use super::{Commit, FutureFile};
 use crate::container::rewrite::CommitWay;
 use crate::disk::Target;
 use crate::error::{Error, Result};

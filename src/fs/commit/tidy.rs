@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::{Spot, beside};
+use super::spot::{Spot, beside};
 use crate::container::Layout;
 use crate::disk::{Disk, Place};
 use crate::error::{Error, Result};

@@ -34,7 +34,7 @@ use publish::Publishing;
 use replaced_array::ArrayContent;
 
 /// How a commit went that did not fail.
-pub(crate) type Outcome = std::result::Result<(), NotNow>;
+pub(crate) type CommitOutcome = std::result::Result<(), NotNow>;
 
 /// How much a commit may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Containers {
             log::warn!("{}: cannot be renamed: {why}", path.display());
             Err(refused("rename", path, libc::EBUSY))
         };
-        let may_be_committed = staged.unrecovered().is_none() && staged.why().is_none();
+        let may_be_committed = staged.log.unrecovered().is_none() && staged.outcome.why().is_none();
         match (committed, staged.keeps_place()) {
             (_, None) => Ok(()),
             (Err(Error::Invalid(why)), _) => busy(&why),
@@ -104,7 +104,7 @@ impl Containers {
         }
         let Some(frozen) = self.freeze(version, &container)? else {
             staged.tidy(&container, &self.cache)?;
-            staged.note_why(None);
+            staged.outcome.note_why(None);
             self.forget_staged(version);
             return Ok(());
         };
@@ -121,19 +121,19 @@ impl Containers {
         let path = self.shown_path(version.container);
         match done {
             Ok(Ok(())) => {
-                staged.note_commit(begun);
-                staged.note_why(None);
+                staged.outcome.note_commit(begun);
+                staged.outcome.note_why(None);
                 self.forget_staged(version);
                 Ok(())
             }
             Ok(Err(NotNow::TooMuch)) | Err(Error::Unwanted) => self.put_off(version, &container),
             Ok(Err(NotNow::Stays(why))) => {
                 log::info!("{}: stays staged: {why}", path.display());
-                staged.note_why(Some(why));
+                staged.outcome.note_why(Some(why));
                 Ok(())
             }
             Ok(Err(NotNow::Waits(in_use))) => {
-                if staged.why().as_ref() != Some(&in_use.by) {
+                if staged.outcome.why().as_ref() != Some(&in_use.by) {
                     log::info!("{}: stays staged: {}", path.display(), in_use.by);
                 }
                 container.stage.log_all()?;
@@ -142,7 +142,7 @@ impl Containers {
             }
             Err(e) => {
                 log::warn!("{}: stays staged: {e}", path.display());
-                staged.note_why(Some(e.to_string()));
+                staged.outcome.note_why(Some(e.to_string()));
                 // The written bytes are kept, whatever becomes of the daemon.
                 container.stage.sync()?;
                 Err(e)
@@ -167,7 +167,7 @@ impl Containers {
         container: &StagedContainer,
         (frozen, content): (&Arc<Layer>, Option<&ArrayContent>),
         effort: Effort,
-    ) -> Result<Outcome> {
+    ) -> Result<CommitOutcome> {
         let mut changed = changed_arrays(container, frozen, &self.cache)?;
         if let Some(content) = content {
             content.put_among(container, &mut changed)?;
@@ -199,7 +199,7 @@ impl Containers {
         container: &StagedContainer,
         changes: &Changes<'_>,
         effort: Effort,
-    ) -> Result<Outcome> {
+    ) -> Result<CommitOutcome> {
         let id = version.container;
         let path = self.places.path(id)?;
         let seen = seen_files(version, &path);
@@ -297,7 +297,7 @@ impl Containers {
         let synced = container.stage.sync();
         let why = match committed.and(synced) {
             Err(e) => e.to_string(),
-            Ok(()) => version.staged.why().unwrap_or_default(),
+            Ok(()) => version.staged.outcome.why().unwrap_or_default(),
         };
         Some((self.shown_path(id), why))
     }
@@ -315,5 +315,5 @@ impl Containers {
 
 /// Whether the log of a container lies in the directory that it is, and is its own.
 pub(crate) fn moves_its_log(container: &LiveContainer, version: &ContainerVersion) -> bool {
-    container.stored == FileKind::Directory && !version.staged.keeps_out()
+    container.stored == FileKind::Directory && !version.staged.log.keeps_out()
 }

@@ -137,7 +137,7 @@ impl Containers {
         container.note_replacing(None);
         match done {
             Ok(Ok(())) => {
-                staged.note_why(None);
+                staged.outcome.note_why(None);
                 self.forget_staged(version);
                 Ok(())
             }
@@ -146,7 +146,7 @@ impl Containers {
                 Err(Error::Invalid(why))
             }
             Ok(Err(NotNow::Stays(why))) => {
-                staged.note_why(Some(why));
+                staged.outcome.note_why(Some(why));
                 self.stage_content(writer, content)
             }
             Ok(Err(NotNow::Waits(in_use))) if !content.is_staged() => {

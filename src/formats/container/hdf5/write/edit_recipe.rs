@@ -20,8 +20,8 @@ use super::tried::TriedEncodings;
 use super::unchanged::{ChangedSizes, ExpectedChanges, UnchangedCheck};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 use crate::container::hdf5::index::ChunkEntry;
+use crate::container::hdf5::left::LeftInFile;
 use crate::container::hdf5::worker::{EditSession, IndexAnswer, wrong_reply};
-use crate::container::proven::ProvenEncodings;
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -66,7 +66,7 @@ pub(super) struct EditedFile<'f> {
     pub(super) answer: &'f IndexAnswer,
     pub(super) headers: &'f ObjectHeaders,
     /// Ways in which chunks have been encoded before.
-    pub(super) proven: &'f ProvenEncodings,
+    pub(super) left: &'f LeftInFile,
     pub(super) budget: &'f Arc<Budget>,
 }
 
@@ -106,7 +106,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             source,
             answer,
             headers,
-            proven,
+            left,
             budget,
         }: EditedFile<'f>,
         (way, write): (CommitWay, &'w mut dyn Recipe),
@@ -132,7 +132,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             reserved: RangeSet::default(),
             unexplained: RangeSet::default(),
             is_managed: false,
-            tried: TriedEncodings::new(proven),
+            tried: TriedEncodings::new(left),
             is_new: false,
             is_more: false,
         })

@@ -166,7 +166,7 @@ const CRATES: [(&str, &[&str]); 4] = [
     (
         "fs",
         &[
-            "commit", "disk", "kernel", "live", "scratch", "stage", "tree",
+            "commit", "disk", "kernel", "live", "records", "scratch", "stage", "tree",
         ],
     ),
 ];
@@ -245,7 +245,10 @@ fn the_disk_knows_sources_and_errors_alone() {
 
 #[test]
 fn the_stage_knows_arrays_and_where_its_log_lies() {
-    assert_uses_only("stage", &["array", "disk", "error", "memory", "source"]);
+    assert_uses_only(
+        "stage",
+        &["array", "disk", "error", "memory", "records", "source"],
+    );
 }
 
 #[test]
@@ -305,6 +308,7 @@ fn scratch_is_a_source_and_a_disk() {
             "error",
             "memory",
             "pipeline",
+            "records",
             "source",
             "workers",
         ],

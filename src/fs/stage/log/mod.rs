@@ -2,7 +2,7 @@
 //! appended.
 //!
 //! Staged bytes go there when memory is short, an fsync makes them durable there, and the recovery
-//! reads them from there. [`record`] is how bytes become records, [`writer`] appends them, [`read`]
+//! reads them from there. [`record`] is what they say, [`writer`] appends them, [`read`]
 //! folds them into what is staged. A log names its container by what `cp -a` keeps: names, sizes
 //! and times of modification, not inode numbers. It lies under the first of the names that a log of
 //! the container may have ([`log_names`]), or the next one where something else lies. Used by the
@@ -25,7 +25,6 @@ pub use patch::{Patch, last_said};
 pub(crate) use read::fold;
 pub use read::{FoundLog, read_log};
 pub(super) use record::Record;
-pub(crate) use record::framed;
 pub use record::{
     CommitRecord, GrowingFile, HeldFile, LoggedArray, NewFileRecord, RangeSample, SealedFile,
 };

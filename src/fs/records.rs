@@ -331,7 +331,7 @@ impl RecordHeader {
 }
 
 /// What another release has written, which is left as it is.
-pub(crate) fn of_another_version(what: &str, version: u8) -> Error {
+pub(crate) fn of_another_version(what: &str, version: impl std::fmt::Display) -> Error {
     let why = format!("the {what} is of version {version}, and only {VERSION} is known here");
     NotShown::new(why).into()
 }

@@ -38,7 +38,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::reopened::ReopenedFile;
 use crate::disk::{Caller, Disk, DiskFile};
-use crate::error::{Error, Fault, Result};
+use crate::error::Result;
+use crate::records::read_all;
 use crate::source::{FileId, FileIdentity, Source, Store, Timestamp};
 
 /// Where the log of a container lies, and whose it is.
@@ -140,18 +141,6 @@ impl LogBytes {
 
     /// Not `fetch`: a log that grows is still the same.
     pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        while done < out.len() {
-            let from = at.saturating_add(done as u64);
-            match self.source().read(from, &mut out[done..])? {
-                0 => {
-                    let end = at.saturating_add(out.len() as u64);
-                    let fault = Fault::new("the log of the stage ends early").bytes(at..end);
-                    return Err(Error::from(fault));
-                }
-                n => done += n,
-            }
-        }
-        Ok(())
+        read_all(self.source(), at, out)
     }
 }

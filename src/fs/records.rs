@@ -131,7 +131,7 @@ impl FoundRecord<'_> {
             *number = u64::from_le_bytes(*field);
         }
         let before = NUMBERS as u64;
-        (numbers, self.at + before, self.len - before)
+        (numbers, self.at + before, self.len.saturating_sub(before))
     }
 
     /// It checks, and is none that is ever written.

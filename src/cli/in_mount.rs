@@ -10,9 +10,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::failure::Failure;
 use super::given_path::{existing, real};
+use super::status;
 use super::status::is_source;
-use super::{Failure, status};
 use crate::container::names::path_of;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;

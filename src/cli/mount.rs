@@ -8,10 +8,11 @@ use std::sync::Arc;
 use log::LevelFilter;
 
 use super::args::MountArgs;
+use super::failure::{CommandResult, Failure};
 use super::options::MountOptions;
 use super::preconditions::{self, HandedOver, MountPaths};
 use super::running::Running;
-use super::{CommandResult, Failure, container, limits, output, writing};
+use super::{container, limits, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::{LogsInFiles, Preferences};

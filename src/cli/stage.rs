@@ -16,10 +16,11 @@ use serde_json::json;
 
 use super::args::StageCommand;
 use super::container::{FoundContainer, walk_beside};
+use super::failure::{CommandResult, Failure};
 use super::given_path::real;
 use super::in_mount::InMount;
 use super::orphan_logs::{OrphanLog, find_orphans};
-use super::{CommandResult, Failure, output, size, status};
+use super::{output, size, status};
 use crate::cache::BlockCache;
 use crate::commit::drafts::{DraftsState, LeftoverDrafts, left_drafts};
 use crate::commit::found_logs::{LogBeside, logs_at};

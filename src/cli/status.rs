@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::counted::counted;
 use super::described::ratio_text;
+use super::failure::{CommandResult, Failure};
 use super::which_mount::{WhichMount, no_mount, which_mount};
-use super::{CommandResult, Failure, output, prometheus, size};
+use super::{output, prometheus, size};
 use crate::daemon::log::one_line;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::write_out;

@@ -20,9 +20,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::failure::{CommandResult, Failure};
 use super::mount_programs::UmountHelper;
 use super::which_mount::{WhichMount, no_mount, spelled, which_mount};
-use super::{CommandResult, Failure, output, progress, status};
+use super::{output, progress, status};
 use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::processes;

@@ -50,7 +50,7 @@ const LONGEST_PAYLOAD: usize = 16 << 20;
 /// Bytes that are read at once.
 const STEP: usize = 64 << 10;
 
-/// Sequence numbers rise by less than this from record to record.
+/// RecordSequence numbers rise by less than this from record to record.
 const MOST_RISE: u64 = 1 << 48;
 
 const DOING: &str = "cannot read a log";
@@ -145,7 +145,7 @@ impl FoundRecord<'_> {
 
 /// How the sequence numbers of a log go.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sequence {
+pub(crate) enum RecordSequence {
     /// They rise, from the last one on that was read.
     Rising(Option<u64>),
     /// All are this one.
@@ -156,7 +156,7 @@ pub(crate) enum Sequence {
 pub(crate) struct Records<'a> {
     log: &'a dyn Source,
     at: u64,
-    sequence: Sequence,
+    sequence: RecordSequence,
     /// The most that a record has said to be on the disk.
     synced: u64,
     payload: Vec<u8>,
@@ -171,7 +171,7 @@ struct RecordHeader {
 
 impl<'a> Records<'a> {
     /// Those from an offset on.
-    pub(crate) fn new(log: &'a dyn Source, at: u64, sequence: Sequence) -> Records<'a> {
+    pub(crate) fn new(log: &'a dyn Source, at: u64, sequence: RecordSequence) -> Records<'a> {
         Records {
             log,
             at,
@@ -189,8 +189,8 @@ impl<'a> Records<'a> {
     /// The number of that one.
     pub(crate) fn sequence(&self) -> u64 {
         match self.sequence {
-            Sequence::Same(last) => last,
-            Sequence::Rising(last) => last.unwrap_or(0),
+            RecordSequence::Same(last) => last,
+            RecordSequence::Rising(last) => last.unwrap_or(0),
         }
     }
 
@@ -210,7 +210,7 @@ impl<'a> Records<'a> {
         if !self.fits(head.sequence) || !self.read_payload(at, &header)? {
             return Ok(None);
         }
-        if let Sequence::Rising(last) = &mut self.sequence {
+        if let RecordSequence::Rising(last) = &mut self.sequence {
             *last = Some(head.sequence);
         }
         self.synced = self.synced.max(head.synced);
@@ -233,9 +233,9 @@ impl<'a> Records<'a> {
 
     fn fits(&self, sequence: u64) -> bool {
         match self.sequence {
-            Sequence::Same(all) => sequence == all,
-            Sequence::Rising(None) => true,
-            Sequence::Rising(Some(last)) => {
+            RecordSequence::Same(all) => sequence == all,
+            RecordSequence::Rising(None) => true,
+            RecordSequence::Rising(Some(last)) => {
                 let rise = sequence.checked_sub(last);
                 rise.is_some_and(|rise| rise > 0 && rise < MOST_RISE)
             }

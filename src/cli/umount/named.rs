@@ -4,7 +4,8 @@
 //! Used by [`super`].
 
 use super::super::counted::{counted, verb};
-use super::super::{CommandResult, Failure, output, size};
+use super::super::failure::{CommandResult, Failure};
+use super::super::{output, size};
 use crate::daemon::mount_table::Mounted;
 use crate::scratch::{STAYS_LOGGED, UNMERGED};
 use crate::tree::COMES_BACK;

@@ -2,10 +2,10 @@
 //!
 //! Readers of Bloscpack files stop at the last chunk, so bytes behind it disturb nobody. The log is
 //! a row of records ([`crate::records`]), whose sequence number is the fingerprint of the chunks
-//! that they change, then zeros, which are there ahead so that an fsync need not lengthen the file, then a
-//! [`TailMark`]. While a merge changes the file in place, the records are the bytes that it puts (a
-//! redo), and the mark says so: from the moment when that is on the disk the file is the new one,
-//! whatever becomes of the rest. A file without a log has a mark alone.
+//! that they change, then zeros, which are there ahead so that an fsync need not lengthen the file,
+//! then a [`TailMark`]. While a merge changes the file in place, the records are the bytes that it
+//! puts (a redo), and the mark says so: from the moment when that is on the disk the file is the
+//! new one, whatever becomes of the rest. A file without a log has a mark alone.
 //!
 //! A log is found by the mark, or behind the last chunk: a crash may have cost the mark alone.
 //! Records are those up to the first that does not check; of a log they count up to the last
@@ -16,7 +16,7 @@ use super::mark::{MARK_LEN, TailMark};
 use crate::disk::{Caller, DiskFile};
 use crate::error::Result;
 use crate::memory::fallible;
-use crate::records::{BYTES, FoundRecord, RecordHead, Records, Sequence, numbers};
+use crate::records::{BYTES, FoundRecord, RecordHead, RecordSequence, Records, numbers};
 use crate::source::Source;
 
 /// The daemon itself: it moves bytes that their owners have written.
@@ -141,7 +141,7 @@ pub(super) fn records(
     fingerprint: u64,
     mut each: impl FnMut(TailRecord) -> Result<()>,
 ) -> Result<u64> {
-    let mut records = Records::new(source, start, Sequence::Same(fingerprint));
+    let mut records = Records::new(source, start, RecordSequence::Same(fingerprint));
     while let Some(found) = records.next()? {
         each(TailRecord::of(&found)?)?;
     }

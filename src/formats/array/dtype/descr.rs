@@ -139,7 +139,8 @@ fn field_name(literal: &Literal) -> Option<Literal> {
     }
 }
 
-/// Elements of a shape times the size of one; none if no number holds it. A zero anywhere makes the product zero, however large the rest.
+/// Elements of a shape times the size of one; none if no number holds it. A zero anywhere makes the
+/// product zero, however large the rest.
 pub(crate) fn product(shape: &[u64], itemsize: u64) -> Option<u64> {
     if shape.contains(&0) {
         return Some(0);

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::super::tail::{DAEMON, put_all};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Place, Target};
 use crate::error::{Error, Result};
-use crate::records::{RecordHead, Records, Sequence, encoded};
+use crate::records::{RecordHead, RecordSequence, Records, encoded};
 use crate::source::{FileId, Source, Stat, Store, Timestamp};
 
 /// In the root of a tree that is being converted.
@@ -175,7 +175,7 @@ impl LeftLog {
     /// As far as its records check.
     pub(super) fn read(source: &dyn Source) -> Result<LeftLog> {
         let (mut log, mut is_finished) = (ConvertLog::default(), false);
-        let mut records = Records::new(source, 0, Sequence::Same(HEAD.sequence));
+        let mut records = Records::new(source, 0, RecordSequence::Same(HEAD.sequence));
         while let Some(found) = records.next()? {
             let record = found.decoded()?;
             is_finished |= matches!(record, ConvertRecord::Ready);

@@ -14,7 +14,7 @@ use super::LogOf;
 use super::found::LogState;
 use super::record::{self, Begin};
 use crate::error::{Error, Fault, Result};
-use crate::records::{Records, Sequence};
+use crate::records::{RecordSequence, Records};
 use crate::source::{FileKind, Source, Stat};
 
 /// The file under a name that a log of a container may have.
@@ -69,7 +69,7 @@ fn check_trust(stat: &Stat, of: &LogOf<'_>) -> Result<()> {
 /// What the records of a file say that is believed to be a log.
 pub(crate) fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
     let (log, len) = (Arc::clone(&source), source.identity().size());
-    let mut records = Records::new(&*log, 0, Sequence::Rising(None));
+    let mut records = Records::new(&*log, 0, RecordSequence::Rising(None));
     let Some(first) = records.next()? else {
         records.check_end(len)?;
         return Ok(FoundLog::Nothing);

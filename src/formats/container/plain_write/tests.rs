@@ -157,7 +157,7 @@ impl Case {
                 _ => self.records * self.widths[n - 1],
             };
             let dirty = dirty_bytes(&ranges, (stored, len), 4);
-            RangeSet::from_iter(dirty.iter().chain([stored..all]))
+            RangeSet::from_iter(dirty.iter().chain(std::iter::once(stored..all)))
         };
         let parts: Vec<_> = (0..3)
             .map(|n| PlainPart {

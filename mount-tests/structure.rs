@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::harness::reads::walk;
 
 mod files;
-mod rooms;
+mod folders;
+
 mod types;
 
 /// A source file, by its path below the package.

@@ -156,7 +156,7 @@ impl Serving {
     pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
         let outcome = self.outcome(|| work(&self.tree));
         self.stale_files
-            .answer_after_outdated(&self.tree, move || say(reply, outcome));
+            .answer_after_outdated(move || say(reply, outcome));
     }
 
     /// Says how many bytes were written to an open file. `past_cache`: where past the page cache.
@@ -175,7 +175,7 @@ impl Serving {
                 Some(range) => self.stale_files.answer_after_range(range, answer),
                 // The file has become an array, of which the kernel has pages of their own.
                 None if self.tree.has_outdated() && self.tree.is_absorbed(InodeId(ino.0)) => {
-                    self.stale_files.answer_after_outdated(&self.tree, answer);
+                    self.stale_files.answer_after_outdated(answer);
                 }
                 None => answer(),
             }

@@ -20,6 +20,7 @@ mod half_removed;
 mod inode;
 mod listing;
 mod listing_cache;
+pub mod mount_status;
 mod moves;
 mod named;
 mod node;
@@ -59,7 +60,7 @@ pub use inode::InodeId;
 pub use listing::{ListedEntry, ListingStep};
 pub use open_file::HandleId;
 pub use ordinary::StalePages;
-pub use outdated::OutdatedPages;
+pub use outdated::PageDrop;
 #[cfg(test)]
 pub(crate) use writing::tests as driven;
 pub use writing::{COMES_BACK, Hole};
@@ -314,15 +315,6 @@ impl Tree {
             attr.stale = file.stale(moment, stat.identity());
         }
         Ok(attr)
-    }
-
-    /// Pages that are to go before the request is answered that made them outdated.
-    pub fn outdated(&self) -> &Receiver<OutdatedPages> {
-        self.outdated.taken()
-    }
-
-    pub fn has_outdated(&self) -> bool {
-        !self.outdated.is_empty()
     }
 
     /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if

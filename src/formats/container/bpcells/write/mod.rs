@@ -43,20 +43,20 @@ use super::directory::OpenedMember;
 use super::matrix::StorageOrder;
 use super::packed::BLOCK_BYTES;
 use super::packed::idx_offsets::WRAP;
-use super::text_line::TextLine;
 use super::version::Variant;
 use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
 use crate::array::dtype::Dtype;
+use crate::array::held::HeldArray;
 use crate::array::{Array, Info};
 use crate::container::Container;
 use crate::container::chunked_write::encode_alone;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use forms::{ArrayForm, form_of};
 pub(crate) use forms::{is_array, stored_first};
 use merged::MergedContainer;
@@ -97,7 +97,7 @@ pub(super) fn offer(container: &mut Container, variant: Variant, opened: Vec<Ope
         if let Some(named) = StorageOrder::named(line) {
             order = named;
         }
-        Some(Arc::new(TextLine::new(name, &String::from_utf8_lossy(line))) as Arc<dyn Array>)
+        Some(text_line(name, line))
     });
     let lines: Vec<_> = lines.collect();
     container.lines.extend(lines);
@@ -109,6 +109,12 @@ pub(super) fn offer(container: &mut Container, variant: Variant, opened: Vec<Ope
         members: StoredMembers(opened),
         wrap: WRAP,
     }));
+}
+
+/// A text of one line that says how a container is stored, as an array that can be written.
+fn text_line(name: &str, line: &[u8]) -> Arc<dyn Array> {
+    let content = format!("{}\n", String::from_utf8_lossy(line));
+    Arc::new(HeldArray::text(name, content.into_bytes()))
 }
 
 impl MemberFiles {
@@ -226,7 +232,7 @@ impl Rewrite for MemberFiles {
         let merged = merged.map_err(Objection::error)?;
         let mut plan = recipe::stream(&merged, merged.array(name)?, None, form, false)?;
         let bytes = blocks.range(block.number..block.number + 1);
-        plan.dirty = Numbers::of(vec![plan.values_chunking().of(&bytes)]);
+        plan.dirty = RangeSet::from(plan.values_chunking().of(&bytes));
         encode_alone(&plan, budget)
     }
 

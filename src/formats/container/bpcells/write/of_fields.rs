@@ -8,8 +8,7 @@
 use std::sync::Arc;
 
 use super::forms::member;
-use super::{MemberFiles, VERSION};
-use crate::array::Array;
+use super::{MemberFiles, VERSION, text_line};
 use crate::array::lazy::{Computed, LazyPart, LazySource};
 use crate::container::Container;
 use crate::container::bpcells::directory::OpenedMember;
@@ -17,7 +16,6 @@ use crate::container::bpcells::fields::Field;
 use crate::container::bpcells::header;
 use crate::container::bpcells::matrix::StorageOrder;
 use crate::container::bpcells::packed::idx_offsets::WRAP;
-use crate::container::bpcells::text_line::TextLine;
 use crate::container::bpcells::version::Variant;
 use crate::container::rewrite::{MemberNumber, Rewrite};
 use crate::error::Result;
@@ -48,8 +46,7 @@ pub(crate) fn of_fields(
         };
         let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
         order = StorageOrder::named(line).unwrap_or(order);
-        let line: Arc<dyn Array> = Arc::new(TextLine::new(name, &String::from_utf8_lossy(line)));
-        arrays.push(line);
+        arrays.push(text_line(name, line));
     }
     let members = fields.iter().map(|(name, field)| OpenedMember {
         name: name.clone(),
@@ -71,8 +68,7 @@ pub(crate) fn take_order(container: &mut Container) {
     if let Some(at) = texts.position(|text| text.name == ORDER) {
         let text = container.texts.remove(at);
         let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
-        let line = TextLine::new(ORDER, &String::from_utf8_lossy(line));
-        container.lines.push(Arc::new(line));
+        container.lines.push(text_line(ORDER, line));
     }
 }
 

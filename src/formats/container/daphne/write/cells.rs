@@ -18,10 +18,10 @@ use super::file_writer::FileWriter;
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent_for};
 use crate::container::chunked_write::memory::at_once;
-use crate::container::numbers::Numbers;
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 /// Bytes of a band, whatever the type.
 const BAND_BYTES: usize = 8 * BAND as usize;
@@ -151,7 +151,7 @@ fn place(values: &[u8], size: usize, (first, stride): (usize, usize), out: &mut 
 pub(super) struct ChangedCells<'a> {
     pub(super) cells: &'a CellObject,
     /// By their numbers, of each array.
-    pub(super) dirty: Vec<Numbers>,
+    pub(super) dirty: Vec<RangeSet>,
     pub(super) is_matrix: bool,
 }
 
@@ -166,7 +166,7 @@ impl ChangedCells<'_> {
         own.any(|column| column.within(rows.clone()).next().is_some())
     }
 
-    fn touch_matrix(&self, all: &Numbers, rows: &Range<u64>, cols: &Range<u64>) -> bool {
+    fn touch_matrix(&self, all: &RangeSet, rows: &Range<u64>, cols: &Range<u64>) -> bool {
         let width = self.cells.cols.max(1);
         let cells = rows.start.saturating_mul(width)..rows.end.saturating_mul(width);
         all.within(cells).any(|run| {

@@ -76,7 +76,7 @@ fn offsets(matrix: &MatrixArrays<'_>, budget: &Arc<Budget>) -> Result<Option<Str
 fn outside(matrix: &MatrixArrays<'_>, budget: &Arc<Budget>) -> Result<Option<(u64, u64)>> {
     let mut wrong = None;
     let mut window = matrix.columns.window(8, budget)?;
-    for run in matrix.columns.dirty.runs() {
+    for run in matrix.columns.dirty.iter() {
         window.each(run.start / 8..run.end / 8, &mut |at, column| {
             if column >= matrix.cols {
                 wrong.get_or_insert((at, column));

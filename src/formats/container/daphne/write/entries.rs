@@ -12,10 +12,10 @@ use super::too_large;
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::container::chunked_write::memory::at_once;
-use crate::container::numbers::Numbers;
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 /// Elements that are read at once.
 const WINDOW: u64 = 32 << 10;
@@ -29,13 +29,13 @@ pub(crate) struct MatrixArray<'a> {
     /// Bytes.
     pub(crate) len: u64,
     /// Those that have changed.
-    pub(crate) dirty: Numbers,
+    pub(crate) dirty: RangeSet,
 }
 
 impl<'a> MatrixArray<'a> {
     /// One of which nothing is known yet.
     pub(crate) fn new(shown: &'a dyn Array, len: u64) -> MatrixArray<'a> {
-        let dirty = Numbers::of(std::iter::once(0..len).collect());
+        let dirty = RangeSet::from(0..len);
         MatrixArray { shown, len, dirty }
     }
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use super::super::header::ObjectKind;
 use super::super::program::{CSR, DENSE, POSITION};
 use super::{COLUMNS, ROWS_AT, WrittenObject, change_of, too_large};
-use crate::container::numbers::Numbers;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::ChangedArray;
 use crate::error::Result;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 /// Where the block has its number of rows.
@@ -109,9 +109,9 @@ impl WrittenObject {
             let (change, len) = (change_of(name, changed), self.len(name, changed)?);
             let dirty = match change {
                 // It lies elsewhere.
-                _ if runs != was => Numbers::of(std::iter::once(0..len).collect()),
+                _ if runs != was => RangeSet::from(0..len),
                 Some(change) => dirty_bytes(&change.ranges, (change.visible, len), *element),
-                None => Numbers::default(),
+                None => RangeSet::default(),
             };
             parts.push(PlainPart {
                 shown: change.map_or(&**array, |change| &*change.shown),

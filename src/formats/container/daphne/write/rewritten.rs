@@ -16,22 +16,22 @@ use super::{COLUMNS, OFFSETS, ROWS_AT, VALUES, WrittenBody, WrittenObject};
 use super::{change_of, consistency, too_large};
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::plain_write::dirty_bytes;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::Result;
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 /// Blocks that store few of their cells may have so many that to tell all of them would not end.
 const MOST_CELLS: u64 = 1 << 34;
 
 impl WrittenObject {
     /// The bytes of an array that have changed: of whole elements.
-    fn dirty(&self, name: &str, changed: &[ChangedArray], element: u64) -> Numbers {
+    fn dirty(&self, name: &str, changed: &[ChangedArray], element: u64) -> RangeSet {
         let Some(change) = change_of(name, changed) else {
-            return Numbers::default();
+            return RangeSet::default();
         };
         dirty_bytes(&change.ranges, (change.visible, change.len), element)
     }
@@ -45,9 +45,9 @@ impl WrittenObject {
             let size = value.size() as u64;
             let bytes = self.dirty(array.name(), changed, size);
             let elements = bytes
-                .runs()
+                .iter()
                 .map(|run| run.start / size..run.end.div_ceil(size));
-            Numbers::of(elements.collect())
+            RangeSet::from_iter(elements)
         };
         ChangedCells {
             cells,
@@ -130,7 +130,7 @@ impl WrittenObject {
         let changes = self.changed_cells(cells, changed);
         let (rows, stored) = (self.new_rows(changed)?, cells.stored.source.len());
         if changes.are_dense(rows) || changes.is_one_block() {
-            let counts = changes.dirty.iter().map(Numbers::count);
+            let counts = changes.dirty.iter().map(RangeSet::len);
             return Ok(Amount {
                 stored,
                 changed: counts.fold(0, u64::saturating_add).saturating_mul(8),

@@ -8,7 +8,6 @@ use crate::harness::reads::walk;
 
 mod files;
 mod folders;
-
 mod types;
 
 /// A source file, by its path below the package.

@@ -36,7 +36,8 @@ fn a_number_that_the_precision_does_not_hold_is_refused() {
     refused_at_close("narrow", &shorts(&[0x1000]), &shorts(&[0xfff]));
 }
 
-/// As in HDF5's own programs every number is a value of an enumeration, named or not.
+/// As in HDF5's own programs every number is a value of an enumeration, named or not, and every
+/// byte a boolean.
 #[test]
 fn numbers_that_an_enumeration_has_no_name_for_are_held_as_they_are() {
     let place = with_file(&[]);
@@ -48,6 +49,8 @@ fn numbers_that_an_enumeration_has_no_name_for_are_held_as_they_are() {
     assert_array(&place, "strange", "[3]", &numbers(&[77, i32::MIN, 1 << 20]));
     write_at(&place.join("x.h5/color"), &shorts(&[7]), 2).unwrap();
     assert_array(&place, "color", "[3]", &shorts(&[0, 7, 0]));
+    write_at(&place.join("x.h5/bool"), &[7, 255], 0).unwrap();
+    assert_array(&place, "bool", "[3]", &[7, 255, 1]);
 }
 
 #[test]

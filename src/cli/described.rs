@@ -334,9 +334,9 @@ fn filter_text(filter: &FilterDetails) -> String {
 }
 
 fn type_text(stored_type: &StoredType) -> String {
-    match stored_type {
-        StoredType::Named(name) => name.clone().into_owned(),
-        StoredType::Spelled(spelled) => serde_json::to_string(spelled).unwrap_or_default(),
+    match stored_type.name() {
+        Some(name) => name.into_owned(),
+        None => serde_json::to_string(stored_type).unwrap_or_default(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::array::dtype::Dtype;
 use crate::array::dtype::literal::Literal;
-use crate::container::stored::{SpelledType, StoredType};
+use crate::container::stored::StoredType;
 
 /// Parts of all levels of a type that are told apart.
 const PARTS_MOST: usize = 4096;
@@ -112,18 +112,15 @@ impl ElementType {
     }
 
     fn named(self, stored: &StoredType, committed: CommittedTypes<'_>, depth: u32) -> ElementType {
-        let StoredType::Spelled(spelled) = stored else {
-            return self;
-        };
         if depth > 32 {
             return self;
         }
-        match (self, &**spelled) {
-            (own, SpelledType::Committed { name }) => match committed(name) {
+        match (self, stored) {
+            (own, StoredType::Committed { name }) => match committed(name) {
                 Some(stored) => own.named(&stored, committed, depth + 1),
                 None => own,
             },
-            (own, SpelledType::Array { base, .. }) => own.named(base, committed, depth + 1),
+            (own, StoredType::Array { base, .. }) => own.named(base, committed, depth + 1),
             (ElementType::Repeated { count, base }, _) => ElementType::Repeated {
                 count,
                 base: Box::new(base.named(stored, committed, depth + 1)),
@@ -132,14 +129,14 @@ impl ElementType {
                 ElementType::Integer {
                     size, signed, big, ..
                 },
-                SpelledType::Enumeration { members, .. },
+                StoredType::Enumeration { members, .. },
             ) => ElementType::Integer {
                 size,
                 signed,
                 big,
                 names: Some(names_of(members)),
             },
-            (ElementType::Structure(parts), SpelledType::Compound { members, .. })
+            (ElementType::Structure(parts), StoredType::Compound { members, .. })
                 if parts.len() == members.len() =>
             {
                 let named = parts
@@ -354,11 +351,11 @@ mod tests {
     #[test]
     fn enumerations_have_names() {
         let members = vec![("low".into(), (-1).into()), ("high".into(), 7.into())];
-        let spelled = StoredType::Spelled(Box::new(SpelledType::Enumeration {
-            base: StoredType::named("H5T_STD_I8LE"),
+        let spelled = StoredType::Enumeration {
+            base: Box::new(StoredType::called("H5T_STD_I8LE")),
             members,
-        }));
-        let committed = StoredType::Spelled(Box::new(SpelledType::Committed { name: "t".into() }));
+        };
+        let committed = StoredType::Committed { name: "t".into() };
         for stored in [&spelled, &committed] {
             let named =
                 of("|i1", 1).with_names(stored, &|name| (name == "t").then(|| spelled.clone()));

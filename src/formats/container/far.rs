@@ -12,7 +12,7 @@ use super::walked::{LONGEST, open};
 use crate::array::read::{CachedArray, Tail};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::source::memory::{FarRequests, MemoryStore};
-use crate::source::passing::Passing;
+use crate::source::wrapping::WrappingStore;
 use crate::source::{ReopenedSource, Source, Store};
 
 const REQUEST: usize = 1 << 20;
@@ -50,7 +50,7 @@ fn requests(far: &MemoryStore) -> FarRequests {
 
 /// As a mount has it: files are opened again when they are read, and must be what they were.
 fn as_mounted(store: &Arc<dyn Store>) -> Arc<dyn Store> {
-    Arc::new(Passing::new(store, |_, opened| {
+    Arc::new(WrappingStore::new(store, |_, opened| {
         let source = opened?;
         let again = Arc::clone(&source);
         let reopened = ReopenedSource::new(source, move || Ok(Arc::clone(&again)));

@@ -170,7 +170,7 @@ pub struct OpenRequest<'a> {
     pub budget: &'a Arc<Budget>,
     pub left: &'a Arc<LeftByCommits>,
     /// It is opened as a commit has told it.
-    pub is_told: bool,
+    pub is_after_commit: bool,
 }
 
 /// An opened container.
@@ -387,6 +387,6 @@ pub(crate) fn open_as(
         preferences,
         budget: &Budget::by_default(),
         left: &Default::default(),
-        is_told: false,
+        is_after_commit: false,
     })
 }

@@ -90,7 +90,7 @@ impl Recognised {
     }
 
     /// Opens a container that a commit has just told, read before it is visible.
-    pub fn open_as_told(
+    pub fn open_after_commit(
         &self,
         store: &Arc<dyn Store>,
         path: &Path,
@@ -103,7 +103,7 @@ impl Recognised {
         &self,
         (store, path): (&Arc<dyn Store>, &Path),
         budget: &Arc<Budget>,
-        is_told: bool,
+        is_after_commit: bool,
     ) -> Result<Container> {
         let request = OpenRequest {
             store,
@@ -111,7 +111,7 @@ impl Recognised {
             preferences: self.preferences,
             budget,
             left: &self.left,
-            is_told,
+            is_after_commit,
         };
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),

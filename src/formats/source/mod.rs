@@ -15,11 +15,11 @@ mod forward;
 mod identity;
 pub mod local;
 pub mod memory;
-pub mod passing;
 mod patched;
 mod reopened;
 mod stored;
 pub mod switched;
+pub mod wrapping;
 
 pub use forward::ForwardWindow;
 pub use identity::{

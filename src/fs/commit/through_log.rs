@@ -19,7 +19,7 @@ use crate::container::{Container, Recognised};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::Store;
-use crate::source::passing::Passing;
+use crate::source::wrapping::WrappingStore;
 use crate::stage::{Layer, LogState, LoggedArray, Overlay, StagedArray};
 
 /// Opens a container as its log shows it, and says whether the log has something staged.
@@ -78,7 +78,7 @@ fn through_log(
     of: Vec<(PathBuf, &'static str)>,
 ) -> Arc<dyn Store> {
     let (left, below) = (Arc::clone(left), Arc::clone(store));
-    Arc::new(Passing::new(store, move |path, source| {
+    Arc::new(WrappingStore::new(store, move |path, source| {
         match of.iter().find(|(of, _)| of == path) {
             Some((_, name)) => left.source(&*below, (path, name), source),
             None => source,

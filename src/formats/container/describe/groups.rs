@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::lines;
 use super::{ArrayDescription, Description, TypeDescription, UnreadableDescription};
-use crate::container::stored::{AttributeType, DimensionDetails, SpelledType, StoredType};
+use crate::container::stored::{AttributeType, DimensionDetails, StoredType};
 
 /// Types in types, at most.
 const DEPTH: usize = 32;
@@ -122,40 +122,33 @@ fn spelled(
     types: &BTreeMap<String, TypeDescription>,
     depth: usize,
 ) -> StoredType {
-    let StoredType::Spelled(told) = told else {
-        return told;
-    };
-    let again = |base| spelled(base, types, depth + 1);
-    let spelled = match *told {
+    let again = |base: StoredType| spelled(base, types, depth + 1);
+    let inside = |base: Box<StoredType>| Box::new(again(*base));
+    match told {
         told if depth > DEPTH => told,
-        SpelledType::Committed { name } => {
-            let known = types
-                .get(&name)
-                .and_then(|known| known.details.stored_type.clone());
-            return match known {
-                Some(known) => spelled(known, types, depth + 1),
-                None => StoredType::Spelled(Box::new(SpelledType::Committed { name })),
-            };
+        StoredType::Committed { name } => {
+            let known = types.get(&name);
+            let known = known.and_then(|known| known.details.stored_type.clone());
+            known.map_or(StoredType::Committed { name }, again)
         }
-        SpelledType::Complex { base } => SpelledType::Complex { base: again(base) },
-        SpelledType::Sequence { base } => SpelledType::Sequence { base: again(base) },
-        SpelledType::Array { dims, base } => SpelledType::Array {
+        StoredType::Complex { base } => StoredType::Complex { base: inside(base) },
+        StoredType::Sequence { base } => StoredType::Sequence { base: inside(base) },
+        StoredType::Array { dims, base } => StoredType::Array {
             dims,
-            base: again(base),
+            base: inside(base),
         },
-        SpelledType::Enumeration { base, members } => SpelledType::Enumeration {
-            base: again(base),
+        StoredType::Enumeration { base, members } => StoredType::Enumeration {
+            base: inside(base),
             members,
         },
-        SpelledType::Compound { size, members } => {
+        StoredType::Compound { size, members } => {
             let members = members.into_iter();
             let members = members.map(|(name, at, member)| (name, at, again(member)));
-            SpelledType::Compound {
+            StoredType::Compound {
                 size,
                 members: members.collect(),
             }
         }
         other => other,
-    };
-    StoredType::Spelled(Box::new(spelled))
+    }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::chunk_table::ChunkTable;
 use super::element::Element;
-use super::index::{self, Datatype, FileIndex, StorageLayout, VirtualLayout};
+use super::index::{self, FileIndex, StorageLayout, VirtualLayout};
 use super::strings::compact::compact_strings;
 use super::strings::heap::Heap;
 use super::strings::{self, Strings};
@@ -98,7 +98,7 @@ pub(super) fn open_with(
             trouble: None,
         });
     }
-    if dataset.element == Datatype::VariableString {
+    if dataset.element.is_text() {
         let opened = strings(name, (source, index, dataset), nested, tables)?;
         return Ok(match opened {
             Ok((strings, trouble)) => OpenedDataset::Array {

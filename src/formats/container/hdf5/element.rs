@@ -11,8 +11,8 @@ pub(super) mod cast;
 mod compound;
 mod float;
 
-use super::index::{Datatype, Integer, Padding, TYPE_DEPTH_MOST};
 use crate::array::dtype::Dtype;
+use crate::container::stored::{BitOrder, Padding, StoredInteger, StoredType, TYPE_DEPTH_MOST};
 use cast::{BitRange, Cast, TextPadding};
 
 /// HDF5 itself has no larger elements.
@@ -43,7 +43,7 @@ pub(super) struct Element {
 
 impl Element {
     /// Refuses what cannot be shown, with a reason that completes "not shown: ".
-    pub(super) fn of(stored: &Datatype) -> Result<Element, String> {
+    pub(super) fn of(stored: &StoredType) -> Result<Element, String> {
         let part = MemberCount::default().part(stored, 0)?;
         let each = part.shown / count(&part.dims).unwrap_or(1).max(1);
         Ok(Element {
@@ -107,26 +107,48 @@ struct MemberCount {
 }
 
 impl MemberCount {
-    fn part(&mut self, stored: &Datatype, depth: u32) -> Result<ElementPart, String> {
+    fn part(&mut self, stored: &StoredType, depth: u32) -> Result<ElementPart, String> {
         if depth > TYPE_DEPTH_MOST {
             return Err("a type nested too deeply".into());
         }
         match stored {
-            Datatype::Integer(number) => integer(number, number.signed),
-            Datatype::Bitfield(number) => integer(number, false),
-            Datatype::Enum { base, values } => enumeration(base, values),
-            Datatype::Float(number) => float::part(number),
-            Datatype::Complex(number) => float::complex(number),
-            Datatype::FixedString { size, padding } => text(*size, *padding),
-            Datatype::Opaque { size } => ElementPart::same(format!("|V{size}"), *size),
-            Datatype::Compound { size, members } => self.compound(*size, members, depth),
-            Datatype::Array { dims, base } => self.array(dims, base, depth),
-            Datatype::VariableString => Err("variable-length strings as parts of elements".into()),
-            Datatype::Other { name, .. } => Err(format!("elements of type {name}")),
+            StoredType::Integer(number) => integer(number, number.signed),
+            StoredType::BitField(number) => integer(number, false),
+            StoredType::Float(number) => float::part(number),
+            StoredType::Complex { base } => match &**base {
+                StoredType::Float(number) => float::complex(number),
+                _ => Err(not_shown(stored)),
+            },
+            StoredType::Enumeration { base, .. } => match &**base {
+                StoredType::Integer(number) if number.is_whole() && stored.is_boolean() => {
+                    ElementPart::same("|b1".into(), 1)
+                }
+                // Shown as the numbers that it stores. As in HDF5 itself any number of the base
+                // type is a value, whether or not it has a name.
+                StoredType::Integer(number) => integer(number, number.signed),
+                _ => Err(not_shown(stored)),
+            },
+            StoredType::Text {
+                size: Some(size),
+                padding,
+                ..
+            } => text(*size, *padding),
+            StoredType::Opaque { size, .. } => ElementPart::same(format!("|V{size}"), *size),
+            StoredType::Compound { size, members } => self.compound(*size, members, depth),
+            StoredType::Array { dims, base } => self.array(dims, base, depth),
+            StoredType::Text { size: None, .. } => {
+                Err("variable-length strings as parts of elements".into())
+            }
+            _ => Err(not_shown(stored)),
         }
     }
 
-    fn array(&mut self, dims: &[u64], base: &Datatype, depth: u32) -> Result<ElementPart, String> {
+    fn array(
+        &mut self,
+        dims: &[u64],
+        base: &StoredType,
+        depth: u32,
+    ) -> Result<ElementPart, String> {
         let part = self.part(base, depth + 1)?;
         let size = |each: u64| {
             count(dims)?
@@ -150,19 +172,24 @@ impl MemberCount {
     }
 }
 
+fn not_shown(of: &StoredType) -> String {
+    format!("elements of type {}", type_name(of))
+}
+
 /// Product of dimensions.
 fn count(dims: &[u64]) -> Option<u64> {
     dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim))
 }
 
-fn integer(number: &Integer, signed: bool) -> Result<ElementPart, String> {
-    let Integer {
+fn integer(number: &StoredInteger, signed: bool) -> Result<ElementPart, String> {
+    let StoredInteger {
         size,
+        byte_order,
         precision,
         offset,
-        big_endian,
         ..
     } = *number;
+    let big_endian = byte_order == BitOrder::Big;
     if !matches!(size, 1 | 2 | 4 | 8) {
         return Err(format!("integers of {size} bytes"));
     }
@@ -187,15 +214,6 @@ fn integer(number: &Integer, signed: bool) -> Result<ElementPart, String> {
     ElementPart::sized(format!("{order}{kind}{size}"), size, cast)
 }
 
-/// Shown as the numbers that it stores. As in HDF5 itself any number of the base type is a value,
-/// whether or not it has a name.
-fn enumeration(base: &Integer, values: &[(Vec<u8>, Vec<u8>)]) -> Result<ElementPart, String> {
-    match is_bool(base, values) {
-        true => ElementPart::same("|b1".into(), 1),
-        false => integer(base, base.signed),
-    }
-}
-
 /// NumPy pads strings with NULs, so other padding becomes that.
 fn text(size: u64, padding: Padding) -> Result<ElementPart, String> {
     let cast = match padding {
@@ -210,11 +228,32 @@ fn text(size: u64, padding: Padding) -> Result<ElementPart, String> {
     ElementPart::sized(format!("|S{size}"), size, cast)
 }
 
-/// How HDF5 users store booleans: an enumeration of exactly FALSE and TRUE in one byte.
-fn is_bool(base: &Integer, values: &[(Vec<u8>, Vec<u8>)]) -> bool {
-    let has = |name: &[u8], value: u8| values.iter().any(|(n, v)| n == name && *v == [value]);
-    let whole = base.size == 1 && base.precision == 8 && base.offset == 0;
-    whole && values.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
+/// A short name for messages.
+pub(super) fn type_name(of: &StoredType) -> String {
+    match of {
+        StoredType::Integer(of) if of.signed => format!("int{}", of.precision),
+        StoredType::Integer(of) => format!("uint{}", of.precision),
+        StoredType::Float(of) => format!("float{}", of.precision),
+        StoredType::Complex { base } => match &**base {
+            StoredType::Float(_) => format!("complex of {}", type_name(base)),
+            _ => "complex of an odd type".into(),
+        },
+        StoredType::BitField(of) => format!("bit field of {}", of.precision),
+        StoredType::Text { .. } => "string".into(),
+        StoredType::Enumeration { base, .. } => match &**base {
+            StoredType::Integer(_) => "enumeration".into(),
+            _ => "an enumeration of an odd type".into(),
+        },
+        StoredType::Compound { .. } => "compound".into(),
+        StoredType::Array { base, .. } => format!("array of {}", type_name(base)),
+        StoredType::Opaque { .. } => "opaque".into(),
+        StoredType::Sequence { base } => format!("variable-length sequence of {}", type_name(base)),
+        StoredType::Time { .. } => "time".into(),
+        StoredType::Named(_) => "reference".into(),
+        // One within another type has no name.
+        StoredType::Unknown { name, .. } if name.starts_with("a reference ") => "reference".into(),
+        StoredType::Committed { name } | StoredType::Unknown { name, .. } => name.clone(),
+    }
 }
 
 #[cfg(test)]

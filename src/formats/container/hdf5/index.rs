@@ -11,9 +11,9 @@ pub(super) mod heap;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use decoding::TYPE_DEPTH_MOST;
-use decoding::{bytes, list, nested, result_list, text};
-use details::{AttributeStorage, DatasetDetails, TypeSpelling};
+use crate::container::stored::StoredType;
+use decoding::{bytes, list, result_list, stored_type, text};
+use details::{AttributeStorage, DatasetDetails};
 
 /// What netCDF's library puts before the name of a variable that is called like a dimension along
 /// which it does not run.
@@ -169,7 +169,8 @@ pub(super) enum AttributeValue {
 pub(super) struct DatasetEntry {
     /// Address of the object header, as the library's token has it: asks for the chunk table.
     pub(super) token: u64,
-    pub(super) element: Datatype,
+    #[serde(with = "stored_type")]
+    pub(super) element: StoredType,
     /// None for a dataset without space (H5S_NULL).
     pub(super) dims: Option<Vec<u64>>,
     pub(super) layout: StorageLayout,
@@ -191,8 +192,8 @@ pub(super) struct DatasetEntry {
 pub(super) struct TypeEntry {
     /// Address of the object header.
     pub(super) token: u64,
-    pub(super) element: Datatype,
-    pub(super) spelled: TypeSpelling,
+    #[serde(with = "stored_type")]
+    pub(super) element: StoredType,
     #[serde(deserialize_with = "list")]
     pub(super) attributes: Vec<AttributeEntry>,
 }
@@ -292,92 +293,4 @@ pub(super) struct FilterEntry {
     /// Client values.
     #[serde(deserialize_with = "list")]
     pub(super) values: Vec<u32>,
-}
-
-/// A datatype as stored. Sizes in bytes, precisions and offsets in bits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Datatype {
-    Integer(Integer),
-    Float(Float),
-    /// Real and imaginary part (HDF5 2.0; a compound of two floats is a `Compound`).
-    Complex(Float),
-    Bitfield(Integer),
-    FixedString {
-        size: u64,
-        padding: Padding,
-    },
-    /// Length (4 bytes), address of a global heap collection, index in it (4 bytes).
-    VariableString,
-    Enum {
-        base: Integer,
-        #[serde(deserialize_with = "list")]
-        values: Vec<(Vec<u8>, Vec<u8>)>,
-    },
-    Compound {
-        size: u64,
-        #[serde(deserialize_with = "list")]
-        members: Vec<DatatypeMember>,
-    },
-    Array {
-        dims: Vec<u64>,
-        #[serde(deserialize_with = "nested")]
-        base: Box<Datatype>,
-    },
-    Opaque {
-        size: u64,
-    },
-    /// References, sequences of variable length, times: what cannot be shown, by name.
-    Other {
-        size: u64,
-        name: String,
-    },
-}
-
-/// What follows a string of fixed length that is shorter than its room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Padding {
-    /// A NUL, and then anything.
-    Terminated,
-    Zeros,
-    Spaces,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Integer {
-    pub(super) size: u64,
-    pub(super) big_endian: bool,
-    pub(super) signed: bool,
-    /// Significant bits, from bit `offset` on.
-    pub(super) precision: u32,
-    pub(super) offset: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Float {
-    pub(super) size: u64,
-    pub(super) order: FloatOrder,
-    pub(super) precision: u32,
-    pub(super) offset: u32,
-    pub(super) sign_at: u32,
-    pub(super) exponent_at: u32,
-    pub(super) exponent_bits: u32,
-    pub(super) mantissa_at: u32,
-    pub(super) mantissa_bits: u32,
-    pub(super) exponent_bias: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum FloatOrder {
-    Little,
-    Big,
-    Vax,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct DatatypeMember {
-    #[serde(deserialize_with = "bytes")]
-    pub(super) name: Vec<u8>,
-    pub(super) offset: u64,
-    #[serde(deserialize_with = "nested")]
-    pub(super) element: Datatype,
 }

@@ -2,11 +2,14 @@
 //! attributes, scales, links, and strings of variable length.
 //!
 //! Plain data that goes over the socket with an [`super::edit::EditStep`]. Objects are named by
-//! their paths from the root, as they are stored. Types and values are JSON texts as `arrays.json`
-//! has them, so that libhdf5 makes of them what it shows as them; they come from a user's file, and
-//! are checked where they are made. Used by `create`, `worker` and `library`.
+//! their paths from the root, as they are stored. Values are JSON texts as `arrays.json` has them,
+//! so that libhdf5 makes of them what it shows as them; like types they come from a user's file,
+//! and are checked where they are made. Used by `create`, `worker` and `library`.
 
 use serde::{Deserialize, Serialize};
+
+use super::index::decoding::stored_type;
+use crate::container::stored::StoredType;
 
 /// What a new file is like as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +28,8 @@ pub(super) enum MakeStep {
     /// A committed datatype.
     Type {
         path: Vec<u8>,
-        element: String,
+        #[serde(with = "stored_type")]
+        element: StoredType,
     },
     Dataset(Box<MadeDataset>),
     Attribute(MadeAttribute),
@@ -67,7 +71,8 @@ pub(super) struct TextRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct MadeDataset {
     pub(super) path: Vec<u8>,
-    pub(super) element: String,
+    #[serde(with = "stored_type")]
+    pub(super) element: StoredType,
     /// None: without space (H5S_NULL).
     pub(super) dims: Option<Vec<u64>>,
     /// The largest dimensions; [`super::index::UNLIMITED`]: without end.
@@ -108,7 +113,8 @@ pub(super) struct MadeAttribute {
     /// Path of the object; empty for the root.
     pub(super) of: Vec<u8>,
     pub(super) name: Vec<u8>,
-    pub(super) element: String,
+    #[serde(with = "stored_type")]
+    pub(super) element: StoredType,
     /// Empty: a scalar; none: without space (H5S_NULL).
     pub(super) dims: Option<Vec<u64>>,
     pub(super) value: MadeValue,

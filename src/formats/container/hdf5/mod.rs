@@ -99,7 +99,10 @@ impl Format for Hdf5 {
         let file = request.store.open(request.path)?;
         let file = Arc::new(SwitchedSource::new(file));
         let left = request.left.of_format::<LeftInFile>();
-        let carried = request.is_told.then(|| left.take_carried()).flatten();
+        let carried = request
+            .is_after_commit
+            .then(|| left.take_carried())
+            .flatten();
         let (carried, (index, charged)) = match carried {
             Some(carried) => {
                 let read = carried.answer.read(request.budget)?;

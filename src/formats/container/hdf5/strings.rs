@@ -14,11 +14,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::element::Element;
-use super::index::Datatype;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
 use crate::array::own_feeds::{FoundFeeds, OwnFeeds};
 use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
+use crate::container::stored::StoredType;
 use crate::error::{Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Scratch, no_memory, room};
@@ -102,7 +102,7 @@ impl TextBlocks {
 /// The elements as they are stored: bytes with no meaning to the rest of the machinery.
 pub(super) fn element(heap: &Heap) -> Result<Element> {
     let size = heap.element_size() as u64;
-    Element::of(&Datatype::Opaque { size }).map_err(|reason| Fault::new(reason).into())
+    Element::of(&StoredType::opaque(size)).map_err(|reason| Fault::new(reason).into())
 }
 
 /// The element that stands for a value that was never written: as long as the fill value, at no

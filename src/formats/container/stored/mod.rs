@@ -5,6 +5,7 @@
 //! of another), so every part goes both ways. What is left out is the usual: see docs/formats.md.
 //! Formats fill these in while they open a container; what a file makes large has a weight.
 
+mod type_names;
 mod types;
 
 use std::borrow::Cow;
@@ -13,7 +14,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use types::{BitOrder, NoOfBits, SpelledFloat, SpelledInteger, SpelledType, StoredType};
+pub use type_names::TYPE_DEPTH_MOST;
+pub use types::{
+    BitOrder, Charset, FloatNorm, NoOfBits, Padding, StoredFloat, StoredInteger, StoredType,
+};
 
 /// What an entry of a map takes, beside its name and what it holds.
 const ENTRY: usize = 64;

@@ -7,10 +7,6 @@ use serde_json::{Number, json};
 
 use super::*;
 
-fn spelled(of: SpelledType) -> StoredType {
-    StoredType::Spelled(Box::new(of))
-}
-
 fn bits() -> impl Strategy<Value = NoOfBits> {
     prop_oneof![
         Just(NoOfBits::Zero),
@@ -27,7 +23,7 @@ fn order() -> impl Strategy<Value = BitOrder> {
     ]
 }
 
-fn integer() -> impl Strategy<Value = SpelledInteger> {
+fn integer() -> impl Strategy<Value = StoredInteger> {
     let padding = option::of([bits(), bits()]);
     let fields = (
         1u64..20,
@@ -38,7 +34,7 @@ fn integer() -> impl Strategy<Value = SpelledInteger> {
         padding,
     );
     fields.prop_map(
-        |(size, byte_order, signed, precision, offset, padding)| SpelledInteger {
+        |(size, byte_order, signed, precision, offset, padding)| StoredInteger {
             size,
             byte_order,
             signed,
@@ -49,8 +45,12 @@ fn integer() -> impl Strategy<Value = SpelledInteger> {
     )
 }
 
-fn float() -> impl Strategy<Value = SpelledFloat> {
-    let norm = prop_oneof![Just("implied"), Just("msbset"), Just("none")];
+fn float() -> impl Strategy<Value = StoredFloat> {
+    let norm = prop_oneof![
+        Just(FloatNorm::Implied),
+        Just(FloatNorm::MsbSet),
+        Just(FloatNorm::None)
+    ];
     let fields = (
         integer(),
         any::<[u32; 5]>(),
@@ -59,7 +59,7 @@ fn float() -> impl Strategy<Value = SpelledFloat> {
         option::of(bits()),
     );
     fields.prop_map(
-        |(integer, [sign, a, b, c, d], bias, norm, inner)| SpelledFloat {
+        |(integer, [sign, a, b, c, d], bias, norm, inner)| StoredFloat {
             size: integer.size,
             byte_order: integer.byte_order,
             precision: integer.precision,
@@ -68,7 +68,7 @@ fn float() -> impl Strategy<Value = SpelledFloat> {
             exponent: [a, b],
             mantissa: [c, d],
             bias,
-            norm: norm.into(),
+            norm,
             inner,
             padding: integer.padding,
         },
@@ -78,20 +78,22 @@ fn float() -> impl Strategy<Value = SpelledFloat> {
 /// Of every class; within each other, but for those that hold none.
 fn stored_type() -> impl Strategy<Value = StoredType> {
     let leaf = prop_oneof![
-        Just(StoredType::named("H5T_STD_I32BE")),
+        Just(StoredType::called("H5T_STD_I32BE")),
+        Just(StoredType::called("H5T_COMPLEX_IEEE_F16LE")),
+        Just(StoredType::named("H5T_STD_REF_OBJ")),
         ".*".prop_map(|name| StoredType::Named(name.into())),
-        integer().prop_map(|of| spelled(SpelledType::Integer(of))),
-        integer().prop_map(|of| spelled(SpelledType::BitField(of))),
-        float().prop_map(|of| spelled(SpelledType::Float(of))),
-        option::of(any::<u64>()).prop_map(|size| spelled(SpelledType::Text {
+        integer().prop_map(|of| StoredType::Integer(of)),
+        integer().prop_map(|of| StoredType::BitField(of)),
+        float().prop_map(|of| StoredType::Float(of)),
+        option::of(any::<u64>()).prop_map(|size| StoredType::Text {
             size,
-            padding: "NULLPAD".into(),
-            charset: "UTF-8".into(),
-        })),
-        (any::<u64>(), ".*").prop_map(|(size, tag)| spelled(SpelledType::Opaque { size, tag })),
-        any::<u64>().prop_map(|size| spelled(SpelledType::Time { size })),
-        ".*".prop_map(|name| spelled(SpelledType::Committed { name })),
-        (any::<u64>(), ".*").prop_map(|(size, name)| spelled(SpelledType::Unknown { size, name })),
+            padding: Padding::Zeros,
+            charset: Charset::Utf8,
+        }),
+        (any::<u64>(), ".*").prop_map(|(size, tag)| StoredType::Opaque { size, tag }),
+        any::<u64>().prop_map(|size| StoredType::Time { size }),
+        ".*".prop_map(|name| StoredType::Committed { name }),
+        (any::<u64>(), ".*").prop_map(|(size, name)| StoredType::Unknown { size, name }),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         let number = prop_oneof![
@@ -99,18 +101,24 @@ fn stored_type() -> impl Strategy<Value = StoredType> {
             any::<u64>().prop_map(Number::from)
         ];
         prop_oneof![
-            inner
-                .clone()
-                .prop_map(|base| spelled(SpelledType::Complex { base })),
-            inner
-                .clone()
-                .prop_map(|base| spelled(SpelledType::Sequence { base })),
-            (vec(any::<u64>(), 0..3), inner.clone())
-                .prop_map(|(dims, base)| spelled(SpelledType::Array { dims, base })),
-            (inner.clone(), vec((".*", number), 0..4))
-                .prop_map(|(base, members)| spelled(SpelledType::Enumeration { base, members })),
+            inner.clone().prop_map(|base| StoredType::Complex {
+                base: Box::new(base)
+            }),
+            inner.clone().prop_map(|base| StoredType::Sequence {
+                base: Box::new(base)
+            }),
+            (vec(any::<u64>(), 0..3), inner.clone()).prop_map(|(dims, base)| StoredType::Array {
+                dims,
+                base: Box::new(base)
+            }),
+            (inner.clone(), vec((".*", number), 0..4)).prop_map(|(base, members)| {
+                StoredType::Enumeration {
+                    base: Box::new(base),
+                    members,
+                }
+            }),
             (any::<u64>(), vec((".*", any::<u64>(), inner), 0..4))
-                .prop_map(|(size, members)| spelled(SpelledType::Compound { size, members })),
+                .prop_map(|(size, members)| StoredType::Compound { size, members }),
         ]
     })
 }
@@ -290,6 +298,37 @@ fn what_is_usual_is_left_out() {
 }
 
 #[test]
+fn types_have_the_names_of_hdf5() {
+    let mut names: Vec<String> = Vec::new();
+    for of in [
+        "STD_I8",
+        "STD_U16",
+        "STD_B32",
+        "STD_I64",
+        "IEEE_F32",
+        "COMPLEX_IEEE_F64",
+    ] {
+        names.extend(["LE", "BE"].map(|order| format!("H5T_{of}{order}")));
+    }
+    names.extend(["H5T_VAX_F32", "H5T_FLOAT_F8E4M3"].map(str::to_owned));
+    for name in names {
+        let known = StoredType::of_name(&name).unwrap();
+        let text = serde_json::to_string(&known).unwrap();
+        assert_eq!(text, format!("{name:?}"));
+        assert_eq!(serde_json::from_str::<StoredType>(&text).unwrap(), known);
+    }
+    for none in [
+        "H5T_STD_I128LE",
+        "H5T_STD_I8",
+        "H5T_STD_",
+        "H5T_STD_é",
+        "H5T_IEEE_F8LE",
+    ] {
+        assert_eq!(StoredType::called(none), StoredType::named(none));
+    }
+}
+
+#[test]
 fn types_that_are_none_are_refused() {
     for wrong in [
         "3",
@@ -319,5 +358,6 @@ fn types_nested_without_end_are_refused() {
         serde_json::from_str::<StoredType>(&text)
     };
     assert!(nested(30).is_ok());
+    assert!(nested(40).is_err());
     assert!(nested(1_000_000).is_err());
 }

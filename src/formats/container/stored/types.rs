@@ -1,50 +1,46 @@
-//! Types of elements as they are stored, in the words of HDF5 and NetCDF.
+//! Types of elements as they are stored, in the words of HDF5 and NetCDF: the one description of
+//! them, whether a file has it, a user states it, or elements are read by it.
 //!
-//! A type that has a name there is that name; any other an object that says what class it is of.
+//! As JSON (see [`super::type_names`]) a type that has a name there is that name; any other is an
+//! object that says what class it is of. Names are shown ones. Used by `hdf5` for what a file has
+//! and what is made, by `describe`, and by all that shows values.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use super::of_text;
 
-/// A type of elements.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum StoredType {
-    /// `H5T_STD_I32BE`, `NC_SHORT`.
-    Named(Cow<'static, str>),
-    Spelled(Box<SpelledType>),
-}
-
+/// A type of elements. Sizes in bytes, precisions and offsets in bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "class")]
-pub enum SpelledType {
+#[serde(remote = "Self", tag = "class")]
+pub enum StoredType {
+    /// Of which the name is all that is known: `NC_SHORT`, a kind of references.
+    #[serde(skip)]
+    Named(Cow<'static, str>),
     #[serde(rename = "H5T_INTEGER")]
-    Integer(SpelledInteger),
+    Integer(StoredInteger),
     #[serde(rename = "H5T_BITFIELD")]
-    BitField(SpelledInteger),
+    BitField(StoredInteger),
     #[serde(rename = "H5T_FLOAT")]
-    Float(SpelledFloat),
+    Float(StoredFloat),
+    /// Real and imaginary part (HDF5 2.0; before that a compound of two floats).
     #[serde(rename = "H5T_COMPLEX")]
-    Complex { base: StoredType },
+    Complex { base: Box<StoredType> },
     #[serde(rename = "H5T_STRING")]
     Text {
         /// None for a variable length.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
-        /// `NULLTERM`, `NULLPAD` or `SPACEPAD`.
-        padding: Cow<'static, str>,
-        /// `ASCII` or `UTF-8`.
-        charset: Cow<'static, str>,
+        #[serde(default)]
+        padding: Padding,
+        #[serde(default)]
+        charset: Charset,
     },
     #[serde(rename = "H5T_ENUM")]
     Enumeration {
-        base: StoredType,
+        base: Box<StoredType>,
         /// In their order; whole numbers.
         members: Vec<(String, Number)>,
     },
@@ -55,11 +51,18 @@ pub enum SpelledType {
         members: Vec<(String, u64, StoredType)>,
     },
     #[serde(rename = "H5T_ARRAY")]
-    Array { dims: Vec<u64>, base: StoredType },
+    Array {
+        dims: Vec<u64>,
+        base: Box<StoredType>,
+    },
     #[serde(rename = "H5T_VLEN")]
-    Sequence { base: StoredType },
+    Sequence { base: Box<StoredType> },
     #[serde(rename = "H5T_OPAQUE")]
-    Opaque { size: u64, tag: String },
+    Opaque {
+        size: u64,
+        #[serde(default)]
+        tag: String,
+    },
     #[serde(rename = "H5T_TIME")]
     Time { size: u64 },
     /// One of the `types` of the file.
@@ -70,10 +73,11 @@ pub enum SpelledType {
     Unknown { size: u64, name: String },
 }
 
-/// An integer or a bit field that has no name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SpelledInteger {
+/// An integer or a bit field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredInteger {
     pub size: u64,
+    #[serde(default)]
     pub byte_order: BitOrder,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
@@ -81,13 +85,15 @@ pub struct SpelledInteger {
     pub precision: u32,
     #[serde(default)]
     pub offset: u32,
+    /// None where there are only zeros, or no other bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub padding: Option<[NoOfBits; 2]>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SpelledFloat {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredFloat {
     pub size: u64,
+    #[serde(default)]
     pub byte_order: BitOrder,
     pub precision: u32,
     #[serde(default)]
@@ -98,16 +104,17 @@ pub struct SpelledFloat {
     pub exponent: [u32; 2],
     pub mantissa: [u32; 2],
     pub bias: u64,
-    /// `implied`, `msbset` or `none`.
-    pub norm: Cow<'static, str>,
+    #[serde(default)]
+    pub norm: FloatNorm,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner: Option<NoOfBits>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub padding: Option<[NoOfBits; 2]>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BitOrder {
+    #[default]
     #[serde(rename = "LE")]
     Little,
     #[serde(rename = "BE")]
@@ -125,67 +132,148 @@ pub enum NoOfBits {
     Background,
 }
 
-impl StoredType {
-    pub const fn named(name: &'static str) -> StoredType {
-        StoredType::Named(Cow::Borrowed(name))
-    }
-
-    /// About the bytes that it takes in memory, and as text.
-    pub fn weight(&self) -> usize {
-        match self {
-            StoredType::Named(name) => of_text(name),
-            StoredType::Spelled(spelled) => size_of::<SpelledType>() + 64 + spelled.parts_weight(),
-        }
-    }
+/// Whether the topmost bit of a mantissa is stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FloatNorm {
+    #[default]
+    Implied,
+    MsbSet,
+    None,
 }
 
-impl SpelledType {
-    fn parts_weight(&self) -> usize {
+/// What follows a string of fixed length that is shorter than its room.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Padding {
+    /// A NUL, and then anything.
+    #[default]
+    #[serde(rename = "NULLTERM")]
+    Terminated,
+    #[serde(rename = "NULLPAD")]
+    Zeros,
+    #[serde(rename = "SPACEPAD")]
+    Spaces,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Charset {
+    #[serde(rename = "ASCII")]
+    Ascii,
+    #[default]
+    #[serde(rename = "UTF-8")]
+    Utf8,
+}
+
+impl StoredType {
+    /// Strings of variable length.
+    pub const TEXT: StoredType = StoredType::Text {
+        size: None,
+        padding: Padding::Terminated,
+        charset: Charset::Utf8,
+    };
+
+    /// Strings of so many bytes.
+    pub const fn fixed(size: u64, padding: Padding) -> StoredType {
+        StoredType::Text {
+            size: Some(size),
+            padding,
+            charset: Charset::Ascii,
+        }
+    }
+
+    pub const fn opaque(size: u64) -> StoredType {
+        let tag = String::new();
+        StoredType::Opaque { size, tag }
+    }
+
+    /// How HDF5 users store booleans.
+    pub fn boolean() -> StoredType {
+        let member = |name: &str, value: u8| (name.to_owned(), value.into());
+        StoredType::Enumeration {
+            base: Box::new(StoredType::called("H5T_STD_I8LE")),
+            members: vec![member("FALSE", 0), member("TRUE", 1)],
+        }
+    }
+
+    /// Whether it is an enumeration of exactly FALSE and TRUE in one byte.
+    pub fn is_boolean(&self) -> bool {
+        let StoredType::Enumeration { base, members } = self else {
+            return false;
+        };
+        let has = |name: &str, value: u8| members.contains(&(name.to_owned(), value.into()));
+        let is_byte = matches!(&**base, StoredType::Integer(of) if of.size == 1);
+        is_byte && members.len() == 2 && has("FALSE", 0) && has("TRUE", 1)
+    }
+
+    /// Whether elements are strings of variable length.
+    pub fn is_text(&self) -> bool {
+        matches!(self, StoredType::Text { size: None, .. })
+    }
+
+    /// Whether elements are what they say by themselves: no references, nothing elsewhere in the
+    /// file.
+    pub fn is_plain(&self) -> bool {
+        match self {
+            StoredType::Array { base, .. } | StoredType::Complex { base } => base.is_plain(),
+            StoredType::Compound { members, .. } => members.iter().all(|(_, _, of)| of.is_plain()),
+            StoredType::Integer(_)
+            | StoredType::BitField(_)
+            | StoredType::Float(_)
+            | StoredType::Enumeration { .. }
+            | StoredType::Opaque { .. } => true,
+            StoredType::Text { size, .. } => size.is_some(),
+            StoredType::Named(_)
+            | StoredType::Sequence { .. }
+            | StoredType::Time { .. }
+            | StoredType::Committed { .. }
+            | StoredType::Unknown { .. } => false,
+        }
+    }
+
+    /// About the bytes that it takes in memory beside itself, and as text.
+    pub fn weight(&self) -> usize {
+        const INSIDE: usize = size_of::<StoredType>() + 64;
         const MEMBER: usize = size_of::<(String, u64, StoredType)>() + 64;
         match self {
-            SpelledType::Integer(_) | SpelledType::BitField(_) => 128,
-            SpelledType::Float(_) => 256,
-            SpelledType::Text { .. } | SpelledType::Time { .. } => 128,
-            SpelledType::Complex { base } | SpelledType::Sequence { base } => base.weight(),
-            SpelledType::Array { dims, base } => 32 * dims.len() + base.weight(),
-            SpelledType::Enumeration { base, members } => {
+            StoredType::Named(name) => of_text(name),
+            StoredType::Integer(of) | StoredType::BitField(of) if of.is_whole() => 24,
+            StoredType::Float(_) if self.name().is_some() => 24,
+            StoredType::Integer(_) | StoredType::BitField(_) => 256,
+            StoredType::Float(_) => 384,
+            StoredType::Text { .. } | StoredType::Time { .. } => 96,
+            StoredType::Complex { base } | StoredType::Sequence { base } => INSIDE + base.weight(),
+            StoredType::Array { dims, base } => INSIDE + 32 * dims.len() + base.weight(),
+            StoredType::Enumeration { base, members } => {
                 let members = members.iter().map(|(name, _)| of_text(name) + MEMBER);
-                base.weight() + members.sum::<usize>()
+                INSIDE + base.weight() + members.sum::<usize>()
             }
-            SpelledType::Compound { members, .. } => {
+            StoredType::Compound { members, .. } => {
                 let members = members.iter();
-                members
-                    .map(|(name, _, of)| of_text(name) + MEMBER + of.weight())
-                    .sum()
+                let members = members.map(|(name, _, of)| of_text(name) + MEMBER + of.weight());
+                INSIDE + members.sum::<usize>()
             }
-            SpelledType::Opaque { tag: name, .. }
-            | SpelledType::Committed { name }
-            | SpelledType::Unknown { name, .. } => of_text(name),
+            StoredType::Opaque { tag: name, .. }
+            | StoredType::Committed { name }
+            | StoredType::Unknown { name, .. } => INSIDE + of_text(name),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for StoredType {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(TypeVisitor)
-    }
-}
-
-struct TypeVisitor;
-
-impl<'de> Visitor<'de> for TypeVisitor {
-    type Value = StoredType;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a type, or an object with its class")
+impl StoredInteger {
+    /// One of 1, 2, 4 or 8 bytes, all bits of which count.
+    pub const fn whole(size: u64, byte_order: BitOrder, signed: bool) -> StoredInteger {
+        StoredInteger {
+            size,
+            byte_order,
+            signed,
+            precision: 8 * size as u32,
+            offset: 0,
+            padding: None,
+        }
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<StoredType, E> {
-        Ok(StoredType::Named(Cow::Owned(name.to_owned())))
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<StoredType, M::Error> {
-        let spelled = SpelledType::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(StoredType::Spelled(Box::new(spelled)))
+    pub fn is_whole(&self) -> bool {
+        let is_usual = matches!(self.size, 1 | 2 | 4 | 8);
+        is_usual && *self == StoredInteger::whole(self.size, self.byte_order, self.signed)
     }
 }

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::live::Containers;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
-use crate::source::passing::Passing;
 use crate::source::switched::SwitchedSource;
+use crate::source::wrapping::WrappingStore;
 use crate::source::{Identity, SourceIdentity, Store};
 use crate::sync::Mutex;
 
@@ -77,7 +77,9 @@ impl Containers {
         let before = version.identity();
         let (ahead, budget) = (Arc::<FutureFiles>::default(), self.cache.budget());
         let store = self.future_store(version, &path, (files, &ahead))?;
-        let container = version.recognised.open_as_told(&store, &path, budget)?;
+        let container = version
+            .recognised
+            .open_after_commit(&store, &path, budget)?;
         if let Some(fault) = container.faults.first() {
             return Err(fault.clone().into());
         }
@@ -139,7 +141,7 @@ impl Containers {
             .ok_or(Error::Unsuitable)?;
         let (files, ahead) = (files.to_vec(), Arc::clone(ahead));
         let below = pinned(&self.store, version, path, self.at_path(version));
-        Ok(Arc::new(Passing::new(&below, move |path, stored| {
+        Ok(Arc::new(WrappingStore::new(&below, move |path, stored| {
             let mut files = files.iter();
             let Some(file) = files.find(|file| directory.join(&file.name) == path) else {
                 return stored;

@@ -11,7 +11,7 @@ use crate::container::Recognised;
 use crate::disk::reopened::{AtPath, opened_at};
 use crate::error::Error;
 use crate::live::version::ContainerVersion;
-use crate::source::passing::Passing;
+use crate::source::wrapping::WrappingStore;
 use crate::source::{ReopenedSource, Source, Store, open_same};
 
 /// The files of `version`, which lies at `path`, and whatever else is in `store`.
@@ -27,7 +27,7 @@ pub(crate) fn pinned(
         .zip(std::iter::once(identity.file()).chain(identity.companions()))
         .collect();
     let below = Arc::clone(store);
-    Arc::new(Passing::new(store, move |path, source| {
+    Arc::new(WrappingStore::new(store, move |path, source| {
         let source = source?;
         let known = files
             .iter()

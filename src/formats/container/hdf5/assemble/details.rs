@@ -17,18 +17,16 @@ use crate::container::CommittedType;
 use crate::container::describe::value_room;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::details::{
-    AttributeStorage, FillSpelling, FillWritten, MACHINERY, SpaceAllocated, TypeSpelling,
-    ValueFidelity,
+    AttributeStorage, FillSpelling, MACHINERY, ValueFidelity,
 };
 use crate::container::hdf5::index::{
-    AttributeEntry, DatasetEntry, Datatype, FileIndex, LinkEntry, LinkTarget, StorageLayout,
-    TypeEntry, UNLIMITED,
+    AttributeEntry, DatasetEntry, FileIndex, LinkEntry, LinkTarget, StorageLayout, TypeEntry,
+    UNLIMITED,
 };
 use crate::container::names::{escape, escaped_path};
 use crate::container::stored::{
-    AllocationTime, ArrayDetails, AttributeType, DimensionDetails, ExternalTarget, FileDetails,
-    FillTime, FilterDetails, LayoutName, NetCdf4Details, NoSpace, PartialChunks, RareDetails,
-    SpelledType, StoredType,
+    ArrayDetails, AttributeType, DimensionDetails, ExternalTarget, FileDetails, FilterDetails,
+    LayoutName, NetCdf4Details, NoSpace, PartialChunks, RareDetails, StoredType,
 };
 use crate::error::Result;
 use crate::memory::set_aside;
@@ -119,11 +117,14 @@ impl<'a> StoredNames<'a> {
             }
             FillSpelling::Default | FillSpelling::Undefined => 0,
         };
-        let room =
-            fill + type_room(&dataset.details.spelled) + attributes_room(&dataset.attributes);
+        let room = fill + type_room(&dataset.element) + attributes_room(&dataset.attributes);
         set_aside(room, "cannot show how a dataset is stored", || {
             let details = ArrayDetails {
-                stored_type: Some(self.type_of(&dataset.details.spelled, places)),
+                stored_type: Some(self.type_of(
+                    &dataset.element,
+                    dataset.details.committed,
+                    places,
+                )),
                 maxshape: self.maxshape(dataset),
                 filters: filters(dataset),
                 fill: fill_value(dataset),
@@ -141,9 +142,9 @@ impl<'a> StoredNames<'a> {
         committed: &TypeEntry,
         places: &[ShownGroup],
     ) -> Result<ArrayDetails> {
-        let room = type_room(&committed.spelled) + attributes_room(&committed.attributes);
+        let room = type_room(&committed.element) + attributes_room(&committed.attributes);
         set_aside(room, "cannot show a committed datatype", || ArrayDetails {
-            stored_type: Some(spelled(&committed.spelled)),
+            stored_type: Some(committed.element.clone()),
             creation_order: link.age,
             attribute_types: self.attributes(&committed.attributes, places),
             ..ArrayDetails::default()
@@ -194,7 +195,7 @@ impl<'a> StoredNames<'a> {
             ValueFidelity::Never(why) => (None, Some(why.as_str().into())),
         };
         AttributeType {
-            stored_type: self.type_of(&stored.spelled, places),
+            stored_type: self.type_of(&stored.element, stored.committed, places),
             shape,
             space: stored.dims.is_none().then_some(NoSpace::Null),
             stored: bytes,
@@ -203,12 +204,17 @@ impl<'a> StoredNames<'a> {
     }
 
     /// The type, by its name if it has one.
-    fn type_of(&self, spelling: &TypeSpelling, places: &[ShownGroup]) -> StoredType {
-        let number = spelling.committed.and_then(|token| self.types.get(&token));
+    fn type_of(
+        &self,
+        stored: &StoredType,
+        committed: Option<u64>,
+        places: &[ShownGroup],
+    ) -> StoredType {
+        let number = committed.and_then(|token| self.types.get(&token));
         let first = number.and_then(|number| self.first.to(&LinkTarget::Type(*number)));
         match first.and_then(|first| first.path(self.index, places)) {
-            Some(name) => StoredType::Spelled(Box::new(SpelledType::Committed { name })),
-            None => spelled(spelling),
+            Some(name) => StoredType::Committed { name },
+            None => stored.clone(),
         }
     }
 
@@ -239,16 +245,8 @@ impl<'a> StoredNames<'a> {
             StorageLayout::Unknown(_) => None,
         };
         details.rare = RareDetails {
-            fill_time: match dataset.details.fill_time {
-                FillWritten::WhereDefined => None,
-                FillWritten::Always => Some(FillTime::Alloc),
-                FillWritten::Never => Some(FillTime::Never),
-            },
-            alloc_time: dataset.details.allocated.map(|allocated| match allocated {
-                SpaceAllocated::Early => AllocationTime::Early,
-                SpaceAllocated::Late => AllocationTime::Late,
-                SpaceAllocated::Incrementally => AllocationTime::Incremental,
-            }),
+            fill_time: dataset.details.fill_time,
+            alloc_time: dataset.details.allocated,
             fill_stored: match &dataset.details.fill {
                 FillSpelling::Value { stored, .. } => stored.as_deref().map(hexadecimal),
                 FillSpelling::Default | FillSpelling::Undefined => None,
@@ -320,9 +318,8 @@ fn netcdf4(index: &FileIndex) -> Option<NetCdf4Details> {
     })
 }
 
-fn type_room(of: &TypeSpelling) -> u64 {
-    // A type within a type is gathered before it is read.
-    DETAILS + 2 * value_room(of.text.as_bytes())
+fn type_room(of: &StoredType) -> u64 {
+    DETAILS + of.weight() as u64
 }
 
 fn attributes_room(attributes: &[AttributeEntry]) -> u64 {
@@ -334,20 +331,10 @@ fn attributes_room(attributes: &[AttributeEntry]) -> u64 {
             }) => 3 * bytes.len(),
             _ => 0,
         };
-        let of_type = attribute.stored.as_ref().map(|of| type_room(&of.spelled));
+        let of_type = attribute.stored.as_ref().map(|of| type_room(&of.element));
         of_type.unwrap_or(0) + (kept + 3 * attribute.name.len()) as u64
     });
     room.sum()
-}
-
-/// The type as its text says.
-fn spelled(spelling: &TypeSpelling) -> StoredType {
-    serde_json::from_str(&spelling.text).unwrap_or_else(|why| {
-        StoredType::Spelled(Box::new(SpelledType::Unknown {
-            size: 0,
-            name: why.to_string(),
-        }))
-    })
 }
 
 /// Of an array that is packed into datasets: how one of these is stored.
@@ -400,7 +387,7 @@ fn hexadecimal(bytes: &[u8]) -> Box<str> {
 pub(super) fn committed_type(name: String, committed: &TypeEntry) -> CommittedType {
     let dtype = match committed.element {
         // Arrays of it are lines of text.
-        Datatype::VariableString => Ok((Dtype::Text, Vec::new())),
+        StoredType::Text { size: None, .. } => Ok((Dtype::Text, Vec::new())),
         _ => Element::of(&committed.element).map(|element| (element.dtype, element.dims)),
     };
     CommittedType { name, dtype }

@@ -8,6 +8,7 @@ use super::maker::{IfRefused, Maker};
 use super::types::{self, of_value};
 use crate::container::hdf5::made::{MadeAttribute, MadeValue, MakeStep};
 use crate::container::names::unescaped;
+use crate::container::stored::{Padding, StoredType};
 use crate::error::Result;
 
 /// The attributes of an object: of what is shown as `name` and stored at `path`.
@@ -30,7 +31,7 @@ impl GivenAttributes<'_> {
             let about = format!("{}: attribute {attribute}", shown(self.name));
             match self.made(attribute, value) {
                 Ok(made) => {
-                    let bytes = made.element.len() + len(&made.value);
+                    let bytes = made.element.weight() + len(&made.value);
                     maker.add(MakeStep::Attribute(made), (about, IfRefused::Lost), bytes)?;
                 }
                 Err(why) => maker.lose(format!("{about}: {why}")),
@@ -51,7 +52,7 @@ impl GivenAttributes<'_> {
         Ok(MadeAttribute {
             of: self.path.to_vec(),
             name: unescaped(attribute),
-            element: element.to_string(),
+            element,
             dims,
             value,
         })
@@ -76,7 +77,7 @@ pub(super) fn container_text(
     text: &str,
     stated: Option<&Value>,
 ) -> MadeAttribute {
-    let usual = (types::text(), None);
+    let usual = (StoredType::TEXT, None);
     let (element, dims) = stated
         .and_then(|stated| text_like(stated, text))
         .unwrap_or(usual);
@@ -87,37 +88,38 @@ pub(super) fn container_text(
     MadeAttribute {
         of,
         name: name.into(),
-        element: element.to_string(),
+        element,
         dims: Some(dims.unwrap_or_default()),
         value: MadeValue::Shown(value.to_string()),
     }
 }
 
 /// A type of strings, and the shape of one of them that is no scalar.
-fn text_like(stated: &Value, text: &str) -> Option<(Value, Option<Vec<u64>>)> {
-    let mut element = stated.get("type")?.clone();
-    if element["class"] != "H5T_STRING" {
+fn text_like(stated: &Value, text: &str) -> Option<(StoredType, Option<Vec<u64>>)> {
+    let mut element = types::read(stated.get("type")).ok()?;
+    let StoredType::Text { size, padding, .. } = &mut element else {
         return None;
-    }
+    };
+    let end = u64::from(*padding == Padding::Terminated);
     let len = text.len() as u64;
-    let end = u64::from(element["padding"] == "NULLTERM");
-    if element["size"].as_u64().is_some_and(|size| size < len) {
-        element["size"] = len.saturating_add(end).into();
-    }
+    *size = size.map(|size| match size < len {
+        true => len.saturating_add(end),
+        false => size,
+    });
     let is_list = stated
         .get("shape")
         .is_some_and(|shape| *shape == json!([1]));
     Some((element, is_list.then(|| vec![1])))
 }
 
-type Typed = (Value, Option<Vec<u64>>, MadeValue);
+type Typed = (StoredType, Option<Vec<u64>>, MadeValue);
 
 fn typed(stated: &Value, value: &Value) -> std::result::Result<Typed, String> {
     let stored = stated.get("stored").and_then(Value::as_str);
     if let (Some(why), None) = (stated.get("omitted").and_then(Value::as_str), stored) {
         return Err(why.to_owned());
     }
-    let element = stated.get("type").ok_or("its type is not said")?.clone();
+    let element = types::read(stated.get("type"))?;
     let dims = match stated.get("shape").and_then(Value::as_array) {
         _ if stated.get("space").is_some_and(|space| space == "null") => None,
         None => Some(Vec::new()),

@@ -1,16 +1,18 @@
 //! A dataset as it is to be made of an array: type, shape, storage, fill value. Used by
 //! [`super::objects`].
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::storage::{NewShape, of as storage_of};
-use super::types::{self, inner_rank, is_text, stated};
+use super::types::{self, inner_rank, stated};
 use super::{NewFileKind, names};
 use crate::container::creation::{GivenArray, GivenOrder};
 use crate::container::hdf5::index::UNLIMITED;
 use crate::container::hdf5::made::{MadeDataset, MadeFill, MadeValue};
+use crate::container::stored::StoredType;
 use crate::error::{Error, Result};
 
 /// Bytes of an element, where there is none to see it by.
@@ -35,19 +37,19 @@ pub(super) fn of(
 ) -> Result<NewDataset> {
     let invalid = |why: String| Error::Invalid(format!("{name}: {why}"));
     let element = match described {
-        None => json!("H5T_STD_U8LE"),
+        None => StoredType::called("H5T_STD_U8LE"),
         Some(array) => {
-            check_type(array).map_err(invalid)?;
             let unsaid = || format!("arrays.json does not say how {} is stored", array.dtype);
-            element_of(array, kind).ok_or_else(|| invalid(unsaid()))?
+            let element = element_of(array, kind).map_err(invalid)?;
+            element.ok_or_else(|| invalid(unsaid()))?
         }
     };
     let resolved = resolved(&element, committed);
-    let is_text = is_text(resolved);
+    let is_text = resolved.is_text();
     let dims = match described {
         None => Some(vec![bytes]),
         Some(array) if array.more.get("space").is_some_and(|space| space == "null") => None,
-        Some(array) => Some(dims_of(array, resolved, lost).map_err(invalid)?),
+        Some(array) => Some(dims_of(array, &resolved, lost).map_err(invalid)?),
     };
     let rank = dims.as_ref().map_or(0, Vec::len);
     described
@@ -78,7 +80,7 @@ pub(super) fn of(
         is_text,
         made: MadeDataset {
             path: names::stored(name).map_err(Error::Invalid)?,
-            element: element.to_string(),
+            element,
             fill: fill_of(described),
             dims,
             most,
@@ -86,16 +88,6 @@ pub(super) fn of(
             filters,
         },
     })
-}
-
-/// A type of another format says nothing here; that is known of what is copied.
-fn check_type(array: &GivenArray) -> std::result::Result<(), String> {
-    match array.more.get("type") {
-        Some(other) if stated(array).is_none() && !array.is_told() => Err(format!(
-            "{other} is no type of HDF5's, such as H5T_IEEE_F32LE"
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// What is said of an array, as far as it can be judged without it.
@@ -111,28 +103,43 @@ pub(super) fn check(array: &GivenArray, kind: NewFileKind, committed: Committed<
     .map(drop)
 }
 
-fn element_of(array: &GivenArray, kind: NewFileKind) -> Option<Value> {
-    if let Some(stated) = stated(array) {
-        return Some(stated.clone());
+/// None for a dtype that does not tell it. A type of another format says nothing here; that is
+/// known of what is copied.
+fn element_of(
+    array: &GivenArray,
+    kind: NewFileKind,
+) -> std::result::Result<Option<StoredType>, String> {
+    match (array.more.get("type"), stated(array)) {
+        (_, Some(stated)) => return types::read(Some(stated)).map(Some),
+        (Some(other), None) if !array.is_told() => {
+            let usual = "such as H5T_IEEE_F32LE";
+            return Err(format!("{other} is no type of HDF5's, {usual}"));
+        }
+        _ => {}
     }
-    match (kind, &*array.dtype) {
+    Ok(match (kind, &*array.dtype) {
         // NetCDF has no truth values.
-        (NewFileKind::NetCdf4, "bool") => Some(json!("H5T_STD_I8LE")),
+        (NewFileKind::NetCdf4, "bool") => StoredType::of_name("H5T_STD_I8LE"),
         (_, dtype) => types::of_dtype(dtype),
-    }
+    })
 }
 
 /// A committed type by itself.
-pub(super) fn resolved<'a>(element: &'a Value, committed: Committed<'a>) -> &'a Value {
-    let named = (element["class"] == "H5T_COMMITTED").then(|| element["name"].as_str());
-    let found = committed.zip(named.flatten());
-    let found = found.and_then(|(types, name)| types.get(name)?.get("type"));
-    found.unwrap_or(element)
+pub(super) fn resolved<'a>(
+    element: &'a StoredType,
+    committed: Committed<'_>,
+) -> Cow<'a, StoredType> {
+    let found = match element {
+        StoredType::Committed { name } => committed.and_then(|types| types.get(name)),
+        _ => None,
+    };
+    let found = found.and_then(|found| types::read(found.get("type")).ok());
+    found.map_or(Cow::Borrowed(element), Cow::Owned)
 }
 
 fn dims_of(
     array: &GivenArray,
-    element: &Value,
+    element: &StoredType,
     lost: &mut Vec<String>,
 ) -> std::result::Result<Vec<u64>, String> {
     let inner = inner_rank(element);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::dataset::ByPath;
 use super::maker::{IfRefused, Maker};
-use super::types::{fixed_text, inner_rank, stated};
+use super::types::{self, inner_rank, stated};
 use super::{NewFileKind, names};
 use crate::container::creation::{GivenContent, GivenDescription};
 use crate::container::hdf5::index::UNLIMITED;
@@ -19,6 +19,7 @@ use crate::container::hdf5::made::{
     MadeAttribute, MadeDataset, MadeFill, MadeStorage, MadeValue, MakeStep,
 };
 use crate::container::names::unescaped;
+use crate::container::stored::{Padding, StoredType};
 use crate::error::Result;
 
 /// How the title of a dimension begins that has no variable; ten places for its length follow.
@@ -77,7 +78,8 @@ impl GivenDimensions {
             let shape = match described {
                 None => vec![bytes],
                 Some(array) => {
-                    let inner = stated(array).map_or(0, inner_rank);
+                    let inner = types::read(stated(array)).ok();
+                    let inner = inner.as_ref().map_or(0, inner_rank);
                     let rank = array.shape.len().saturating_sub(inner);
                     array.shape[..rank].to_vec()
                 }
@@ -206,7 +208,7 @@ impl GivenDimensions {
             return Ok(());
         }
         let text = Value::from(&*self.properties).to_string();
-        let element = fixed_text(self.properties.len());
+        let element = StoredType::fixed(self.properties.len() as u64, Padding::Terminated);
         attribute(
             maker,
             ("", b"_NCProperties"),
@@ -346,7 +348,7 @@ impl GivenDimension {
         };
         MadeDataset {
             path: path.to_vec(),
-            element: json!("H5T_IEEE_F32BE").to_string(),
+            element: StoredType::called("H5T_IEEE_F32BE"),
             dims: Some(vec![self.length]),
             most: vec![most],
             storage,
@@ -366,13 +368,18 @@ fn number(maker: &mut Maker<'_>, of: (&str, &[u8]), numbers: &[u64]) -> Result<(
         [one] => json!(one).to_string(),
         several => json!(several).to_string(),
     };
-    attribute(maker, of, (json!("H5T_STD_I32LE"), Some(dims)), value)
+    attribute(
+        maker,
+        of,
+        (StoredType::called("H5T_STD_I32LE"), Some(dims)),
+        value,
+    )
 }
 
 fn attribute(
     maker: &mut Maker<'_>,
     (of, name): (&str, &[u8]),
-    (element, dims): (Value, Option<Vec<u64>>),
+    (element, dims): (StoredType, Option<Vec<u64>>),
     shown: String,
 ) -> Result<()> {
     let Ok(path) = names::stored(of) else {
@@ -381,7 +388,7 @@ fn attribute(
     let made = MadeAttribute {
         of: path,
         name: name.to_vec(),
-        element: element.to_string(),
+        element,
         dims,
         value: MadeValue::Shown(shown),
     };

@@ -11,7 +11,7 @@ use super::dataset::{self, ByPath, Committed};
 use super::dimensions::GivenDimensions;
 use super::maker::{IfRefused, Maker, Skeleton};
 use super::packed_groups::PackedGroups;
-use super::{NewFileKind, names, sparse, texts};
+use super::{NewFileKind, names, sparse, texts, types};
 use crate::array::Array;
 use crate::container::binsparse;
 use crate::container::creation::{GivenContent, GivenDescription, VERSION};
@@ -160,18 +160,15 @@ impl<'a> Objects<'a> {
                 .add(MakeStep::Group { path }, about, group.len())?;
         }
         for (name, stated) in self.committed().into_iter().flatten() {
-            let (Some(element), Ok(path)) = (stated.get("type"), names::stored(name)) else {
-                self.maker.lose(format!("{name}: a type that is not said"));
-                continue;
-            };
-            let element = element.to_string();
-            let bytes = element.len();
-            let step = MakeStep::Type { path, element };
-            self.maker.add(
-                step,
-                (format!("{name}: a committed type"), IfRefused::Lost),
-                bytes,
-            )?;
+            let about = format!("{name}: a committed type");
+            match (types::read(stated.get("type")), names::stored(name)) {
+                (Ok(element), Ok(path)) => {
+                    let bytes = element.weight();
+                    let step = MakeStep::Type { path, element };
+                    self.maker.add(step, (about, IfRefused::Lost), bytes)?;
+                }
+                (Err(why), _) | (_, Err(why)) => self.maker.lose(format!("{about}: {why}")),
+            }
         }
         Ok(())
     }

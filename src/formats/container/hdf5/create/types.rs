@@ -1,10 +1,12 @@
 //! Types of arrays of which a description says only what NumPy calls them, and of attributes whose
-//! value says all; as `arrays.json` spells types. Used by [`super`].
+//! value says all. Used by [`super`].
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::array::dtype::descr_of_name;
 use crate::container::creation::GivenArray;
+use crate::container::stored::{Padding, StoredType};
 
 /// The type that HDF5's own spelling gives an array; none if there is none, or it is another
 /// format's.
@@ -18,10 +20,16 @@ pub(super) fn stated(array: &GivenArray) -> Option<&Value> {
         })
 }
 
+/// A type as it is stated.
+pub(super) fn read(stated: Option<&Value>) -> Result<StoredType, String> {
+    let stated = stated.ok_or("its type is not said")?;
+    Deserialize::deserialize(stated).map_err(|why| format!("its type: {why}"))
+}
+
 /// The type of what NumPy names or spells so.
-pub(super) fn of_dtype(dtype: &str) -> Option<Value> {
+pub(super) fn of_dtype(dtype: &str) -> Option<StoredType> {
     if dtype == "str" {
-        return Some(text());
+        return Some(StoredType::TEXT);
     }
     let descr = descr_of_name(dtype);
     let (order, kind) = (descr.chars().next()?, descr.chars().nth(1)?);
@@ -31,66 +39,45 @@ pub(super) fn of_dtype(dtype: &str) -> Option<Value> {
         _ => return None,
     };
     let digits: String = descr.chars().skip(2).collect();
-    let size: Option<u64> = digits.parse().ok();
-    let sized = |sizes: &[u64]| {
-        size.filter(|size| sizes.contains(size))
-            .map(|size| 8 * size)
+    let size: u64 = digits.parse().ok()?;
+    let number = |family: &str, size: u64| {
+        StoredType::of_name(&format!("H5T_{family}{}{order}", size.checked_mul(8)?))
     };
-    let float = |bits: u64| format!("H5T_IEEE_F{bits}{order}");
-    Some(match kind {
-        'b' if size == Some(1) => boolean(),
-        'i' => json!(format!("H5T_STD_I{}{order}", sized(&[1, 2, 4, 8])?)),
-        'u' => json!(format!("H5T_STD_U{}{order}", sized(&[1, 2, 4, 8])?)),
-        'f' => json!(float(sized(&[2, 4, 8])?)),
-        'c' => complex(&float(sized(&[8, 16])? / 2), size? / 2),
-        'S' => {
-            json!({"class": "H5T_STRING", "size": size?, "padding": "NULLPAD", "charset": "ASCII"})
-        }
-        'V' => json!({"class": "H5T_OPAQUE", "size": size?, "tag": ""}),
-        'M' | 'm' => json!({"class": "H5T_OPAQUE", "size": 8, "tag": format!("NUMPY:{descr}")}),
-        _ => return None,
-    })
+    match kind {
+        'b' if size == 1 => Some(StoredType::boolean()),
+        'i' => number("STD_I", size),
+        'u' => number("STD_U", size),
+        'f' => number("IEEE_F", size),
+        'c' if matches!(size, 8 | 16) => complex(number("IEEE_F", size / 2)?, size / 2),
+        'S' => Some(StoredType::fixed(size, Padding::Zeros)),
+        'V' => Some(StoredType::opaque(size)),
+        'M' | 'm' => Some(StoredType::Opaque {
+            size: 8,
+            tag: format!("NUMPY:{descr}"),
+        }),
+        _ => None,
+    }
 }
 
-/// As h5py stores it.
-fn boolean() -> Value {
-    let members = [json!(["FALSE", 0]), json!(["TRUE", 1])];
-    json!({"class": "H5T_ENUM", "base": "H5T_STD_I8LE", "members": members})
-}
-
-fn complex(part: &str, size: u64) -> Value {
-    let members = [json!(["r", 0, part]), json!(["i", size, part])];
-    json!({"class": "H5T_COMPOUND", "size": 2 * size, "members": members})
-}
-
-/// Of variable length.
-pub(super) fn text() -> Value {
-    json!({"class": "H5T_STRING", "padding": "NULLTERM", "charset": "UTF-8"})
-}
-
-/// Of so many bytes, a NUL at the end counted.
-pub(super) fn fixed_text(size: usize) -> Value {
-    json!({"class": "H5T_STRING", "size": size, "padding": "NULLTERM", "charset": "ASCII"})
-}
-
-/// Whether elements are strings of variable length.
-pub(super) fn is_text(stated: &Value) -> bool {
-    stated["class"] == "H5T_STRING" && stated.get("size").is_none()
+fn complex(part: StoredType, size: u64) -> Option<StoredType> {
+    let members = vec![("r".into(), 0, part.clone()), ("i".into(), size, part)];
+    let size = 2 * size;
+    Some(StoredType::Compound { size, members })
 }
 
 /// How many dimensions of an array's shape are those of its elements.
-pub(super) fn inner_rank(mut stated: &Value) -> usize {
+pub(super) fn inner_rank(mut stated: &StoredType) -> usize {
     let mut rank = 0;
-    while stated["class"] == "H5T_ARRAY" {
-        rank += stated["dims"].as_array().map_or(0, Vec::len);
-        stated = &stated["base"];
+    while let StoredType::Array { dims, base } = stated {
+        rank += dims.len();
+        stated = base;
     }
     rank
 }
 
 /// The type and shape of an attribute whose value tells them: text, numbers, truth, and lists of
 /// one of these.
-pub(super) fn of_value(value: &Value) -> Option<(Value, Vec<u64>)> {
+pub(super) fn of_value(value: &Value) -> Option<(StoredType, Vec<u64>)> {
     let (mut dims, mut first) = (Vec::new(), value);
     while let Value::Array(list) = first {
         dims.push(list.len() as u64);
@@ -100,11 +87,11 @@ pub(super) fn of_value(value: &Value) -> Option<(Value, Vec<u64>)> {
     gather(value, &mut leaves);
     let all = |is: fn(&Value) -> bool| leaves.iter().all(|leaf| is(leaf));
     let element = match first {
-        Value::String(_) if all(Value::is_string) => text(),
-        Value::Bool(_) if all(Value::is_boolean) => boolean(),
-        Value::Number(_) if all(Value::is_i64) => json!("H5T_STD_I64LE"),
-        Value::Number(_) if all(Value::is_u64) => json!("H5T_STD_U64LE"),
-        Value::Number(_) if all(Value::is_number) => json!("H5T_IEEE_F64LE"),
+        Value::String(_) if all(Value::is_string) => StoredType::TEXT,
+        Value::Bool(_) if all(Value::is_boolean) => StoredType::boolean(),
+        Value::Number(_) if all(Value::is_i64) => StoredType::called("H5T_STD_I64LE"),
+        Value::Number(_) if all(Value::is_u64) => StoredType::called("H5T_STD_U64LE"),
+        Value::Number(_) if all(Value::is_number) => StoredType::called("H5T_IEEE_F64LE"),
         _ => return None,
     };
     Some((element, dims))
@@ -119,20 +106,29 @@ fn gather<'a>(value: &'a Value, leaves: &mut Vec<&'a Value>) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn what_numpy_names_has_a_type() {
-        let is = |dtype: &str, stated: Value| assert_eq!(of_dtype(dtype), Some(stated), "{dtype}");
+        let is = |dtype: &str, stated: Value| {
+            let found = of_dtype(dtype).map(|found| json!(found));
+            assert_eq!(found, Some(stated), "{dtype}");
+        };
         is("uint8", json!("H5T_STD_U8LE"));
         is(">f8", json!("H5T_IEEE_F64BE"));
         is("float16", json!("H5T_IEEE_F16LE"));
-        assert_eq!(of_dtype("|S9").unwrap()["size"], 9);
-        assert_eq!(
-            of_dtype("complex64").unwrap()["members"][1][2],
-            "H5T_IEEE_F32LE"
+        is(
+            "|S9",
+            json!({"class": "H5T_STRING", "size": 9, "padding": "NULLPAD", "charset": "ASCII"}),
         );
-        assert!(is_text(&of_dtype("str").unwrap()) && !is_text(&of_dtype("|S9").unwrap()));
+        let members = json!([["r", 0, "H5T_IEEE_F32LE"], ["i", 4, "H5T_IEEE_F32LE"]]);
+        is(
+            "complex64",
+            json!({"class": "H5T_COMPOUND", "size": 8, "members": members}),
+        );
+        assert!(of_dtype("str").unwrap().is_text() && !of_dtype("|S9").unwrap().is_text());
         for none in ["", "<", "<i3", "=i4", "[('a', '<i4')]", "<U3", "é1", "<fé"] {
             assert_eq!(of_dtype(none), None, "{none}");
         }
@@ -140,15 +136,17 @@ mod tests {
 
     #[test]
     fn values_tell_their_type_where_all_are_of_one_kind() {
-        assert_eq!(of_value(&json!("x")), Some((text(), vec![])));
+        let called = StoredType::called;
+        assert_eq!(of_value(&json!("x")), Some((StoredType::TEXT, vec![])));
         let stated = of_value(&json!([[1, 2, 3], [4, 5, 6]]));
-        assert_eq!(stated, Some((json!("H5T_STD_I64LE"), vec![2, 3])));
-        assert_eq!(of_value(&json!([1.5, 2])).unwrap().0, "H5T_IEEE_F64LE");
+        assert_eq!(stated, Some((called("H5T_STD_I64LE"), vec![2, 3])));
+        let mixed = of_value(&json!([1.5, 2])).unwrap();
+        assert_eq!(mixed.0, called("H5T_IEEE_F64LE"));
         assert_eq!(of_value(&json!([true])).unwrap().1, [1]);
         for none in [json!(null), json!([]), json!([1, "x"]), json!({})] {
             assert_eq!(of_value(&none), None, "{none}");
         }
         let array = json!({"class": "H5T_ARRAY", "dims": [2, 3], "base": "H5T_STD_I8LE"});
-        assert_eq!(inner_rank(&array), 2);
+        assert_eq!(inner_rank(&read(Some(&array)).unwrap()), 2);
     }
 }

@@ -16,9 +16,7 @@ use super::{ChunkTables, DatasetArray};
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
 use crate::array::{Array, BlockId, Piece, fetcher};
 use crate::container::hdf5::element::Element;
-use crate::container::hdf5::index::{
-    self, Datatype, FileIndex, LinkTarget, StorageLayout, VirtualLayout,
-};
+use crate::container::hdf5::index::{self, FileIndex, LinkTarget, StorageLayout, VirtualLayout};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::{Scratch, no_memory};
 use crate::source::{Source, StoredRanges};
@@ -292,7 +290,7 @@ impl Opening<'_> {
             return Err(not_put_together("a part lies in its object header"));
         }
         // One element stands for the fill value of all texts of an array.
-        let fill = match stored.element == Datatype::VariableString {
+        let fill = match stored.element.is_text() {
             true if stored.fill != over.fill => {
                 return Err(not_put_together("a part has another fill value"));
             }

@@ -57,12 +57,12 @@ impl Fill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::hdf5::index::Datatype;
+    use crate::container::stored::StoredType;
     use proptest::prelude::*;
 
     #[test]
     fn a_fill_value_of_another_length_is_refused() {
-        let element = Element::of(&Datatype::Opaque { size: 3 }).unwrap();
+        let element = Element::of(&StoredType::opaque(3)).unwrap();
         assert!(Fill::new(Some(&[1, 2]), &element).is_err());
         assert!(
             Fill::new(Some(&[0, 0, 0]), &element)
@@ -79,7 +79,7 @@ mod tests {
             at in 0u64..50,
             len in 0usize..60,
         ) {
-            let element = Element::of(&Datatype::Opaque { size: value.len() as u64 }).unwrap();
+            let element = Element::of(&StoredType::opaque(value.len() as u64)).unwrap();
             let mut out = vec![0xaa; len];
             Fill::new(Some(&value), &element).unwrap().put(at, &mut out);
             for (i, byte) in out.iter().enumerate() {

@@ -5,8 +5,9 @@ mod filters;
 use super::*;
 use crate::array::uncached::{read, read_all};
 use crate::container::hdf5::chunk_table::ChunkTable;
-use crate::container::hdf5::index::{ChunkEntry, FilterEntry, Integer, VirtualLayout};
+use crate::container::hdf5::index::{ChunkEntry, FilterEntry, VirtualLayout};
 use crate::container::hdf5::sample::empty_index;
+use crate::container::stored::StoredType;
 use crate::memory::budget::Budget;
 use crate::source::BytesSource;
 use proptest::prelude::*;
@@ -16,24 +17,18 @@ use std::time::Duration;
 const SHUFFLE: u32 = 2;
 pub(super) const GZIP: u32 = 1;
 
-fn int16(big_endian: bool) -> Datatype {
-    Datatype::Integer(Integer {
-        size: 2,
-        big_endian,
-        signed: true,
-        precision: 16,
-        offset: 0,
-    })
+fn int16(order: &str) -> StoredType {
+    StoredType::called(&format!("H5T_STD_I16{order}"))
 }
 
-pub(super) fn big_endian() -> Datatype {
-    int16(true)
+pub(super) fn big_endian() -> StoredType {
+    int16("BE")
 }
 
 fn dataset(dims: &[u64], layout: StorageLayout) -> index::DatasetEntry {
     index::DatasetEntry {
         token: 77,
-        element: int16(false),
+        element: int16("LE"),
         dims: Some(dims.to_vec()),
         layout,
         filters: vec![],
@@ -160,7 +155,7 @@ fn contiguous_bytes_are_read_in_place() {
 fn what_was_never_written_is_the_fill_value() {
     let mut never = dataset(&[3], StorageLayout::Contiguous { address: None });
     assert_eq!(read_all(&*open(&[], &never)).unwrap(), [0; 6]);
-    never.element = int16(true);
+    never.element = int16("BE");
     never.fill = Some(vec![1, 2]);
     let array = open(&[], &never);
     assert_eq!(read(&*array, 1..6).unwrap(), [1, 2, 1, 2, 1]);
@@ -176,7 +171,7 @@ fn what_was_never_written_is_the_fill_value() {
 #[test]
 fn compact_bytes_are_in_the_index() {
     let mut compact = dataset(&[2], StorageLayout::Compact(vec![1, 2, 3, 4]));
-    compact.element = int16(true);
+    compact.element = int16("BE");
     let array = open(&[], &compact);
     assert_eq!(array.info().unwrap().codec, "compact");
     assert_eq!(read_all(&*array).unwrap(), [2, 1, 4, 3]);
@@ -297,7 +292,7 @@ fn long_runs_of_unfiltered_chunks_are_read_in_place() {
     let file: Vec<u8> = (0..4 * len).map(|n| (n / 7) as u8).collect();
     let table = vec![chunk(0, 0, 2 * len), chunk(1, 2 * len, 2 * len)];
     let mut of = chunked(&[2 * len - 1], &[len], Some(table));
-    of.element = int16(true);
+    of.element = int16("BE");
     let array = open(&file, &of);
     let mut pieces = Vec::new();
     array.pieces(0..4 * len - 2, &mut pieces).unwrap();
@@ -416,16 +411,11 @@ proptest! {
         let stored = (0..chunks).filter(|n| !missing[*n as usize % missing.len()]);
         let table = stored.map(|n| chunk(n, n * each * 5, each * 5)).collect();
         let mut of = chunked(&dims, &chunk_dims, Some(table));
-        let member = |name: &str, offset, element| index::DatatypeMember {
-            name: name.into(),
-            offset,
-            element,
-        };
         let members = vec![
-            member("a", 0, int16(true)),
-            member("b", 4, Datatype::Opaque { size: 1 }),
+            ("a".into(), 0, int16("BE")),
+            ("b".into(), 4, StoredType::opaque(1)),
         ];
-        of.element = Datatype::Compound { size: 5, members };
+        of.element = StoredType::Compound { size: 5, members };
         of.fill = Some(vec![1, 2, 3, 4, 5]);
         let array = open(&file, &of);
         let mut expected = Vec::new();

@@ -7,8 +7,12 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::cast::{Cast, MemberPlace};
-use super::{ElementPart, MEMBERS_MOST, MemberCount, SIZE_MOST, float};
-use crate::container::hdf5::index::{Datatype, DatatypeMember};
+use super::{ElementPart, MEMBERS_MOST, MemberCount, SIZE_MOST, float, type_name};
+use crate::container::names;
+use crate::container::stored::StoredType;
+
+/// Name, offset and type.
+type CompoundMember = (String, u64, StoredType);
 
 /// Longest spelling of a type, in bytes: it is in every listing of the container.
 const DESCR_MOST: usize = 1 << 20;
@@ -20,7 +24,7 @@ impl MemberCount {
     pub(super) fn compound(
         &mut self,
         size: u64,
-        members: &[DatatypeMember],
+        members: &[CompoundMember],
         depth: u32,
     ) -> Result<ElementPart, String> {
         if let Some(complex) = complex(size, members) {
@@ -31,8 +35,8 @@ impl MemberCount {
             let members = members.len();
             return Err(format!("a compound of {members} members in {size} bytes"));
         }
-        let mut sorted: Vec<&DatatypeMember> = members.iter().collect();
-        sorted.sort_by_key(|member| member.offset);
+        let mut sorted: Vec<&CompoundMember> = members.iter().collect();
+        sorted.sort_by_key(|(_, offset, _)| *offset);
         let mut packing = Packing::default();
         for member in sorted {
             let part = self.member(member, depth)?;
@@ -41,13 +45,21 @@ impl MemberCount {
         packing.finish(size)
     }
 
-    fn member(&mut self, member: &DatatypeMember, depth: u32) -> Result<ElementPart, String> {
-        let reason = match &member.element {
-            Datatype::VariableString => "variable-length strings".to_owned(),
-            Datatype::Other { name, .. } => name.clone(),
-            element => return self.part(element, depth + 1),
+    fn member(
+        &mut self,
+        (name, _, element): &CompoundMember,
+        depth: u32,
+    ) -> Result<ElementPart, String> {
+        let reason = match element {
+            StoredType::Text { size: None, .. } => "variable-length strings".to_owned(),
+            StoredType::Array { .. } | StoredType::Compound { .. } => {
+                return self.part(element, depth + 1);
+            }
+            element if element.is_plain() => return self.part(element, depth + 1),
+            other => type_name(other),
         };
-        let name = String::from_utf8_lossy(&member.name);
+        let name = names::unescaped(name);
+        let name = String::from_utf8_lossy(&name);
         Err(format!("a compound with {reason} in member '{name}'"))
     }
 }
@@ -56,7 +68,7 @@ impl MemberCount {
 #[derive(Default)]
 struct Packing<'a> {
     descr: String,
-    names: HashSet<&'a [u8]>,
+    names: HashSet<&'a str>,
     places: Vec<MemberPlace>,
     /// Where the last member ends, as stored and as shown.
     stored: u64,
@@ -67,32 +79,30 @@ impl<'a> Packing<'a> {
     /// Adds the next member of a compound of `size` bytes.
     fn add(
         &mut self,
-        member: &'a DatatypeMember,
+        (name, offset, _): &'a CompoundMember,
         part: ElementPart,
         size: u64,
     ) -> Result<(), String> {
-        let name = || String::from_utf8_lossy(&member.name);
-        let end = member
-            .offset
-            .checked_add(part.stored)
-            .filter(|end| *end <= size);
+        let stored_name = names::unescaped(name);
+        let shown_name = || String::from_utf8_lossy(&stored_name);
+        let end = offset.checked_add(part.stored).filter(|end| *end <= size);
         let Some(end) = end else {
             return Err(format!(
                 "a compound whose member '{}' lies outside of it",
-                name()
+                shown_name()
             ));
         };
-        if member.offset < self.stored {
+        if *offset < self.stored {
             return Err(format!(
                 "a compound whose member '{}' overlaps another",
-                name()
+                shown_name()
             ));
         }
-        if !self.names.insert(&member.name) {
-            return Err(format!("a compound with two members '{}'", name()));
+        if !self.names.insert(name) {
+            return Err(format!("a compound with two members '{}'", shown_name()));
         }
-        self.describe(&member.name, &part)?;
-        let from = member.offset as usize..end as usize;
+        self.describe(&stored_name, &part)?;
+        let from = *offset as usize..end as usize;
         let shown = self.shown + part.shown;
         let to = self.shown as usize..shown as usize;
         self.places.push(MemberPlace {
@@ -148,19 +158,15 @@ impl<'a> Packing<'a> {
 }
 
 /// A complex number, if the members make up one that NumPy has.
-fn complex(size: u64, members: &[DatatypeMember]) -> Option<Result<ElementPart, String>> {
+fn complex(size: u64, members: &[CompoundMember]) -> Option<Result<ElementPart, String>> {
     let [real, imaginary] = members else {
         return None;
     };
-    let (Datatype::Float(float), Datatype::Float(other)) = (&real.element, &imaginary.element)
-    else {
+    let (StoredType::Float(float), StoredType::Float(other)) = (&real.2, &imaginary.2) else {
         return None;
     };
-    let named = matches!(
-        (&real.name[..], &imaginary.name[..]),
-        (b"r", b"i") | (b"real", b"imag")
-    );
-    let lie = real.offset == 0 && imaginary.offset == float.size;
+    let named = matches!((&*real.0, &*imaginary.0), ("r", "i") | ("real", "imag"));
+    let lie = real.1 == 0 && imaginary.1 == float.size;
     let fits = float == other && float.size.checked_mul(2) == Some(size);
     let part = (named && lie && fits).then(|| float::complex(float))?;
     part.is_ok_and(|part| part.descr.starts_with("<c"))

@@ -5,46 +5,44 @@
 
 use super::ElementPart;
 use super::cast::Cast;
-use crate::container::hdf5::index::{Float, FloatOrder};
+use crate::container::stored::{BitOrder, StoredFloat};
 
-/// Where the fields of a float lie, in bits: size in bytes, precision, sign, exponent, its width,
-/// width of the mantissa (which begins at bit 0), bias of the exponent.
-const LAYOUTS: [(u64, u32, u32, u32, u32, u32, u64); 4] = [
-    (2, 16, 15, 10, 5, 10, 15),
-    (4, 32, 31, 23, 8, 23, 127),
-    (8, 64, 63, 52, 11, 52, 1023),
+/// Where the fields of a float lie, in bits: size in bytes, precision, sign, exponent and mantissa
+/// with their widths, bias of the exponent.
+const LAYOUTS: [(u64, u32, u32, [u32; 2], [u32; 2], u64); 4] = [
+    (2, 16, 15, [10, 5], [0, 10], 15),
+    (4, 32, 31, [23, 8], [0, 23], 127),
+    (8, 64, 63, [52, 11], [0, 52], 1023),
     // x87 in 16 bytes: what NumPy calls `f16`; the bytes above are padding.
-    (16, 80, 79, 64, 15, 64, 16383),
+    (16, 80, 79, [64, 15], [0, 64], 16383),
 ];
 
 /// NumPy's number of bytes, for the layouts that it has.
-fn known(float: &Float) -> Option<u64> {
+fn known(float: &StoredFloat) -> Option<u64> {
     let fields = (
         float.size,
         float.precision,
-        float.sign_at,
-        float.exponent_at,
-        float.exponent_bits,
-        float.mantissa_bits,
-        float.exponent_bias,
+        float.sign,
+        float.exponent,
+        float.mantissa,
+        float.bias,
     );
-    let at_start = float.offset == 0 && float.mantissa_at == 0;
-    let order = match float.order {
-        FloatOrder::Little => true,
-        FloatOrder::Big => float.size <= 8,
-        FloatOrder::Vax => false,
+    let order = match float.byte_order {
+        BitOrder::Little => true,
+        BitOrder::Big => float.size <= 8,
+        BitOrder::Vax => false,
     };
-    (at_start && order && LAYOUTS.contains(&fields)).then_some(float.size)
+    (float.offset == 0 && order && LAYOUTS.contains(&fields)).then_some(float.size)
 }
 
-fn cast(float: &Float) -> Cast {
-    match float.order {
-        FloatOrder::Big => Cast::swap(float.size as usize),
-        FloatOrder::Little | FloatOrder::Vax => Cast::same(),
+fn cast(float: &StoredFloat) -> Cast {
+    match float.byte_order {
+        BitOrder::Big => Cast::swap(float.size as usize),
+        BitOrder::Little | BitOrder::Vax => Cast::same(),
     }
 }
 
-pub(super) fn part(float: &Float) -> Result<ElementPart, String> {
+pub(super) fn part(float: &StoredFloat) -> Result<ElementPart, String> {
     match known(float) {
         Some(size) => ElementPart::sized(format!("<f{size}"), size, cast(float)),
         None => ElementPart::same(format!("|V{}", float.size), float.size),
@@ -52,7 +50,7 @@ pub(super) fn part(float: &Float) -> Result<ElementPart, String> {
 }
 
 /// Two floats; NumPy has complex numbers of 4, 8 and 16 bytes each.
-pub(super) fn complex(float: &Float) -> Result<ElementPart, String> {
+pub(super) fn complex(float: &StoredFloat) -> Result<ElementPart, String> {
     match known(float) {
         Some(size @ (4 | 8 | 16)) => {
             ElementPart::sized(format!("<c{}", 2 * size), 2 * size, cast(float))

@@ -3,57 +3,45 @@
 mod store;
 
 use super::*;
-use crate::container::hdf5::index::{DatatypeMember, Float, FloatOrder};
+use crate::container::names;
+use crate::container::stored::StoredFloat;
 use proptest::prelude::*;
 
-fn int(size: u64, big_endian: bool, signed: bool) -> Integer {
-    Integer {
-        size,
-        big_endian,
-        signed,
-        precision: 8 * size as u32,
-        offset: 0,
+fn order(big_endian: bool) -> BitOrder {
+    match big_endian {
+        true => BitOrder::Big,
+        false => BitOrder::Little,
     }
 }
 
-fn float(size: u64, order: FloatOrder) -> Float {
-    let (exponent_bits, exponent_bias) = match size {
-        2 => (5, 15),
-        4 => (8, 127),
-        _ => (11, 1023),
-    };
-    let precision = 8 * size as u32;
-    Float {
-        size,
-        order,
-        precision,
-        offset: 0,
-        sign_at: precision - 1,
-        exponent_at: precision - 1 - exponent_bits,
-        exponent_bits,
-        mantissa_at: 0,
-        mantissa_bits: precision - 1 - exponent_bits,
-        exponent_bias,
+fn int(size: u64, big_endian: bool, signed: bool) -> StoredInteger {
+    StoredInteger::whole(size, order(big_endian), signed)
+}
+
+fn float(name: &str) -> StoredFloat {
+    match StoredType::called(name) {
+        StoredType::Float(float) => float,
+        other => panic!("{other:?}"),
     }
 }
 
-fn little(size: u64) -> Datatype {
-    Datatype::Float(float(size, FloatOrder::Little))
+fn big_double() -> StoredType {
+    StoredType::called("H5T_IEEE_F64BE")
 }
 
-fn member(name: &str, offset: u64, element: Datatype) -> DatatypeMember {
-    DatatypeMember {
-        name: name.into(),
-        offset,
-        element,
-    }
+fn little(size: u64) -> StoredType {
+    StoredType::called(&format!("H5T_IEEE_F{}LE", 8 * size))
 }
 
-fn compound(size: u64, members: Vec<DatatypeMember>) -> Datatype {
-    Datatype::Compound { size, members }
+fn member(name: &str, offset: u64, element: StoredType) -> (String, u64, StoredType) {
+    (name.into(), offset, element)
 }
 
-fn descr(of: &Datatype) -> String {
+fn compound(size: u64, members: Vec<(String, u64, StoredType)>) -> StoredType {
+    StoredType::Compound { size, members }
+}
+
+fn descr(of: &StoredType) -> String {
     Element::of(of)
         .unwrap()
         .dtype
@@ -62,11 +50,11 @@ fn descr(of: &Datatype) -> String {
         .to_owned()
 }
 
-fn refused(of: &Datatype) -> String {
+fn refused(of: &StoredType) -> String {
     Element::of(of).unwrap_err()
 }
 
-fn convert(of: &Datatype, stored: &[u8]) -> Vec<u8> {
+fn convert(of: &StoredType, stored: &[u8]) -> Vec<u8> {
     let element = Element::of(of).unwrap();
     let count = stored.len() / element.stored as usize;
     let mut shown = vec![0; count * element.shown as usize];
@@ -74,8 +62,8 @@ fn convert(of: &Datatype, stored: &[u8]) -> Vec<u8> {
     shown
 }
 
-fn string(size: u64, padding: Padding) -> Datatype {
-    Datatype::FixedString { size, padding }
+fn string(size: u64, padding: Padding) -> StoredType {
+    StoredType::fixed(size, padding)
 }
 
 #[test]
@@ -94,27 +82,23 @@ fn padding_of_strings_becomes_nuls() {
 
 #[test]
 fn simple_types_are_spelled_as_numpy_does() {
-    assert_eq!(descr(&Datatype::Integer(int(1, true, true))), "|i1");
-    assert_eq!(descr(&Datatype::Integer(int(8, true, false))), "<u8");
-    assert_eq!(descr(&Datatype::Bitfield(int(2, false, true))), "<u2");
-    assert_eq!(descr(&Datatype::Float(float(2, FloatOrder::Big))), "<f2");
-    assert_eq!(descr(&Datatype::Complex(float(8, FloatOrder::Big))), "<c16");
+    assert_eq!(descr(&StoredType::Integer(int(1, true, true))), "|i1");
+    assert_eq!(descr(&StoredType::Integer(int(8, true, false))), "<u8");
+    assert_eq!(descr(&StoredType::BitField(int(2, false, true))), "<u2");
+    assert_eq!(descr(&StoredType::called("H5T_IEEE_F16BE")), "<f2");
+    assert_eq!(descr(&StoredType::called("H5T_COMPLEX_IEEE_F64BE")), "<c16");
     assert_eq!(descr(&string(9, Padding::Spaces)), "|S9");
-    assert_eq!(descr(&Datatype::Opaque { size: 5 }), "|V5");
+    assert_eq!(descr(&StoredType::opaque(5)), "|V5");
 }
 
 #[test]
 fn booleans_are_enumerations_of_false_and_true() {
-    let values = |names: &[(&str, u8)]| {
-        names
-            .iter()
-            .map(|(name, value)| (name.as_bytes().to_vec(), vec![*value]))
-            .collect()
-    };
     let of = |base, names: &[(&str, u8)]| {
-        descr(&Datatype::Enum {
-            base,
-            values: values(names),
+        let members = names.iter();
+        let members = members.map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        descr(&StoredType::Enumeration {
+            base: Box::new(StoredType::Integer(base)),
+            members: members.collect(),
         })
     };
     let byte = int(1, false, true);
@@ -126,43 +110,35 @@ fn booleans_are_enumerations_of_false_and_true() {
 
 #[test]
 fn unusual_floats_are_raw_bytes() {
-    let bfloat = Float {
-        exponent_bits: 8,
-        exponent_at: 7,
-        mantissa_bits: 7,
-        exponent_bias: 127,
-        ..float(2, FloatOrder::Little)
-    };
-    assert_eq!(descr(&Datatype::Float(bfloat)), "|V2");
-    assert_eq!(descr(&Datatype::Float(float(8, FloatOrder::Vax))), "|V8");
-    assert!(refused(&Datatype::Complex(bfloat)).contains("complex"));
-    let x87 = Float {
+    let bfloat = StoredType::called("H5T_FLOAT_BFLOAT16LE");
+    assert_eq!(descr(&bfloat), "|V2");
+    assert_eq!(descr(&StoredType::called("H5T_VAX_F64")), "|V8");
+    let base = Box::new(bfloat);
+    assert!(refused(&StoredType::Complex { base }).contains("complex"));
+    let x87 = StoredFloat {
         size: 16,
-        order: FloatOrder::Little,
         precision: 80,
-        offset: 0,
-        sign_at: 79,
-        exponent_at: 64,
-        exponent_bits: 15,
-        mantissa_at: 0,
-        mantissa_bits: 64,
-        exponent_bias: 16383,
+        sign: 79,
+        exponent: [64, 15],
+        mantissa: [0, 64],
+        bias: 16383,
+        ..float("H5T_IEEE_F64LE")
     };
-    assert_eq!(descr(&Datatype::Float(x87)), "<f16");
-    let big = Float {
-        order: FloatOrder::Big,
+    assert_eq!(descr(&StoredType::Float(x87)), "<f16");
+    let big = StoredFloat {
+        byte_order: BitOrder::Big,
         ..x87
     };
-    assert_eq!(descr(&Datatype::Float(big)), "|V16");
+    assert_eq!(descr(&StoredType::Float(big)), "|V16");
 }
 
 #[test]
 fn array_types_add_dimensions() {
-    let inner = Datatype::Array {
+    let inner = StoredType::Array {
         dims: vec![4],
-        base: Box::new(Datatype::Integer(int(2, true, true))),
+        base: Box::new(StoredType::Integer(int(2, true, true))),
     };
-    let outer = Datatype::Array {
+    let outer = StoredType::Array {
         dims: vec![2, 3],
         base: Box::new(inner),
     };
@@ -173,23 +149,23 @@ fn array_types_add_dimensions() {
     );
     assert_eq!(element.dtype.itemsize(), Some(2));
     for dims in [vec![0], vec![u64::MAX, 2], vec![1; 65], vec![1 << 32]] {
-        let base = Box::new(Datatype::Opaque { size: 1 });
-        assert!(refused(&Datatype::Array { dims, base }).contains("array type"));
+        let base = Box::new(StoredType::opaque(1));
+        assert!(refused(&StoredType::Array { dims, base }).contains("array type"));
     }
 }
 
 #[test]
 fn compounds_are_packed_in_the_order_of_their_bytes() {
     let nested = compound(8, vec![member("x", 4, little(4))]);
-    let array = Datatype::Array {
+    let array = StoredType::Array {
         dims: vec![3],
-        base: Box::new(Datatype::Integer(int(2, true, true))),
+        base: Box::new(StoredType::Integer(int(2, true, true))),
     };
     let of = compound(
         24,
         vec![
             member("n", 16, nested),
-            member("a", 0, Datatype::Integer(int(4, false, true))),
+            member("a", 0, StoredType::Integer(int(4, false, true))),
             member("it's", 6, array),
         ],
     );
@@ -227,7 +203,7 @@ fn two_floats_named_r_and_i_are_complex() {
         "[('r', '<f4'), ('i', '<f4')]"
     );
     assert_eq!(descr(&pair("i", "r", 4, 8)), "[('i', '<f4'), ('r', '<f4')]");
-    let big = Datatype::Float(float(8, FloatOrder::Big));
+    let big = big_double();
     let big = compound(16, vec![member("r", 0, big.clone()), member("i", 8, big)]);
     let stored = [1.5f64.to_be_bytes(), 2.5f64.to_be_bytes()].concat();
     let shown = [1.5f64.to_le_bytes(), 2.5f64.to_le_bytes()].concat();
@@ -237,8 +213,7 @@ fn two_floats_named_r_and_i_are_complex() {
 #[test]
 fn names_become_literals_of_ascii() {
     let of = |name: &[u8]| {
-        let mut only = member("", 0, little(4));
-        only.name = name.to_vec();
+        let only = member(&names::escape(name), 0, little(4));
         descr(&compound(4, vec![only]))
     };
     assert_eq!(of("é\n".as_bytes()), "[('\\xe9\\x0a', '<f4')]");
@@ -271,35 +246,32 @@ fn broken_compounds_are_refused() {
 
 #[test]
 fn what_points_elsewhere_is_refused_by_name() {
-    let other = Datatype::Other {
-        size: 8,
-        name: "reference".into(),
-    };
+    let other = StoredType::named("H5T_STD_REF_OBJ");
     assert_eq!(refused(&other), "elements of type reference");
     let of = |element| refused(&compound(16, vec![member("x", 0, element)]));
     assert_eq!(of(other), "a compound with reference in member 'x'");
     let strings = "a compound with variable-length strings in member 'x'";
-    assert_eq!(of(Datatype::VariableString), strings);
+    assert_eq!(of(StoredType::TEXT), strings);
 }
 
 #[test]
 fn odd_sizes_are_refused() {
-    assert!(refused(&Datatype::Integer(int(3, false, false))).contains("3 bytes"));
+    assert!(refused(&StoredType::Integer(int(3, false, false))).contains("3 bytes"));
     assert!(refused(&string(0, Padding::Terminated)).contains("0 bytes"));
-    assert!(refused(&Datatype::Opaque { size: 1 << 32 }).contains("bytes"));
+    assert!(refused(&StoredType::opaque(1 << 32)).contains("bytes"));
     for (precision, offset) in [(0, 0), (9, 8), (17, 0), (1, u32::MAX)] {
-        let odd = Integer {
+        let odd = StoredInteger {
             precision,
             offset,
             ..int(2, false, false)
         };
-        assert!(refused(&Datatype::Integer(odd)).contains("bits"));
+        assert!(refused(&StoredType::Integer(odd)).contains("bits"));
     }
 }
 
 #[test]
 fn deep_types_are_refused() {
-    let mut deep = Datatype::Opaque { size: 1 };
+    let mut deep = StoredType::opaque(1);
     for _ in 0..=TYPE_DEPTH_MOST {
         deep = compound(1, vec![member("x", 0, deep)]);
     }
@@ -319,12 +291,10 @@ proptest! {
         let width = 8 * size as u32;
         let offset = a % width;
         let precision = 1 + b % (width - offset);
-        let of = Datatype::Integer(Integer {
-            size: size as u64,
-            big_endian,
-            signed,
+        let of = StoredType::Integer(StoredInteger {
             precision,
             offset,
+            ..int(size as u64, big_endian, signed)
         });
         let mut stored = Vec::new();
         let mut shown = Vec::new();
@@ -346,7 +316,7 @@ proptest! {
 
     #[test]
     fn big_endian_numbers_are_turned_round(numbers in prop::collection::vec(any::<f64>(), 0..99)) {
-        let of = Datatype::Float(float(8, FloatOrder::Big));
+        let of = big_double();
         let stored: Vec<u8> = numbers.iter().flat_map(|x| x.to_be_bytes()).collect();
         let shown: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
         prop_assert_eq!(convert(&of, &stored), shown);

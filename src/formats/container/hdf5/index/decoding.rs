@@ -9,13 +9,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serializer};
 
-/// Types within types: more than any real file has, and no more than the stack bears.
-pub(crate) const TYPE_DEPTH_MOST: u32 = 32;
+use crate::container::describe::value_room;
+use crate::container::stored::StoredType;
+use crate::memory::set_aside;
 
 thread_local! {
-    static TYPE_DEPTH: Cell<u32> = const { Cell::new(0) };
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -30,18 +30,22 @@ fn refused<E: Error>() -> E {
     E::custom("no memory")
 }
 
-/// Decodes a type inside another. The bytes may be hostile, so the recursion is bounded here.
-pub(super) fn nested<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    from: D,
-) -> Result<T, D::Error> {
-    let depth = TYPE_DEPTH.get();
-    if depth >= TYPE_DEPTH_MOST {
-        return Err(D::Error::custom("types are nested too deeply"));
+/// A type: the text of its JSON, since only that is of any shape.
+pub(crate) mod stored_type {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(of: &StoredType, to: S) -> Result<S::Ok, S::Error> {
+        let text = serde_json::to_string(of).map_err(serde::ser::Error::custom)?;
+        to.serialize_str(&text)
     }
-    TYPE_DEPTH.set(depth + 1);
-    let decoded = T::deserialize(from);
-    TYPE_DEPTH.set(depth);
-    decoded
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<StoredType, D::Error> {
+        let text = <&str>::deserialize(from)?;
+        // A type within a type is gathered before it is read.
+        let room = 2 * value_room(text.as_bytes());
+        let read = set_aside(room, "cannot read a type", || serde_json::from_str(text));
+        read.map_err(|_| refused())?.map_err(D::Error::custom)
+    }
 }
 
 pub(crate) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {

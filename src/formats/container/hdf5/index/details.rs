@@ -1,13 +1,13 @@
 //! What an index says of types, datasets and attributes that no reader of elements needs: for
 //! `arrays.json`.
 //!
-//! Types are spelled by the worker, as JSON: text, since one type may be of any shape, and read by
-//! those who read `arrays.json`. Written by `library`, read by `assemble`.
+//! Written by `library`, read by `assemble`.
 
 use serde::{Deserialize, Serialize};
 
-use super::decoding::{bytes, text};
+use super::decoding::{bytes, stored_type, text};
 use super::heap::OnHeap;
+use crate::container::stored::{AllocationTime, FillTime, StoredType};
 
 /// Attribute of a dataset: references to the dimension scales of each dimension.
 pub(crate) const DIMENSION_LIST: &[u8] = b"DIMENSION_LIST";
@@ -23,28 +23,20 @@ pub(crate) const MACHINERY: [&[u8]; 6] = [
     b"REFERENCE_LIST",
 ];
 
-/// A type as `arrays.json` spells it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TypeSpelling {
-    /// JSON.
-    #[serde(deserialize_with = "text")]
-    pub(crate) text: String,
-    /// Token of the committed datatype that it is.
-    pub(crate) committed: Option<u64>,
-}
-
 /// Of a dataset.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DatasetDetails {
-    pub(crate) spelled: TypeSpelling,
+    /// Token of the committed datatype that its elements have.
+    pub(crate) committed: Option<u64>,
     /// How long each dimension may become, [`super::UNLIMITED`] or not.
     pub(crate) most: Vec<u64>,
     /// Names of its filters, and whether they may be left out.
     pub(crate) filters: Vec<(String, bool)>,
     pub(crate) fill: FillSpelling,
-    pub(crate) fill_time: FillWritten,
+    /// None where one is defined.
+    pub(crate) fill_time: Option<FillTime>,
     /// None where it is as usual for the layout.
-    pub(crate) allocated: Option<SpaceAllocated>,
+    pub(crate) allocated: Option<AllocationTime>,
     /// Tokens of the dimension scales of each dimension.
     pub(crate) scales: Vec<Vec<u64>>,
 }
@@ -64,25 +56,13 @@ pub(crate) enum FillSpelling {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum FillWritten {
-    #[default]
-    WhereDefined,
-    Always,
-    Never,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum SpaceAllocated {
-    Early,
-    Late,
-    Incrementally,
-}
-
 /// How an attribute is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AttributeStorage {
-    pub(crate) spelled: TypeSpelling,
+    #[serde(with = "stored_type")]
+    pub(crate) element: StoredType,
+    /// Token of the committed datatype that it is.
+    pub(crate) committed: Option<u64>,
     /// None for one without space.
     pub(crate) dims: Option<Vec<u64>>,
     pub(crate) told: ValueFidelity,
@@ -98,12 +78,6 @@ pub(crate) enum ValueFidelity {
     Never(#[serde(deserialize_with = "text")] String),
 }
 
-impl OnHeap for TypeSpelling {
-    fn on_heap(&self) -> u64 {
-        self.text.on_heap()
-    }
-}
-
 impl OnHeap for DatasetDetails {
     fn on_heap(&self) -> u64 {
         let fill = match &self.fill {
@@ -111,11 +85,7 @@ impl OnHeap for DatasetDetails {
             FillSpelling::Default | FillSpelling::Undefined => 0,
         };
         let names = self.filters.iter().map(|(name, _)| name.on_heap() + 64);
-        self.spelled.on_heap()
-            + self.most.on_heap()
-            + names.sum::<u64>()
-            + fill
-            + self.scales.on_heap()
+        self.most.on_heap() + names.sum::<u64>() + fill + self.scales.on_heap()
     }
 }
 
@@ -126,6 +96,6 @@ impl OnHeap for AttributeStorage {
             ValueFidelity::Not(bytes) => bytes.on_heap(),
             ValueFidelity::Never(why) => why.on_heap(),
         };
-        self.spelled.on_heap() + self.dims.on_heap() + told
+        self.element.on_heap() + self.dims.on_heap() + told
     }
 }

@@ -5,12 +5,12 @@
 //! datasets are small.
 
 use super::{
-    AttributeEntry, AttributeValue, CacheImage, ChunkEntry, DatasetEntry, Datatype, DatatypeMember,
-    FilterEntry, LinkEntry, LinkTarget, Problem, StorageLayout, Stripe, TypeEntry, VirtualLayout,
-    VirtualPart,
+    AttributeEntry, AttributeValue, CacheImage, ChunkEntry, DatasetEntry, FilterEntry, LinkEntry,
+    LinkTarget, Problem, StorageLayout, Stripe, TypeEntry, VirtualLayout, VirtualPart,
 };
 
 use crate::container::hdf5::worker::wire::WorkerRefusal;
+use crate::container::stored::StoredType;
 
 /// Something of which parts lie elsewhere in memory.
 pub(crate) trait OnHeap {
@@ -115,7 +115,7 @@ impl OnHeap for DatasetEntry {
 
 impl OnHeap for TypeEntry {
     fn on_heap(&self) -> u64 {
-        self.element.on_heap() + self.spelled.on_heap() + self.attributes.on_heap()
+        self.element.on_heap() + self.attributes.on_heap()
     }
 }
 
@@ -155,32 +155,9 @@ impl OnHeap for VirtualPart {
     }
 }
 
-impl OnHeap for DatatypeMember {
+/// About: what it takes as text counts, too.
+impl OnHeap for StoredType {
     fn on_heap(&self) -> u64 {
-        self.name.on_heap() + self.element.on_heap()
-    }
-}
-
-impl OnHeap for Datatype {
-    fn on_heap(&self) -> u64 {
-        match self {
-            Datatype::Enum { values, .. } => {
-                let each = values.iter();
-                let each = each.map(|(name, value)| name.on_heap() + value.on_heap());
-                plain(values) + each.sum::<u64>()
-            }
-            Datatype::Compound { members, .. } => members.on_heap(),
-            Datatype::Array { dims, base } => {
-                dims.on_heap() + allocated(size_of::<Datatype>()) + base.on_heap()
-            }
-            Datatype::Other { name, .. } => name.on_heap(),
-            Datatype::Integer(_)
-            | Datatype::Float(_)
-            | Datatype::Complex(_)
-            | Datatype::Bitfield(_)
-            | Datatype::FixedString { .. }
-            | Datatype::VariableString
-            | Datatype::Opaque { .. } => 0,
-        }
+        self.weight() as u64
     }
 }

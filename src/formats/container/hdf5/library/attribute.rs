@@ -10,17 +10,17 @@ use hdf5_sys::h5::{H5_index_t, H5_iter_order_t, herr_t};
 use hdf5_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
 use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
-use hdf5_sys::h5t::{H5T_class_t, H5Tget_class, H5Tget_size, H5Treclaim};
+use hdf5_sys::h5t::{H5T_class_t, H5Tget_class, H5Treclaim};
 use serde_json::Value as Json;
 
 use super::identifier::{Identifier, Outcome, check};
 use super::json::{JsonMaker, NoJson};
 use super::space::{count, dims};
-use super::spelling;
 use super::text::{self, Elements, ReadTexts, done};
-use super::types::{describe, is_plain};
+use super::types::{self, describe};
 use crate::container::hdf5::index::details::{AttributeStorage, MACHINERY, ValueFidelity};
 use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
+use crate::container::stored::StoredType;
 
 /// Elements of one attribute that is a list.
 const ELEMENTS_MOST: u64 = 65_536;
@@ -94,7 +94,8 @@ fn value(of: &Identifier, name: &CStr) -> Outcome<(AttributeValue, Option<Attrib
         return Ok((value, None));
     }
     let stored = AttributeStorage {
-        spelled: spelling::of(&element),
+        element: types::described(&element),
+        committed: types::committed(&element),
         dims,
         told,
     };
@@ -140,22 +141,21 @@ fn omitted(why: String) -> (AttributeValue, ValueFidelity) {
 /// Whether a value is stored as h5py would store it: then it says all. A list of one may be shown
 /// as its only element.
 fn is_obvious(value: &AttributeValue, stored: &AttributeStorage) -> bool {
-    const TEXT: &str = r#"{"class":"H5T_STRING","padding":"NULLTERM","charset":"UTF-8"}"#;
-    const BOOLEAN: &str =
-        r#"{"class":"H5T_ENUM","base":"H5T_STD_I8LE","members":[["FALSE",0],["TRUE",1]]}"#;
     let Some(dims) = &stored.dims else {
         return false;
     };
-    let is_plain = stored.told == ValueFidelity::Exactly && stored.spelled.committed.is_none();
+    let is_plain = stored.told == ValueFidelity::Exactly && stored.committed.is_none();
     if !is_plain || dims[..] == [1] || dims.contains(&0) {
         return false;
     }
-    match (value, stored.spelled.text.as_str()) {
-        (AttributeValue::Text(_), of) => of == TEXT,
-        (AttributeValue::Json(_), TEXT | BOOLEAN | r#""H5T_STD_I64LE""#) => true,
+    let (of, name) = (&stored.element, stored.element.name());
+    match (value, name.as_deref()) {
+        (AttributeValue::Text(_), _) => *of == StoredType::TEXT,
+        (AttributeValue::Json(_), None) => *of == StoredType::TEXT || *of == StoredType::boolean(),
         // Infinities are text.
-        (AttributeValue::Json(text), r#""H5T_IEEE_F64LE""#) => !text.contains('"'),
-        _ => false,
+        (AttributeValue::Json(text), Some("H5T_IEEE_F64LE")) => !text.contains('"'),
+        (AttributeValue::Json(_), Some(name)) => name == "H5T_STD_I64LE",
+        (AttributeValue::Omitted(_), _) => false,
     }
 }
 
@@ -185,9 +185,8 @@ impl Reading<'_> {
     }
 
     fn others(&self) -> Outcome<(AttributeValue, ValueFidelity)> {
-        // SAFETY: the handle is a datatype.
-        let size = unsafe { H5Tget_size(self.element.id()) };
-        let bytes = size.checked_mul(self.elements).filter(|n| *n <= LIST_MOST);
+        let bytes = types::size(self.element).checked_mul(self.elements);
+        let bytes = bytes.filter(|n| *n <= LIST_MOST);
         let Some(bytes) = bytes else {
             return Ok(omitted(format!("more than {} MiB", LIST_MOST >> 20)));
         };
@@ -224,7 +223,7 @@ struct ReadValues<'a> {
 impl ReadValues<'_> {
     /// What is stored, where JSON does not tell it: only what does not lie elsewhere.
     fn untold(&self) -> Outcome<ValueFidelity> {
-        Ok(match is_plain(&describe(self.of.element)?) {
+        Ok(match describe(self.of.element)?.is_plain() {
             true => text::untold(self.bytes.clone()),
             false => ValueFidelity::Never("values that JSON does not tell exactly".into()),
         })

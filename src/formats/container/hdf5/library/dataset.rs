@@ -15,7 +15,6 @@ use hdf5_sys::h5p::{
     H5Pget_layout, H5Pget_nfilters,
 };
 use hdf5_sys::h5s::H5S_ALL;
-use hdf5_sys::h5t::H5Tget_size;
 
 use super::chunks::{self, INLINE_MOST};
 use super::details::DatasetParts;
@@ -23,12 +22,12 @@ use super::identifier::{Identifier, Outcome, check};
 use super::parts;
 use super::space::{count, dims, grid, largest};
 use super::text::{self, Elements, done};
-use super::types::{self, is_plain};
+use super::types;
 use crate::codec::filters::{FilterDescription, has_decoder};
 use crate::container::hdf5::chunk_table::PackedChunks;
-use crate::container::hdf5::index::{
-    DatasetEntry, Datatype, FilterEntry, StorageLayout, TEXT_MOST,
-};
+use crate::container::hdf5::element::type_name;
+use crate::container::hdf5::index::{DatasetEntry, FilterEntry, StorageLayout, TEXT_MOST};
+use crate::container::stored::StoredType;
 
 /// A compact dataset lies in its object header, whose messages have at most 65,535 bytes.
 const COMPACT_MOST: u64 = 65_536;
@@ -77,8 +76,7 @@ impl LibraryDataset {
 
     /// Bytes of an element as it is stored.
     pub(super) fn element_size(&self) -> u64 {
-        // SAFETY: the handle is a datatype.
-        unsafe { H5Tget_size(self.element.id()) as u64 }
+        types::size(&self.element) as u64
     }
 
     pub(super) fn dims(&self) -> Outcome<Option<Vec<u64>>> {
@@ -99,7 +97,7 @@ impl LibraryDataset {
                 None
             }
             true => Some(self.fill(size)?),
-            false if element == Datatype::VariableString => match self.text_fill()? {
+            false if element.is_text() => match self.text_fill()? {
                 Some(fill) if fill.len() > FILL_MOST => {
                     layout =
                         StorageLayout::Unknown(format!("a fill value of {} bytes", fill.len()));
@@ -131,10 +129,7 @@ impl LibraryDataset {
 
     /// The string that the dataset is, if it is a single one.
     pub(super) fn text(&self, described: &DatasetEntry) -> Outcome<Option<Vec<u8>>> {
-        let string = matches!(
-            described.element,
-            Datatype::FixedString { .. } | Datatype::VariableString
-        );
+        let string = matches!(described.element, StoredType::Text { .. });
         let one = described.dims.as_deref().and_then(count) == Some(1);
         let elsewhere = matches!(
             described.layout,
@@ -159,7 +154,7 @@ impl LibraryDataset {
 
     fn layout(
         &self,
-        element: &Datatype,
+        element: &StoredType,
         dims: Option<&[u64]>,
         filters: &[FilterEntry],
     ) -> Outcome<StorageLayout> {
@@ -175,20 +170,19 @@ impl LibraryDataset {
         })
     }
 
-    fn compact(&self, element: &Datatype, dims: Option<&[u64]>) -> Outcome<StorageLayout> {
+    fn compact(&self, element: &StoredType, dims: Option<&[u64]>) -> Outcome<StorageLayout> {
         let Some(elements) = dims.and_then(count) else {
             return Ok(StorageLayout::Compact(Vec::new()));
         };
-        if *element == Datatype::VariableString {
+        if element.is_text() {
             return self.texts(elements);
         }
-        if !is_plain(element) {
-            let name = types::name(element);
+        if !element.is_plain() {
+            let name = type_name(element);
             return Ok(StorageLayout::Unknown(format!("compact storage of {name}")));
         }
-        // SAFETY: the handle is a datatype.
-        let size = unsafe { H5Tget_size(self.element.id()) } as u64;
-        let bytes = elements.checked_mul(size).filter(|n| *n <= COMPACT_MOST);
+        let bytes = elements.checked_mul(self.element_size());
+        let bytes = bytes.filter(|n| *n <= COMPACT_MOST);
         let Some(bytes) = bytes else {
             return Err("compact storage of too many bytes".into());
         };
@@ -351,11 +345,11 @@ impl LibraryDataset {
     }
 
     /// Whether what was never written is something else than zeros.
-    fn has_fill(&self, element: &Datatype) -> Outcome<bool> {
+    fn has_fill(&self, element: &StoredType) -> Outcome<bool> {
         let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
-        if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !is_plain(element) {
+        if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !element.is_plain() {
             return Ok(false);
         }
         self.shows_fill()

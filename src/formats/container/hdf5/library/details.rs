@@ -8,19 +8,15 @@ use hdf5_sys::h5p::{
     H5Pfill_value_defined, H5Pget_alloc_time, H5Pget_fill_time, H5Pget_fill_value, H5Pget_filter2,
     H5Pget_layout, H5Pget_nfilters,
 };
-use hdf5_sys::h5t::H5Tget_size;
 use hdf5_sys::h5z::H5Z_FLAG_OPTIONAL;
 
 use super::identifier::{Identifier, Outcome, check};
 use super::json::{JsonMaker, NoJson};
 use super::space::largest;
-use super::spelling;
 use super::text;
-use super::types::is_plain;
-use crate::container::hdf5::index::Datatype;
-use crate::container::hdf5::index::details::{
-    DatasetDetails, FillSpelling, FillWritten, SpaceAllocated,
-};
+use super::types;
+use crate::container::hdf5::index::details::{DatasetDetails, FillSpelling};
+use crate::container::stored::{AllocationTime, FillTime, StoredType};
 
 /// Longest fill value that is told, in bytes.
 const FILL_MOST: usize = 64 << 10;
@@ -31,7 +27,7 @@ const NAME_MOST: usize = 256;
 pub(super) struct DatasetParts<'a> {
     pub(super) element: &'a Identifier,
     /// The same, as the index has it.
-    pub(super) described: &'a Datatype,
+    pub(super) described: &'a StoredType,
     pub(super) space: &'a Identifier,
     pub(super) properties: &'a Identifier,
 }
@@ -44,7 +40,7 @@ impl DatasetParts<'_> {
             _ => Vec::new(),
         };
         Ok(DatasetDetails {
-            spelled: spelling::of(self.element),
+            committed: types::committed(self.element),
             most,
             filters: self.filters()?,
             fill: self.fill()?,
@@ -95,12 +91,11 @@ impl DatasetParts<'_> {
             H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED => {}
             _ => return Ok(FillSpelling::Default),
         }
-        if *self.described == Datatype::VariableString {
+        if self.described.is_text() {
             return self.text_fill();
         }
-        // SAFETY: the handle is a datatype.
-        let size = unsafe { H5Tget_size(self.element.id()) };
-        if !is_plain(self.described) || size > FILL_MOST {
+        let size = types::size(self.element);
+        if !self.described.is_plain() || size > FILL_MOST {
             return Ok(not_shown(
                 "a value that is too long, or elsewhere in the file",
             ));
@@ -136,31 +131,31 @@ impl DatasetParts<'_> {
         })
     }
 
-    fn fill_time(&self) -> Outcome<FillWritten> {
+    fn fill_time(&self) -> Outcome<Option<FillTime>> {
         let mut time = H5D_fill_time_t::H5D_FILL_TIME_IFSET;
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pget_fill_time(self.properties.id(), &mut time) })?;
         Ok(match time {
-            H5D_fill_time_t::H5D_FILL_TIME_ALLOC => FillWritten::Always,
-            H5D_fill_time_t::H5D_FILL_TIME_NEVER => FillWritten::Never,
-            _ => FillWritten::WhereDefined,
+            H5D_fill_time_t::H5D_FILL_TIME_ALLOC => Some(FillTime::Alloc),
+            H5D_fill_time_t::H5D_FILL_TIME_NEVER => Some(FillTime::Never),
+            _ => None,
         })
     }
 
-    fn allocated(&self) -> Outcome<Option<SpaceAllocated>> {
+    fn allocated(&self) -> Outcome<Option<AllocationTime>> {
         let mut time = H5D_alloc_time_t::H5D_ALLOC_TIME_DEFAULT;
         // SAFETY: the handle is a dataset creation property list.
         check(unsafe { H5Pget_alloc_time(self.properties.id(), &mut time) })?;
         // SAFETY: as above.
         let usual = match unsafe { H5Pget_layout(self.properties.id()) } {
-            H5D_layout_t::H5D_COMPACT => SpaceAllocated::Early,
-            H5D_layout_t::H5D_CONTIGUOUS => SpaceAllocated::Late,
-            _ => SpaceAllocated::Incrementally,
+            H5D_layout_t::H5D_COMPACT => AllocationTime::Early,
+            H5D_layout_t::H5D_CONTIGUOUS => AllocationTime::Late,
+            _ => AllocationTime::Incremental,
         };
         let allocated = match time {
-            H5D_alloc_time_t::H5D_ALLOC_TIME_EARLY => SpaceAllocated::Early,
-            H5D_alloc_time_t::H5D_ALLOC_TIME_LATE => SpaceAllocated::Late,
-            H5D_alloc_time_t::H5D_ALLOC_TIME_INCR => SpaceAllocated::Incrementally,
+            H5D_alloc_time_t::H5D_ALLOC_TIME_EARLY => AllocationTime::Early,
+            H5D_alloc_time_t::H5D_ALLOC_TIME_LATE => AllocationTime::Late,
+            H5D_alloc_time_t::H5D_ALLOC_TIME_INCR => AllocationTime::Incremental,
             _ => usual,
         };
         Ok((allocated != usual).then_some(allocated))

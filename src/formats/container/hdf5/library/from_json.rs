@@ -12,16 +12,13 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5t::{
     H5T_IEEE_F64LE, H5T_STD_B64LE, H5T_STD_I64LE, H5T_STD_U64LE, H5T_class_t, H5T_str_t,
-    H5Tconvert, H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class, H5Tget_member_offset,
-    H5Tget_member_type, H5Tget_strpad,
+    H5Tconvert, H5Tget_class, H5Tget_member_offset, H5Tget_member_type, H5Tget_strpad,
 };
 use serde_json::Value as Json;
 
 use super::identifier::{Identifier, Outcome, check};
-use super::new_type::size;
 use super::space::count;
-use super::types::{above, is_variable, member_name, members};
-use crate::container::names;
+use super::types::{above, array_dims, is_variable, member_name, members, size};
 
 /// Most bytes of the values of one attribute.
 const BYTES_MOST: usize = 64 << 20;
@@ -165,7 +162,7 @@ impl ValueMaker {
             let member = Identifier::new(unsafe { H5Tget_member_type(of.id(), at) })?;
             // SAFETY: as above.
             let offset = unsafe { H5Tget_member_offset(of.id(), at) };
-            let name = names::escape(&member_name(of, at)?);
+            let name = member_name(of, at)?;
             let value = match shown {
                 Json::Array(pair) => pair.get(at as usize),
                 shown => shown.get(&name),
@@ -179,11 +176,7 @@ impl ValueMaker {
     }
 
     fn array(&mut self, of: &Identifier, shown: &Json, out: &mut [u8]) -> Outcome<()> {
-        // SAFETY: the handle is an array type.
-        let rank = check(unsafe { H5Tget_array_ndims(of.id()) })?;
-        let mut dims = vec![0; rank];
-        // SAFETY: there is room for every dimension.
-        check(unsafe { H5Tget_array_dims2(of.id(), dims.as_mut_ptr()) })?;
+        let dims = array_dims(of)?;
         let element = above(of)?;
         let mut places = out.chunks_exact_mut(size(&element).max(1));
         self.nested(&element, &dims, shown, &mut places)

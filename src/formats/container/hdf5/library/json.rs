@@ -11,17 +11,15 @@ use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5t::{
     H5T_NATIVE_B64, H5T_NATIVE_DOUBLE, H5T_NATIVE_FLOAT, H5T_NATIVE_LLONG, H5T_NATIVE_ULLONG,
-    H5T_class_t, H5T_sign_t, H5Tconvert, H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class,
-    H5Tget_member_offset, H5Tget_member_type, H5Tget_sign, H5Tget_size, H5Tget_strpad,
+    H5T_class_t, H5T_sign_t, H5Tconvert, H5Tget_class, H5Tget_member_offset, H5Tget_member_type,
+    H5Tget_sign, H5Tget_strpad,
 };
 use serde_json::{Map, Number, Value as Json};
 
 use super::identifier::{Identifier, Outcome, check};
-use super::spelling::float_name;
 use super::text::{tells, unpadded};
-use super::types::{above, describe, is_variable, member_name, members};
-use crate::container::hdf5::index::{Datatype, TYPE_DEPTH_MOST};
-use crate::container::names;
+use super::types::{self, above, array_dims, describe, is_variable, member_name, members};
+use crate::container::stored::TYPE_DEPTH_MOST;
 
 /// Values in one attribute, all levels together.
 const VALUES_MOST: usize = 65_536;
@@ -94,7 +92,7 @@ impl JsonMaker {
             }
             H5T_class_t::H5T_FLOAT => {
                 let made = floats(of, bytes, count)?;
-                let is_named = float_name(of, size(of) as u64)?.is_some();
+                let is_named = describe(of)?.name().is_some();
                 // There are many, and one spelling.
                 let has_nan = made.iter().any(|value| value.as_str() == Some("NaN"));
                 self.is_exact &= is_named && size(of) <= 8 && !has_nan;
@@ -178,7 +176,7 @@ impl JsonMaker {
             let gathered: Vec<u8> = parts.flatten().copied().collect();
             // SAFETY: these are the members of values as the caller says.
             let values = unsafe { self.values(&member, &gathered, count, depth + 1)? };
-            let name = names::escape(&member_name(of, at)?);
+            let name = member_name(of, at)?;
             for (object, value) in made.iter_mut().zip(values) {
                 object.insert(name.clone(), value);
             }
@@ -193,11 +191,7 @@ impl JsonMaker {
     /// # Safety
     /// As of [`JsonMaker::values`].
     unsafe fn arrays(&mut self, of: &Identifier, bytes: &[u8], count: usize, depth: u32) -> Made {
-        // SAFETY: the handle is an array type.
-        let rank = check(unsafe { H5Tget_array_ndims(of.id()) })?;
-        let mut dims = vec![0; rank];
-        // SAFETY: there is room for every dimension.
-        check(unsafe { H5Tget_array_dims2(of.id(), dims.as_mut_ptr()) })?;
+        let dims = array_dims(of)?;
         let element = above(of)?;
         let all = bytes.len() / size(&element);
         // SAFETY: an array is its elements behind each other.
@@ -249,8 +243,7 @@ fn omitted(why: &str) -> NoJson {
 
 /// Bytes of one value; no type has none.
 fn size(of: &Identifier) -> usize {
-    // SAFETY: the handle is a datatype.
-    unsafe { H5Tget_size(of.id()) }.max(1)
+    types::size(of).max(1)
 }
 
 /// The string that a pointer stored in these bytes leads to.
@@ -311,19 +304,10 @@ fn bit_fields(of: &Identifier, bytes: &[u8], count: usize) -> Outcome<Vec<Json>>
 /// As their numbers; h5py's booleans as such.
 fn enumerated(of: &Identifier, bytes: &[u8], count: usize) -> Outcome<Vec<Json>> {
     let numbers = integers(&above(of)?, bytes, count)?;
-    Ok(match is_boolean(&describe(of)?) {
+    Ok(match describe(of)?.is_boolean() {
         true => numbers.into_iter().map(|n| Json::Bool(n != 0)).collect(),
         false => numbers,
     })
-}
-
-/// An enumeration of one byte, FALSE and TRUE.
-fn is_boolean(of: &Datatype) -> bool {
-    let Datatype::Enum { base, values } = of else {
-        return false;
-    };
-    let is = |name: &[u8], value: u8| values.iter().any(|(n, v)| n == name && *v == [value]);
-    base.size == 1 && values.len() == 2 && is(b"FALSE", 0) && is(b"TRUE", 1)
 }
 
 /// JSON has no infinities and no NaN; they are spelled as strings.

@@ -23,7 +23,6 @@ mod parts;
 mod scales;
 mod softlink;
 mod space;
-mod spelling;
 mod stand_in;
 mod swizzle;
 #[cfg(test)]

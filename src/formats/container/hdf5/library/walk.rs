@@ -15,10 +15,9 @@ use serde::Serialize;
 use super::dataset::LibraryDataset;
 use super::identifier::{Identifier, Outcome};
 use super::links::{self, LeadsTo, ListedLink, Missing};
-use super::{attribute, scales, softlink, spelling, types};
-use crate::container::hdf5::index::details::TypeSpelling;
+use super::{attribute, scales, softlink, types};
 use crate::container::hdf5::index::{
-    AttributeEntry, DatasetEntry, Datatype, GroupEntry, LinkEntry, LinkTarget, Problem, TypeEntry,
+    AttributeEntry, DatasetEntry, GroupEntry, LinkEntry, LinkTarget, Problem, TypeEntry,
 };
 use crate::container::names;
 
@@ -240,14 +239,9 @@ impl<'a> FileWalk<'a> {
 
     /// One that cannot be described is no damage: there are no data of it.
     fn add_type(&mut self, object: &Identifier, token: u64, at: usize, name: &[u8]) -> Known {
-        let described = types::describe(object);
         let mut found = TypeEntry {
             token,
-            spelled: TypeSpelling {
-                text: spelling::text(object),
-                committed: None,
-            },
-            element: described.unwrap_or_else(|name| Datatype::Other { size: 0, name }),
+            element: types::described(object),
             attributes: Vec::new(),
         };
         if !self.take(size(&found)) {

@@ -46,7 +46,7 @@ fn open_filled(
     let source: Arc<dyn Source> = Arc::new(BytesSource::new(file));
     let dataset = index::DatasetEntry {
         token: 0,
-        element: Datatype::VariableString,
+        element: StoredType::TEXT,
         dims: Some(dims.to_vec()),
         layout: StorageLayout::Contiguous {
             address: (!elements.is_empty()).then_some(address),

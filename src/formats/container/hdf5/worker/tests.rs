@@ -15,15 +15,16 @@ use super::wire::WorkerTask;
 use super::*;
 use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::index::details::{
-    AttributeStorage, DatasetDetails, FillSpelling, TypeSpelling, ValueFidelity,
+    AttributeStorage, DatasetDetails, FillSpelling, ValueFidelity,
 };
 use crate::container::hdf5::index::heap::{OnHeap, allocated};
 use crate::container::hdf5::index::{
-    AttributeEntry, AttributeValue, DatasetEntry, Datatype, DatatypeMember, GroupEntry, LinkEntry,
-    LinkTarget, Problem, StorageLayout,
+    AttributeEntry, AttributeValue, DatasetEntry, GroupEntry, LinkEntry, LinkTarget, Problem,
+    StorageLayout, TypeEntry,
 };
 use crate::container::hdf5::library::tests::sample;
 use crate::container::hdf5::sample::empty_index;
+use crate::container::stored::StoredType;
 use crate::error::Error;
 use crate::source::local::LocalStore;
 use crate::source::{BytesSource, Store};
@@ -228,16 +229,22 @@ fn a_file_that_is_cut_says_what_is_missing() {
 
 #[test]
 fn types_nested_without_end_are_no_answer() {
-    // Array within array: each takes an empty list of dimensions and the next type.
-    let mut encoded = postcard::to_stdvec(&Datatype::Array {
-        dims: Vec::new(),
-        base: Box::new(Datatype::VariableString),
-    })
-    .unwrap();
-    let level = encoded[..encoded.len() - 1].to_vec();
-    encoded = [level.repeat(1_000_000), encoded].concat();
-    let decoded = postcard::from_bytes::<Datatype>(&encoded);
-    assert!(decoded.is_err());
+    let nested = |levels: usize| {
+        let (open, close) = (r#"{"class":"H5T_VLEN","base":"#, "}");
+        let text = [
+            &open.repeat(levels),
+            r#""H5T_STD_I8LE""#,
+            &close.repeat(levels),
+        ]
+        .concat();
+        let mut encoded = postcard::to_stdvec(&(7u64, text)).unwrap();
+        // No attributes.
+        encoded.push(0);
+        postcard::from_bytes::<TypeEntry>(&encoded)
+    };
+    assert!(nested(30).is_ok());
+    assert!(nested(40).is_err());
+    assert!(nested(1_000_000).is_err());
 }
 
 /// An index of 5000 datasets, with something of everything that may be long.
@@ -250,25 +257,24 @@ fn long_index() -> FileIndex {
             _ => AttributeValue::Omitted("too long".into()),
         },
         stored: number.is_multiple_of(2).then(|| AttributeStorage {
-            spelled: TypeSpelling {
-                text: "x".repeat(20),
-                committed: Some(7),
+            element: StoredType::Committed {
+                name: "x".repeat(20),
             },
+            committed: Some(7),
             dims: Some(vec![1, 2]),
             told: ValueFidelity::Not(vec![1; 9]),
         }),
     };
-    let members = (0..3).map(|number| DatatypeMember {
-        name: format!("m{number}").into(),
-        offset: number,
-        element: Datatype::Opaque { size: 1 },
-    });
-    let members: Vec<DatatypeMember> = members.collect();
+    let members = (0..3).map(|number| (format!("m{number}"), number, StoredType::opaque(1)));
+    let members: Vec<(String, u64, StoredType)> = members.collect();
     let dataset = |number: u32| DatasetEntry {
         token: u64::from(number) << 10,
-        element: Datatype::Compound {
-            size: 3,
-            members: members.clone(),
+        element: match number % 8 {
+            0 => StoredType::Compound {
+                size: 3,
+                members: members.clone(),
+            },
+            _ => StoredType::called("H5T_STD_I32LE"),
         },
         dims: Some(vec![7, u64::from(number)]),
         layout: match number % 3 {
@@ -282,10 +288,7 @@ fn long_index() -> FileIndex {
         stored_bytes: 50,
         text: None,
         details: DatasetDetails {
-            spelled: TypeSpelling {
-                text: "t".repeat(14),
-                committed: None,
-            },
+            committed: None,
             most: vec![7, 9],
             filters: vec![("deflate".into(), true)],
             fill: FillSpelling::Value {

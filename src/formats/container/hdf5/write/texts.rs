@@ -17,7 +17,7 @@ use crate::array::{Array, Info};
 use crate::container::hdf5::edit::{EditStep, OWN_FILTERS};
 use crate::container::hdf5::index::details::FillSpelling;
 use crate::container::hdf5::index::{
-    DatasetEntry, Datatype, StorageLayout, TEXT_MOST as COMPACT_MOST, UNLIMITED,
+    DatasetEntry, StorageLayout, TEXT_MOST as COMPACT_MOST, UNLIMITED,
 };
 use crate::container::hdf5::made::TextRun;
 use crate::container::hdf5::text_lines::{self, Line, MOST, TextBatch, TextValues};
@@ -89,7 +89,7 @@ impl WrittenTexts {
         let dims = dataset.dims.clone().filter(|dims| dims.len() <= 1)?;
         let is_descriptor = dataset.text.is_some();
         let count = product(&dims, 1)?;
-        if dataset.element != Datatype::VariableString || is_descriptor || count > MOST {
+        if !dataset.element.is_text() || is_descriptor || count > MOST {
             return None;
         }
         let mut filters = dataset.filters.iter();

@@ -14,7 +14,7 @@ use super::unchanged::place_of;
 use crate::array::Array;
 use crate::array::nested::NestedBlocks;
 use crate::container::hdf5::dataset::{self, ChunkTables};
-use crate::container::hdf5::index::{DatasetEntry, Datatype, FileIndex, StorageLayout};
+use crate::container::hdf5::index::{DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::strings::Strings;
 use crate::container::hdf5::text_lines;
 use crate::container::hdf5::worker;
@@ -99,7 +99,7 @@ pub(super) fn check(
     let is_planned = |token: u64| planned.iter().any(|plan| plan.texts.token == token);
     for dataset in &before.index.datasets {
         // Those in an object header are a part of the structure.
-        let is_text = dataset.element == Datatype::VariableString
+        let is_text = dataset.element.is_text()
             && matches!(
                 dataset.layout,
                 StorageLayout::Contiguous { .. } | StorageLayout::Chunked { .. }

@@ -18,6 +18,7 @@ use crate::container::hdf5::index::details::AttributeStorage;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::rewrite::ChangedArray;
+use crate::container::stored::{Padding, StoredType};
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 use crate::range_set::RangeSet;
@@ -192,7 +193,7 @@ fn expect_attributes(index: &mut FileIndex, new: &FileIndex, changed: &[ChangedA
             attribute.value = change.indexed();
             let now = attribute_of(new, change);
             if let (Some(stored), Some(now)) = (&mut attribute.stored, now)
-                && is_alike(&stored.spelled.text, &now.spelled.text)
+                && is_alike(&stored.element, &now.element)
             {
                 *stored = now.clone();
             }
@@ -211,23 +212,22 @@ fn attribute_of<'a>(
     found.stored.as_ref()
 }
 
-/// Whether two types are spelled alike, as a string of fixed length may be that is made anew: as
+/// Whether two types are alike, as a string of fixed length may be that is made anew: as
 /// long as it has to be, and padded with NULs where its own padding would hide its end.
-fn is_alike(before: &str, now: &str) -> bool {
-    let parsed = |spelled: &str| serde_json::from_str::<serde_json::Value>(spelled).ok();
-    let (Some(mut before), Some(mut now)) = (parsed(before), parsed(now)) else {
-        return false;
+fn is_alike(before: &StoredType, now: &StoredType) -> bool {
+    let fixed = |of: &StoredType| match of {
+        StoredType::Text {
+            size: Some(_),
+            padding,
+            charset,
+        } => Some((*padding, *charset)),
+        _ => None,
     };
-    let may_differ: &[&str] = match now["padding"].as_str() {
-        Some("NULLPAD") => &["size", "padding"],
-        _ => &["size"],
-    };
-    for spelled in [&mut before, &mut now] {
-        if let Some(members) = spelled.as_object_mut() {
-            members.retain(|name, _| !may_differ.contains(&name.as_str()));
-        }
+    match (fixed(before), fixed(now)) {
+        (Some((_, before)), Some((Padding::Zeros, now))) => before == now,
+        (Some(before), Some(now)) => before == now,
+        _ => before == now,
     }
-    before == now
 }
 
 /// What is different, and should not be.

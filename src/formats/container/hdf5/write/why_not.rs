@@ -3,7 +3,7 @@
 //! Used by `assemble`, for users.
 
 use crate::container::Container;
-use crate::container::hdf5::index::{DatasetEntry, Datatype, StorageLayout};
+use crate::container::hdf5::index::{DatasetEntry, StorageLayout};
 
 /// Notes that of one that `is_read` alone. What has no space for values has none that could be
 /// written.
@@ -19,7 +19,7 @@ pub(crate) fn note_why_not(
 }
 
 fn why_not(dataset: &DatasetEntry, has_one_name: bool) -> &'static str {
-    let is_text = dataset.element == Datatype::VariableString;
+    let is_text = dataset.element.is_text();
     match &dataset.layout {
         StorageLayout::External(_) => "its data lie in other files",
         StorageLayout::Virtual(_) => "its data are those of other datasets",

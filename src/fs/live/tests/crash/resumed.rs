@@ -15,7 +15,7 @@ use crate::disk::local::LocalDisk;
 use crate::error::{Error, Result};
 use crate::source::Store;
 use crate::source::local::LocalStore;
-use crate::source::passing::Passing;
+use crate::source::wrapping::WrappingStore;
 use crate::tree::driven::NOBODY;
 use crate::tree::{HandleId, InUse, InodeId, Settings, Tree};
 
@@ -28,7 +28,7 @@ fn tree_failing(directory: &Path, left: &Arc<AtomicUsize>, code: i32) -> Tree {
     let disk = Arc::new(LocalDisk::new(Arc::clone(&local)));
     let (local, left): (Arc<dyn Store>, _) = (local, Arc::clone(left));
     let count = |left: usize| left.checked_sub(1);
-    let store = Passing::new(&local, move |path, source| {
+    let store = WrappingStore::new(&local, move |path, source| {
         let is_it = path == Path::new("x.blp");
         match is_it && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count) == Ok(1) {
             true => {

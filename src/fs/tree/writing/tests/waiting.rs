@@ -16,7 +16,7 @@ use crate::disk::{Putting, Renaming};
 use crate::live::ContainerSettings;
 use crate::source::Store;
 use crate::source::local::LocalStore;
-use crate::source::passing::Passing;
+use crate::source::wrapping::WrappingStore;
 use crate::stage::is_hidden_name;
 use crate::sync::Mutex;
 use crate::tree::{HandleId, InUse, InodeId, PageCache, Settings, Tree};
@@ -163,7 +163,7 @@ fn watched(source: &Path, commit: Preference) -> (Arc<Tree>, Arc<AtOpening>) {
     let disk = Arc::new(LocalDisk::new(Arc::clone(&local)));
     let (local, opening): (Arc<dyn Store>, _) = (local, Arc::new(AtOpening::default()));
     let watch = Arc::clone(&opening);
-    let store = Passing::new(&local, move |_, source| {
+    let store = WrappingStore::new(&local, move |_, source| {
         watch.opens();
         source
     });

@@ -10,7 +10,7 @@ use crate::array::uncached::read;
 use crate::container::hdf5::dataset::tests::{
     self, GZIP, big_endian, chunk, fault, filter, gzip, open, survey,
 };
-use crate::container::hdf5::index::Datatype;
+use crate::container::stored::StoredType;
 use crate::memory::no_memory;
 use crate::memory::scratch::Region;
 use crate::source::BytesSource;
@@ -19,7 +19,7 @@ fn chunked(tables: ChunkTables) -> Chunked {
     let source: Arc<dyn Source> = Arc::new(BytesSource::new(vec![]));
     let dataset = index::DatasetEntry {
         token: 0,
-        element: Datatype::Opaque { size: 1 },
+        element: StoredType::opaque(1),
         dims: Some(vec![10]),
         layout: StorageLayout::Chunked {
             chunk: vec![4],

@@ -4,17 +4,16 @@ use super::*;
 use crate::array::nested::NestedBlocks;
 use crate::array::uncached::{read, read_all};
 use crate::container::hdf5::chunk_table::ChunkTable;
-use crate::container::hdf5::index::{
-    self as ix, Datatype, GroupEntry, LinkEntry, LinkTarget, Stripe,
-};
+use crate::container::hdf5::index::{self as ix, GroupEntry, LinkEntry, LinkTarget, Stripe};
 use crate::container::hdf5::sample::empty_index;
+use crate::container::stored::StoredType;
 use crate::memory::budget::Budget;
 use crate::source::BytesSource;
 
 fn dataset(token: u64, dims: &[u64], layout: StorageLayout) -> ix::DatasetEntry {
     ix::DatasetEntry {
         token,
-        element: Datatype::Opaque { size: 2 },
+        element: StoredType::opaque(2),
         dims: Some(dims.to_vec()),
         layout,
         filters: vec![],
@@ -120,7 +119,7 @@ fn what_does_not_fit_is_refused() {
     let beyond = vec![part("d0", &[[3, 1, 1, 1], [0, 1, 1, 4]], None)];
     assert!(refused(contiguous(1, &[4], 0), beyond).contains("outside"));
     let mut other = contiguous(1, &[4], 0);
-    other.element = Datatype::Opaque { size: 3 };
+    other.element = StoredType::opaque(3);
     assert!(refused(other, whole()).contains("another type"));
     let nested = StorageLayout::Virtual(VirtualLayout {
         files: vec![],

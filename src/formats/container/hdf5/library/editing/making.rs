@@ -33,6 +33,7 @@ use crate::container::hdf5::library::{links, new_type, stand_in, types};
 use crate::container::hdf5::made::{
     MadeAttribute, MadeDataset, MadeFill, MadeStorage, MadeValue, MakeStep,
 };
+use crate::container::stored::StoredType;
 
 const DEFLATE: u32 = 1;
 const NBIT: u32 = 5;
@@ -96,7 +97,7 @@ impl FileEdit {
         Identifier::new(made).map(drop)
     }
 
-    fn commit_type(&self, path: &[u8], element: &str) -> Outcome<()> {
+    fn commit_type(&self, path: &[u8], element: &StoredType) -> Outcome<()> {
         let (name, link) = (name_of(path)?, link_list(path)?);
         let element = new_type::make(element, &self.file.file)?;
         let (at, element) = (self.root(), element.id());
@@ -154,7 +155,7 @@ impl FileEdit {
             set_filters(
                 &list,
                 made,
-                elements.saturating_mul(new_type::size(element) as u64),
+                elements.saturating_mul(types::size(element) as u64),
             )?;
         }
         set_fill(&list, &made.fill, element)?;
@@ -328,10 +329,8 @@ fn values(
         }
         MadeValue::Stored(bytes) if types::is_variable(element)? => maker.texts(dims, bytes),
         MadeValue::Stored(bytes) => {
-            let elements = count(dims).and_then(|n| n.checked_mul(new_type::size(element) as u64));
-            match elements == Some(bytes.len() as u64)
-                && types::is_plain(&types::describe(element)?)
-            {
+            let elements = count(dims).and_then(|n| n.checked_mul(types::size(element) as u64));
+            match elements == Some(bytes.len() as u64) && types::describe(element)?.is_plain() {
                 true => Ok(bytes.clone()),
                 false => Err("stored bytes that are none of the type".into()),
             }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::container::hdf5::library::identifier::Identifier;
-use crate::container::hdf5::library::{new_type, spelling};
+use crate::container::hdf5::library::{new_type, types};
+use crate::container::stored::StoredType;
 
 // SAFETY: the library's own, of which its bindings do not know yet.
 unsafe extern "C" {
@@ -19,10 +20,14 @@ unsafe extern "C" {
 
 /// The type that is made of what is told of another.
 fn again(of: &Identifier) -> (String, std::result::Result<Identifier, String>) {
-    let told = spelling::text(of);
-    // No type here is committed: none is looked for in a file.
-    let made = new_type::make(&told, of);
-    (told, made)
+    let told = json!(types::describe(of).unwrap()).to_string();
+    (told.clone(), made(&told, of))
+}
+
+/// No type here is committed: none is looked for in a file.
+fn made(told: &str, none: &Identifier) -> std::result::Result<Identifier, String> {
+    let told: StoredType = serde_json::from_str(told).unwrap();
+    new_type::make(&told, none)
 }
 
 #[track_caller]
@@ -131,7 +136,7 @@ proptest! {
         let _lock = hdf5_sys::LOCK.lock();
         // SAFETY: a datatype of the library's.
         let none = Identifier::new(unsafe { H5Tcopy(*H5T_STD_I8LE) }).unwrap();
-        let made = new_type::make(&told.to_string(), &none);
+        let made = made(&told.to_string(), &none);
         let made = made.map_err(|why| TestCaseError::fail(format!("{told}: {why}")))?;
         assert_again(&made);
     }

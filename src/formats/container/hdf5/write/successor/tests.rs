@@ -77,7 +77,7 @@ impl Ground {
             preferences: Preferences::default(),
             budget: &budget,
             left: &left,
-            is_told: false,
+            is_after_commit: false,
         };
         let container = Hdf5.open(&request).unwrap();
         Ground {

@@ -10,25 +10,25 @@ use std::sync::Arc;
 use super::{Listed, PosixStore, Source, Stat, Store};
 use crate::error::Result;
 
-pub struct Passing<F> {
+pub struct WrappingStore<F> {
     store: Arc<dyn Store>,
     opened: F,
 }
 
-impl<F> Passing<F>
+impl<F> WrappingStore<F>
 where
     F: Fn(&Path, Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> + Send + Sync,
 {
     /// `opened` is given the path by which a file was opened.
-    pub fn new(store: &Arc<dyn Store>, opened: F) -> Passing<F> {
-        Passing {
+    pub fn new(store: &Arc<dyn Store>, opened: F) -> WrappingStore<F> {
+        WrappingStore {
             store: Arc::clone(store),
             opened,
         }
     }
 }
 
-impl<F> Store for Passing<F>
+impl<F> Store for WrappingStore<F>
 where
     F: Fn(&Path, Result<Arc<dyn Source>>) -> Result<Arc<dyn Source>> + Send + Sync,
 {

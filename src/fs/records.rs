@@ -50,7 +50,7 @@ const LONGEST_PAYLOAD: usize = 16 << 20;
 /// Bytes that are read at once.
 const STEP: usize = 64 << 10;
 
-/// RecordSequence numbers rise by less than this from record to record.
+/// Sequence numbers rise by less than this from record to record.
 const MOST_RISE: u64 = 1 << 48;
 
 const DOING: &str = "cannot read a log";

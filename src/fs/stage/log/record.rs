@@ -1,6 +1,6 @@
 //! What the records of a stage's log say; their bytes are [`crate::records`]' business.
 //!
-//! RecordSequence numbers rise from record to record and begin with a random one: so bytes of
+//! Sequence numbers rise from record to record and begin with a random one: so bytes of
 //! another log, which a program may store in an array, are never taken for records of this one.
 //!
 //! Payloads of extents and of redo records are bytes; the others are small, and written by

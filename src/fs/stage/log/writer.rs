@@ -1,6 +1,6 @@
 //! Appends to a log, and syncs it.
 //!
-//! RecordSequence numbers are never given twice, not even for a record that could not be written. An
+//! Sequence numbers are never given twice, not even for a record that could not be written. An
 //! fsync should write nothing but the bytes of its records: so the file is filled with zeros ahead,
 //! by more each time, and its length and blocks are there when records come. Zeros are written, not
 //! allocated: the first write to an allocated range changes metadata.

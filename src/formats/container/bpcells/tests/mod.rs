@@ -109,7 +109,7 @@ pub(super) fn opened_to_write(path: &Path) -> Container {
         preferences: Preferences::default(),
         budget: &Budget::by_default(),
         left: &Default::default(),
-        is_told: false,
+        is_after_commit: false,
     };
     BpCells.open(&request).unwrap()
 }

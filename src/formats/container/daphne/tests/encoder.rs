@@ -155,7 +155,7 @@ impl File {
             preferences: Preferences::default(),
             budget,
             left: &Default::default(),
-            is_told: false,
+            is_after_commit: false,
         })
     }
 

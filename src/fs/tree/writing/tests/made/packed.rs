@@ -339,10 +339,10 @@ fn packing_that_takes_for_ever_ends_when_somebody_uses_it_and_with_the_mount() {
             packing.containers().pack_quiet(Duration::ZERO);
             done.send(())
         });
-        let begun = is_begun.recv_timeout(Duration::from_secs(20));
+        let begun = is_begun.recv_timeout(Duration::from_secs(60));
         assert!(begun.is_ok(), "{}", tree.state("new.blp"));
         end(&tree);
-        wait.recv_timeout(Duration::from_secs(20)).unwrap();
+        wait.recv_timeout(Duration::from_secs(60)).unwrap();
         assert_eq!(hidden(directory.path()), [DRAFTS]);
     }
 }

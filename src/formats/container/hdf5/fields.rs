@@ -11,14 +11,14 @@ use super::assemble::{Assembly, no_dataset, of_packed};
 use super::dataset::DatasetArray;
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
-use super::write::{BpcellsRules, WrittenDataset, WrittenMember, WrittenTexts};
+use super::write::{BpcellsRules, WrittenDataset, WrittenTexts};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
 use crate::container::Container;
 use crate::container::bpcells::fields::{Field, Fields, Number};
 use crate::container::bpcells::version::Variant;
-use crate::container::bpcells::write::{of_fields, stored_first};
+use crate::container::bpcells::write::{MemberFiles, NamedField, stored_first};
 use crate::error::{Fault, Result};
 use crate::source::StoredRanges;
 
@@ -30,17 +30,10 @@ const WIDEST: usize = 8;
 pub(super) struct GroupFields<'a> {
     assembly: &'a Assembly<'a>,
     group: &'a GroupEntry,
-    /// The numeric ones that were opened.
-    opened: RefCell<Vec<OpenedField>>,
+    /// The numeric ones that were opened, each with its dataset if it can be written as it is.
+    opened: RefCell<Vec<(NamedField, Option<WrittenDataset>)>>,
     /// The texts that can be written.
     texts: RefCell<Vec<WrittenTexts>>,
-}
-
-struct OpenedField {
-    name: String,
-    field: Arc<dyn Field>,
-    /// If it can be written as it is.
-    dataset: Option<WrittenDataset>,
 }
 
 impl<'a> GroupFields<'a> {
@@ -53,33 +46,19 @@ impl<'a> GroupFields<'a> {
         }
     }
 
-    /// How the container of these fields can be changed, if all of them can be.
+    /// How the container of these fields can be changed, if all of them can be, with its texts that
+    /// can be written.
     pub(super) fn into_rules(
         self,
         container: &Container,
         variant: Variant,
-    ) -> Option<BpcellsRules> {
-        let (mut fields, mut members) = (Vec::new(), Vec::new());
-        for OpenedField {
-            name,
-            field,
-            dataset,
-        } in self.opened.into_inner()
-        {
-            fields.push((name.clone(), Arc::clone(&field)));
-            members.push(WrittenMember {
-                name,
-                field,
-                dataset: dataset?,
-            });
-        }
-        let identity = self.assembly.source().identity();
-        let directory = of_fields(container, variant, (&fields, identity));
-        Some(BpcellsRules {
-            directory,
-            members,
-            texts: self.texts.into_inner(),
-        })
+    ) -> Option<(BpcellsRules, Vec<WrittenTexts>)> {
+        let (fields, datasets): (_, Vec<_>) = self.opened.into_inner().into_iter().unzip();
+        let rules = BpcellsRules {
+            datasets: datasets.into_iter().collect::<Option<_>>()?,
+            directory: MemberFiles::of_fields(container, variant, fields),
+        };
+        Some((rules, self.texts.into_inner()))
     }
 
     /// Says of the arrays how their datasets are stored: all of an array's alike.
@@ -168,11 +147,9 @@ impl Fields for GroupFields<'_> {
             number,
             values: self.assembly.nested.array(array),
         });
-        self.opened.borrow_mut().push(OpenedField {
-            name: name.to_owned(),
-            field: Arc::clone(&field),
-            dataset: dataset.filter(|_| stored.is(number)),
-        });
+        let named = (name.to_owned(), Arc::clone(&field));
+        let dataset = dataset.filter(|_| stored.is(number));
+        self.opened.borrow_mut().push((named, dataset));
         Ok(field)
     }
 

@@ -2,12 +2,13 @@
 //! and (in [`files`]) what a file looks like. Which crate may use which is written in their
 //! `Cargo.toml`, and the compiler's business; that those stay in order is looked at here.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::harness::reads::walk;
 
 mod files;
+mod rooms;
+mod types;
 
 /// A source file, by its path below the package.
 struct SourceFile {
@@ -52,14 +53,6 @@ impl SourceFile {
         used
     }
 
-    /// Names of types that it defines, but for those of its tests.
-    fn defined_types(&self) -> Vec<String> {
-        let code = self.code();
-        let code = code.split("#[cfg(test)]\nmod tests {").next();
-        let lines = code.unwrap_or_default().lines();
-        lines.filter_map(defined_type).collect()
-    }
-
     /// Modules, by their paths without an ending, that only tests have.
     fn test_modules(&self) -> Vec<PathBuf> {
         let own = self.path.with_extension("");
@@ -87,21 +80,6 @@ impl SourceFile {
     fn is_module_at(&self, path: &Path) -> bool {
         self.path.with_extension("") == path || self.path.starts_with(path)
     }
-}
-
-/// The type that a line begins to define. What is defined within an `impl` belongs to its trait.
-fn defined_type(line: &str) -> Option<String> {
-    let definition = match line.trim_start().split_once(") ") {
-        Some((visible, rest)) if visible.starts_with("pub(in ") => rest,
-        _ => line,
-    };
-    let words: Vec<&str> = definition.split_whitespace().collect();
-    let kinds = ["struct", "enum", "union", "trait", "type"];
-    let at = words.iter().position(|word| kinds.contains(word))?;
-    let visible = words[..at].iter().all(|word| word.starts_with("pub"));
-    let associated = words[at] == "type" && line.starts_with(' ');
-    let name = identifier(words.get(at + 1)?);
-    (visible && !associated && !name.is_empty()).then_some(name)
 }
 
 fn identifier(text: &str) -> String {
@@ -140,26 +118,19 @@ fn imports_are_recognised_in_every_form() {
     assert_eq!(file.used_modules(), ["array", "cache", "error", "tree"]);
 }
 
-#[test]
-fn definitions_of_types_are_recognised() {
-    let text = "pub(in crate::x) struct A<'a> {\n}\nenum B { X }\ntype C<T> = D;\nimpl F for G {\n    type H = I;\n}\n\
-                #[cfg(test)]\npub(super) mod sample;\nstruct J;\n#[cfg(test)]\nmod tests {\n    struct K;\n}\n";
-    let mut file = SourceFile {
-        path: "src/x/mod.rs".into(),
-        text: text.into(),
-    };
-    assert_eq!(file.defined_types(), ["A", "B", "C", "J"]);
-    let modules = ["src/x/sample", "src/x/tests"].map(PathBuf::from);
-    assert_eq!(file.test_modules(), modules);
-    file.path = "src/x/sample/y.rs".into();
-    assert!(file.is_module_at(&modules[0]) && !file.is_module_at(&modules[1]));
-}
-
 /// The crates below the program, from the lowest on: a folder of `src`, and what the modules are.
 const CRATES: [(&str, &[&str]); 4] = [
     (
         "base",
-        &["error", "memory", "patience", "pipeline", "sync", "workers"],
+        &[
+            "error",
+            "memory",
+            "patience",
+            "pipeline",
+            "range_set",
+            "sync",
+            "workers",
+        ],
     ),
     ("codec", &[]),
     ("formats", &["array", "cache", "container", "source"]),
@@ -234,8 +205,8 @@ fn memory_knows_errors_alone() {
 }
 
 #[test]
-fn sources_know_errors_alone() {
-    assert_uses_only("source", &["error"]);
+fn sources_know_errors_and_ranges_alone() {
+    assert_uses_only("source", &["error", "range_set"]);
 }
 
 #[test]
@@ -245,7 +216,8 @@ fn the_disk_knows_sources_and_errors_alone() {
 
 #[test]
 fn the_stage_knows_arrays_and_where_its_log_lies() {
-    assert_uses_only("stage", &["array", "disk", "error", "memory", "source"]);
+    let below = ["array", "disk", "error", "memory", "range_set", "source"];
+    assert_uses_only("stage", &below);
 }
 
 #[test]
@@ -265,7 +237,15 @@ fn arrays_know_what_lies_below_alone() {
 fn containers_know_nothing_above_them_and_no_cache() {
     assert_uses_only(
         "container",
-        &["array", "codec", "error", "memory", "pipeline", "source"],
+        &[
+            "array",
+            "codec",
+            "error",
+            "memory",
+            "pipeline",
+            "range_set",
+            "source",
+        ],
     );
 }
 
@@ -341,6 +321,7 @@ fn a_commit_knows_formats_the_stage_and_the_disk() {
         "error",
         "memory",
         "patience",
+        "range_set",
         "source",
         "stage",
     ];
@@ -475,24 +456,4 @@ fn bpcells_above_its_seam_does_not_know_where_its_arrays_lie() {
         let is_test = path.starts_with(folder.join("tests"));
         path.starts_with(folder) && !is_test && !below.iter().any(|below| below == path)
     });
-}
-
-/// One word for one thing: a `Header` in a message, a review or a search says which one it is.
-#[test]
-fn a_type_name_is_defined_once() {
-    let sources = sources("src");
-    let only_for_tests: Vec<PathBuf> = sources.iter().flat_map(SourceFile::test_modules).collect();
-    let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for file in &sources {
-        if only_for_tests.iter().any(|path| file.is_module_at(path)) {
-            continue;
-        }
-        for name in file.defined_types() {
-            let path = file.path.display().to_string();
-            defined.entry(name).or_default().push(path);
-        }
-    }
-    assert!(defined.len() > 100, "{} types are found", defined.len());
-    defined.retain(|_, places| places.len() > 1);
-    assert!(defined.is_empty(), "defined more than once: {defined:#?}");
 }

@@ -261,7 +261,8 @@ impl Error {
         told::line(&self.to_string(), &container.to_string_lossy(), within)
     }
 
-    /// The same of what a container cannot do without: there, what is not shown is a fault.
+    /// The error of something that a container cannot do without: what is merely not shown is a
+    /// fault there.
     pub fn needed(self) -> Self {
         match self {
             Error::NotShown(not) => {

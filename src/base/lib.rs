@@ -2,7 +2,8 @@
 //!
 //! Knows nothing of arrays, files or formats. [`memory`] bounds what a file or a writer decides the
 //! size of; [`sync`] says what locks are; [`patience`] whether somebody still waits; [`pipeline`]
-//! and [`workers`] are threads that work ahead. Public is what the crates above use.
+//! and [`workers`] are threads that work ahead; [`range_set`] keeps sets of numbers. Public is what
+//! the crates above use.
 
 pub mod error;
 #[doc(hidden)]
@@ -10,6 +11,7 @@ pub mod fuzz_input;
 pub mod memory;
 pub mod patience;
 pub mod pipeline;
+pub mod range_set;
 pub mod sync;
 pub mod workers;
 

@@ -29,7 +29,7 @@ impl WorkerThreads {
         Ok(workers)
     }
 
-    /// The same with as many of the threads as can be had.
+    /// As many of so many threads as can be had, for which at most `waiting` tasks wait.
     pub fn as_many(name: &str, threads: usize, waiting: usize) -> WorkerThreads {
         let (mut workers, tasks) = WorkerThreads::idle(waiting);
         let had = (0..threads).map_while(|number| start(name, number, &tasks).ok());

@@ -235,8 +235,8 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The same with what a mount has left beside containers: a container that is a directory itself is
-/// found in the one above.
+/// Every container at or below a path, and what a mount has left beside containers: what lies
+/// beside a container that is a directory is found in the one above.
 pub(super) fn walk_beside(
     path: &Path,
     preferences: Preferences,

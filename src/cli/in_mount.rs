@@ -55,7 +55,7 @@ impl InMount {
         }))
     }
 
-    /// The same, if containers are shown there.
+    /// The place in a mount that a path leads to, if containers are shown there.
     pub(super) fn among_containers(path: &Path) -> Result<Option<InMount>, Failure> {
         Ok(InMount::at(path)?.filter(|place| !place.is_in_scratch()))
     }
@@ -110,8 +110,8 @@ impl InMount {
         status::of(&self.mounted.mountpoint).map_err(failed)
     }
 
-    /// The same place in the mount's source. What is staged at or below it is in its log
-    /// afterwards.
+    /// The path in the mount's source of what was named. What is staged at or below it is in its
+    /// log afterwards.
     pub(super) fn in_source(&self) -> Result<PathBuf, Failure> {
         let status = self.status()?;
         let source = path_of(&self.mounted.source);
@@ -170,7 +170,7 @@ impl InMount {
         Some(self.mount_path(below))
     }
 
-    /// The same as the user's path spells it: in the mount, or in its source.
+    /// What lies at a path in the mount, or in its source, as the user's path spells it.
     pub(super) fn spelled(&self, inside: &Path) -> PathBuf {
         let given = existing(&self.given).map(|(there, _)| there);
         match given.is_ok_and(|given| given.starts_with(&self.mounted.mountpoint)) {

@@ -22,7 +22,7 @@ use super::stopping::when_stopped;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::disk::local::open_local;
 use crate::disk::{
-    Caller, Disk, DiskFile, NewAttributes, NewTime, Place, Putting, Renaming, Target, XattrSetting,
+    Caller, Disk, DiskFile, NewAttributes, NewTime, Place, Renaming, Target, XattrSetting,
 };
 use crate::error::{Error, plain};
 use crate::source::{FileId, Source, Stat, Store};
@@ -163,22 +163,12 @@ impl NewOutput {
     pub(super) fn put_all(&mut self, at: u64, bytes: &[u8]) -> crate::error::Result<()> {
         if self.stopped.load(Ordering::Relaxed) {
             let cause = io::Error::from_raw_os_error(libc::EINTR);
-            return Err(Error::io(self.doing("finish"), cause));
+            let doing = format!("cannot finish {}", self.place.shown.display());
+            return Err(Error::io(doing, cause));
         }
-        let mut done = 0;
-        while done < bytes.len() {
-            let how = Putting::default();
-            let to = at.saturating_add(done as u64);
-            let n = self.file.put(to, &bytes[done..], how, self.caller);
-            match n.map_err(|e| self.named(e))? {
-                0 => {
-                    let cause = io::Error::from_raw_os_error(libc::ENOSPC);
-                    return Err(Error::io(self.doing("write"), cause));
-                }
-                n => done += n,
-            }
-        }
-        self.written(at..at.saturating_add(done as u64));
+        let put = self.file.put_all(at, bytes, self.caller);
+        put.map_err(|e| self.named(e))?;
+        self.written(at..at.saturating_add(bytes.len() as u64));
         Ok(())
     }
 
@@ -191,10 +181,6 @@ impl NewOutput {
             self.file.begin_writeback(self.waiting.clone());
             self.waiting.start = self.waiting.end;
         }
-    }
-
-    fn doing(&self, what: &str) -> String {
-        format!("cannot {what} {}", self.place.shown.display())
     }
 
     fn named(&self, e: Error) -> Error {

@@ -257,7 +257,7 @@ fn values(out: &mut impl Write, metric: &Metric, states: &[&MountState]) -> io::
     put_values(out, metric, &values)
 }
 
-/// The same of lists, with what of them is not listed.
+/// A metric of lengths of lists, with what of them is not listed.
 fn lengths(out: &mut impl Write, metric: &Metric, states: &[&MountState]) -> io::Result<()> {
     let has = |(mounted, status): (_, &Value)| {
         let listed = status.pointer(metric.at)?.as_array()?.len() as u64;

@@ -75,8 +75,8 @@ struct Conflict {
 /// How long a daemon that is just starting or ending is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The same for a process that cannot be seen: a lock that was given back meanwhile is had at the
-/// next try.
+/// How long a process that cannot be seen is waited for: a lock that was given back meanwhile is
+/// had at the next try.
 const PATIENCE_WITH_UNSEEN: Duration = Duration::from_millis(200);
 
 /// An end is noticed at once; what appears in the mount table is looked for this often.
@@ -90,8 +90,8 @@ pub fn acquire(source: &Path, shown: &str) -> Result<SourceLock, Refusal> {
     acquire_as(Mode::Exclusive, source, shown)
 }
 
-/// The same for a command that writes to one thing in `directory`, which has a lock of its own: it
-/// is only in the way of a daemon that writes to all of it.
+/// Locks a source for a command that writes to one thing in `directory`, which has a lock of its
+/// own: it is only in the way of a daemon that writes to all of it.
 pub fn acquire_shared(directory: &Path, shown: &str) -> Result<SourceLock, Refusal> {
     acquire_as(Mode::Shared, directory, shown)
 }

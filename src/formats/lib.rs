@@ -13,7 +13,9 @@ pub mod cache;
 pub mod container;
 pub mod source;
 
-pub(crate) use arrayfs_base::{error, fuzz_input, memory, patience, pipeline, sync, workers};
+pub(crate) use arrayfs_base::{
+    error, fuzz_input, memory, patience, pipeline, range_set, sync, workers,
+};
 pub(crate) use arrayfs_codec as codec;
 
 #[cfg(test)]

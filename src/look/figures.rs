@@ -57,7 +57,7 @@ pub struct NumberFigures {
     pub maximum: Option<ElementNumber>,
     /// Of the finite ones.
     pub mean: Option<f64>,
-    /// The same, around it: the root of the mean square.
+    /// Of the finite ones, around the mean: the root of the mean square.
     pub standard_deviation: Option<f64>,
     pub histogram: Vec<HistogramBin>,
 }

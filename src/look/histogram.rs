@@ -42,7 +42,7 @@ impl Histogram {
         self.add_many(value, 1);
     }
 
-    /// The same number so many times.
+    /// Counts one number so many times.
     pub fn add_many(&mut self, value: f64, times: u64) {
         if !value.is_finite() || times == 0 {
             return;

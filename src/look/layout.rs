@@ -110,8 +110,8 @@ impl ElementLayout {
         Ok(PickedElements { bytes, size })
     }
 
-    /// The same elements in the order in which the array has them, which takes fewer ranges where
-    /// that is not C order.
+    /// The elements at all combinations of indices in the order in which the array has them, which
+    /// takes fewer ranges where that is not C order.
     pub fn read_as_stored(
         &self,
         source: &dyn RangeSource,

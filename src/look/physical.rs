@@ -70,8 +70,8 @@ impl PhysicalScale {
         }
     }
 
-    /// The same in a NetCDF file, where elements that were never written have a value of their
-    /// type's, unless the attributes name another.
+    /// What the attributes of an array in a NetCDF file say, where elements that were never written
+    /// have a value of their type's, unless the attributes name another.
     pub fn of_netcdf(attributes: &Map<String, Value>, element: &ElementType) -> PhysicalScale {
         let mut scale = PhysicalScale::of(attributes, element);
         if !attributes.contains_key("_FillValue") {

@@ -184,7 +184,7 @@ fn column(
     })
 }
 
-/// The same of a column between two values: on the straight way from one to the other.
+/// The rows of pixels of a column between two values: on the straight way from one to the other.
 fn between(
     values: &[SampledValue],
     x: usize,

@@ -220,7 +220,7 @@ impl Budget {
         }
     }
 
-    /// The same past the limit: who holds the rest can give none of it back (there is no room for a
+    /// `bytes` past the limit: who holds the rest can give none of it back (there is no room for a
     /// log on the disk, say), and may be waiting for the calling thread.
     fn reserve_beyond(self: &Arc<Self>, bytes: u64) -> Hold {
         let mut account = self.lock();
@@ -237,12 +237,13 @@ impl Budget {
         bytes.min(self.limit - account.stays().min(self.half()))
     }
 
-    /// The same if it is free or can be reclaimed; nothing is reclaimed if that would not suffice.
+    /// `bytes` that are free or can be reclaimed, without waiting; nothing is reclaimed if that
+    /// would not suffice.
     pub fn try_reserve(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
         self.try_as(bytes, None)
     }
 
-    /// The same of what is free.
+    /// `bytes` that are free; nothing is reclaimed.
     pub fn reserve_free(self: &Arc<Self>, bytes: u64) -> Option<Hold> {
         match self.charge(bytes, None) {
             Charged::All(hold) => Some(hold),

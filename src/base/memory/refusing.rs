@@ -38,7 +38,7 @@ pub(super) fn refuses(size: usize) -> bool {
     refuses_more(0, size)
 }
 
-/// The same of one that grows.
+/// Whether an allocation that grows to this size is the one to be refused.
 pub(super) fn refuses_more(from: usize, to: usize) -> bool {
     if to <= from {
         given_back(from - to);
@@ -52,7 +52,7 @@ pub(super) fn refuses_more(from: usize, to: usize) -> bool {
     refuses_uncovered(to)
 }
 
-/// The same of memory that is set aside, which nothing covers.
+/// Whether memory that is set aside, which nothing covers, is the one to be refused.
 pub(super) fn refuses_uncovered(size: usize) -> bool {
     if size < LARGE {
         return false;

@@ -61,7 +61,8 @@ fn transpose(rows: &[u8], start: usize, plane: &mut [u8]) {
     transpose_from(done / 8, rows, start, plane);
 }
 
-/// The same from row byte `start + first` on, 8 x 8 bits at a time.
+/// Turns the bytes of eight `rows` into `plane` from row byte `start + first` on, 8 x 8 bits at a
+/// time.
 fn transpose_from(first: usize, rows: &[u8], start: usize, plane: &mut [u8]) {
     let stride = rows.len() / 8;
     for (m, eight) in plane.chunks_exact_mut(8).enumerate().skip(first) {

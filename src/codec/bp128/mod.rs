@@ -46,7 +46,8 @@ pub enum Transform {
     MinusOne,
     /// Differences to the value before, the first one 0 (`d1`).
     Delta,
-    /// The same differences, small negative ones made small by zigzag (`d1z`).
+    /// Differences to the value before, the first one 0, small negative ones made small by zigzag
+    /// (`d1z`).
     DeltaZigzag,
 }
 

@@ -80,7 +80,7 @@ pub struct FilterDescription {
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     filters: Vec<CheckedFilter>,
-    /// The same as they were given: how they encode.
+    /// The filters as they were given: how they encode.
     described: Vec<FilterDescription>,
     chunk_bytes: usize,
 }

@@ -20,7 +20,8 @@ pub struct ChunkId {
 pub trait Chunking: Send + Sync {
     fn chunks(&self) -> u64;
 
-    /// The same for arrays of two lengths whose chunks are the same, as far as both have them.
+    /// Tells chunkings apart: it is one number for arrays of two lengths whose chunks are alike, as
+    /// far as both have them.
     fn shape(&self) -> u64;
 
     /// Bytes of the array that some chunks hold: so many have to be staged for them to be complete.

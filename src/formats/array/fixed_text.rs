@@ -115,7 +115,7 @@ impl TextForm {
         ))))
     }
 
-    /// The same of a text that is its lines, however many there are.
+    /// The form of a text that is its lines, however many there are.
     pub fn of_lines(text: &dyn TextParts) -> Result<TextForm> {
         let mut measure = WidthMeasure::default();
         each_value(text, &ValueEnds::Feeds, &mut measure)?;

@@ -218,7 +218,8 @@ impl ChunkGrid {
         touched
     }
 
-    /// The same with how many bytes of each of them, perhaps in several parts.
+    /// The chunks that hold some bytes of a range of the array, with how many bytes of each of
+    /// them, perhaps in several parts.
     pub fn touched_bytes(&self, range: Range<u64>, tell: &mut dyn FnMut(Range<u64>, u64)) {
         let range = range.start..range.end.min(self.bytes);
         if range.is_empty() {
@@ -322,7 +323,8 @@ impl ChunkGrid {
         self.chunk_runs(number, &mut |run| visit(run.at..run.at + run.take));
     }
 
-    /// The same with where each lies in the chunk.
+    /// Visits the ranges of the array that lie in one chunk, in order, with where each lies in the
+    /// chunk.
     pub fn chunk_runs(&self, number: u64, visit: &mut dyn FnMut(ChunkRun)) {
         if number >= self.chunks {
             return;

@@ -199,7 +199,7 @@ pub trait Array: Send + Sync {
         Ok(false)
     }
 
-    /// The same of what [`Array::pieces`] fetches of a range whose places are not known.
+    /// Names the stored bytes that [`Array::pieces`] fetches of a range whose places are not known.
     fn stored_places(&self, _range: &Range<u64>, _needed: &mut StoredRanges) -> Result<()> {
         Ok(())
     }

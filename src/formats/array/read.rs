@@ -49,7 +49,7 @@ pub enum Tail {
 }
 
 impl CachedArray {
-    /// The same array behind these bytes.
+    /// This array behind these bytes.
     pub fn behind(&self, prefix: Arc<[u8]>) -> CachedArray {
         CachedArray {
             array: Arc::clone(&self.array),

@@ -35,7 +35,7 @@ pub const fn lent(block_len: u64, scratch: u64) -> u64 {
     room(block_len).saturating_add(scratch)
 }
 
-/// The same for a range of an array.
+/// Scratch memory to be lent for reading a range of an array.
 pub fn lent_for(array: &dyn Array, range: std::ops::Range<u64>) -> Result<u64> {
     let ranges = [PlacedRange { from: range, to: 0 }];
     let mut steps = PieceSteps::new(array, &ranges);

@@ -26,7 +26,8 @@ pub(super) struct Shard {
 
 struct Blocks {
     blocks: LruCache<BlockKey, Arc<Block>>,
-    /// The same keys in their order: a version is forgotten without looking at those of others.
+    /// The keys of the blocks in their order: a version is forgotten without looking at those of
+    /// others.
     keys: BTreeSet<BlockKey>,
     flights: HashMap<BlockKey, Arc<Flight>>,
 }

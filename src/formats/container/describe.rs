@@ -374,8 +374,8 @@ pub fn arrays_json(container: &Arc<Container>) -> Result<Vec<u8>> {
     told.map(|told| told.text)
 }
 
-/// The same of a container with changes that are not stored. `restated`: of it and of those inside,
-/// in the order of [`Container::all`], as far as there is any.
+/// The text of `arrays.json` of a container with changes that are not stored. `restated`: of it and
+/// of those inside, in the order of [`Container::all`], as far as there is any.
 pub fn arrays_json_restated(
     container: &Arc<Container>,
     restated: &[Arc<Restated>],
@@ -385,7 +385,7 @@ pub fn arrays_json_restated(
     with_restated(container, restated, read, tell)
 }
 
-/// The same of each group of a container that has something in it and is no container, by its
+/// The text of `arrays.json` of each group that has something in it and is no container, by its
 /// path.
 pub fn groups_json(
     container: &Arc<Container>,

@@ -92,7 +92,8 @@ impl Container {
         self.located(|container| container.arrays.iter().collect())
     }
 
-    /// The same with the lines of each container behind its arrays: as they are numbered.
+    /// The arrays of this container and of those inside, the lines of each container behind its
+    /// arrays: as they are numbered.
     pub fn all_written(self: &Arc<Self>) -> Vec<Located> {
         self.located(|container| container.written().collect())
     }

@@ -4,20 +4,22 @@
 //! copies of it are one. There is one for every container that was looked up, so it is small. Used
 //! by the formats when a container is opened and written; kept by `live`.
 
-use super::carried::Carried;
-use super::free_room::FreeRoom;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
 use super::own_lengths::OwnLengths;
-use super::proven::ProvenEncodings;
-use super::told_once::ToldOnce;
 
 /// Empty for a container that this mount has not written.
 #[derive(Default)]
 pub struct LeftByCommits {
     pub own_lengths: OwnLengths,
-    pub free_room: FreeRoom,
-    pub carried: Carried,
-    /// Of datasets whose chunks skip their filters, by their tokens.
-    pub unfiltered: ToldOnce,
-    /// Of datasets, by their tokens.
-    pub proven: ProvenEncodings,
+    of_format: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl LeftByCommits {
+    /// What the container's format leaves, which it alone knows; empty at first.
+    pub(crate) fn of_format<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let left = self.of_format.get_or_init(|| Arc::<T>::default());
+        Arc::clone(left).downcast().unwrap_or_default()
+    }
 }

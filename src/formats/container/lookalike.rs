@@ -113,7 +113,7 @@ fn is_text(head: &[u8]) -> bool {
     text.chars().all(|c| !c.is_control() || c.is_whitespace())
 }
 
-/// The same of whatever there is.
+/// What there is, printable, to the end or to where it was cut.
 fn seen(head: &[u8]) -> String {
     let first = head.first_chunk::<8>().map_or(head, |first| first);
     appearance(head).map_or_else(

@@ -14,14 +14,12 @@ mod binsparse;
 pub mod bloscpack;
 pub mod bpcells;
 mod candidate;
-pub mod carried;
 mod chunked_write;
 pub mod creation;
 pub mod daphne;
 pub mod describe;
 #[cfg(test)]
 mod far;
-pub mod free_room;
 #[doc(hidden)]
 pub mod fuzzed;
 pub mod hdf5;
@@ -41,13 +39,11 @@ pub mod only_read;
 mod out_of_memory;
 pub mod own_lengths;
 mod plain_write;
-pub mod proven;
 mod recognised;
 pub mod restated;
 pub mod rewrite;
 pub mod stored;
 pub mod successor;
-pub mod told_once;
 mod walked;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +57,6 @@ use crate::memory::budget::Budget;
 use crate::source::{Source, Store};
 
 pub use candidate::Candidate;
-use carried::CarriedOver;
 use creation::Creation;
 pub use layout::{AllMembers, Layout};
 use left_by_commits::LeftByCommits;
@@ -177,13 +172,6 @@ pub struct OpenRequest<'a> {
     pub left: &'a Arc<LeftByCommits>,
     /// It is opened as a commit has told it.
     pub is_told: bool,
-}
-
-impl OpenRequest<'_> {
-    /// What the commit knows that has told the container.
-    pub(crate) fn carried_over(&self) -> Option<CarriedOver> {
-        self.is_told.then(|| self.left.carried.take()).flatten()
-    }
 }
 
 /// An opened container.

@@ -36,7 +36,7 @@ impl Container {
         self.only_read.all = Some(why.into());
     }
 
-    /// The same of one array.
+    /// Notes why one array cannot be written.
     pub fn array_is_only_read(&mut self, name: &str, why: &'static str) {
         Arc::make_mut(&mut self.only_read.arrays).insert(name.to_owned(), why);
     }

@@ -71,7 +71,7 @@ pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
 }
 
 impl Recognised {
-    /// The same for another version of the container.
+    /// What was recognised, for another version of the container.
     pub fn anew(self) -> Recognised {
         Recognised {
             left: Arc::default(),
@@ -89,7 +89,7 @@ impl Recognised {
         self.open_by((store, path), budget, false)
     }
 
-    /// The same of a container that a commit has just told, read before it is visible.
+    /// Opens a container that a commit has just told, read before it is visible.
     pub fn open_as_told(
         &self,
         store: &Arc<dyn Store>,
@@ -135,7 +135,7 @@ impl Recognised {
         self.stat_by(path, &|paths| store.stat_all(paths))
     }
 
-    /// The same, each asked for by `ask`.
+    /// The container and its companions as they are now, each asked for by `ask`.
     pub fn stat_by(
         &self,
         path: &Path,

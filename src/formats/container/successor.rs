@@ -82,7 +82,7 @@ impl Handover {
 }
 
 impl Container {
-    /// The same with other arrays in the places of some.
+    /// This container with other arrays in the places of some.
     pub(crate) fn succeeded(&self, changed: &[OtherArray], rewrite: Arc<dyn Rewrite>) -> Container {
         let mut arrays = self.arrays.clone();
         for (number, array) in changed {

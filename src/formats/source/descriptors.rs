@@ -92,7 +92,7 @@ impl<R: Reopening> Reopened<R> {
         Ok(file)
     }
 
-    /// The same, if it is open.
+    /// The file, if it is open.
     pub fn if_open(&self) -> Option<Arc<R::File>> {
         let open = self.open.read();
         open.clone()

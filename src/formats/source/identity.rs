@@ -107,8 +107,8 @@ impl SourceIdentity {
         }
     }
 
-    /// The same for all contents of a local file, and for each version of an object: by which work
-    /// that is done for a file is counted.
+    /// One identity for all contents of a local file, and for each version of an object: by which
+    /// work that is done for a file is counted.
     pub fn without_content(self) -> SourceIdentity {
         match self.tag {
             Tag::File(id, _) => SourceIdentity {

@@ -16,6 +16,7 @@ mod identity;
 pub mod local;
 pub mod memory;
 pub mod passing;
+mod patched;
 mod reopened;
 mod stored;
 pub mod switched;
@@ -25,6 +26,7 @@ pub use identity::{
     FileId, FileIdentity, Identity, MountId, ObjectTag, SeenContent, SourceIdentity,
 };
 pub use memory::BytesSource;
+pub use patched::{PatchedSource, SourcePatches};
 pub use reopened::{ReopenedSource, open_same};
 pub use stored::StoredRanges;
 
@@ -288,7 +290,7 @@ pub trait Store: Send + Sync {
     /// Does not follow a symbolic link.
     fn stat(&self, path: &Path) -> Result<Stat>;
 
-    /// The same of several, in their order: a store that is far away asks for all at once.
+    /// [`Store::stat`] of several, in their order: a store that is far away asks for all at once.
     fn stat_all(&self, paths: &[PathBuf]) -> Vec<Result<Stat>> {
         paths.iter().map(|path| self.stat(path)).collect()
     }
@@ -315,7 +317,8 @@ pub trait Store: Send + Sync {
     /// trip.
     fn head(&self, path: &Path, buf: &mut [u8]) -> Result<usize>;
 
-    /// The same, and what lies at an offset: says how much there is of either.
+    /// The first bytes of a regular file, and what lies at an offset: says how much there is of
+    /// either.
     fn ends(&self, path: &Path, head: &mut [u8], tail: Fetch<'_>) -> Result<[usize; 2]> {
         let source = self.open(path)?;
         Ok([source.read(0, head)?, source.read(tail.offset, tail.buf)?])
@@ -364,7 +367,7 @@ pub trait PosixStore {
         file.stat_opened()
     }
 
-    /// The same as [`Store::stat`], always with the list.
+    /// What [`Store::stat`] says, always with the list.
     fn stat_with_list(&self, path: &Path) -> Result<Stat>;
 
     fn read_link(&self, path: &Path) -> Result<OsString>;

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Source;
+use crate::range_set::RangeSet;
 
 /// Ranges that are noted of a source at most; of more, the rest is fetched when it is read.
 const MOST: usize = 8192;
@@ -15,41 +16,30 @@ const MOST: usize = 8192;
 /// Ranges of far sources, by source.
 #[derive(Default)]
 pub struct StoredRanges {
-    sources: Vec<NeededOf>,
+    sources: Vec<(Arc<dyn Source>, RangeSet)>,
 }
-
-/// A source, and what is needed of it.
-type NeededOf = (Arc<dyn Source>, Vec<Range<u64>>);
 
 impl StoredRanges {
     /// Names bytes that will be read. One that is not noted for want of room is read by itself.
     pub fn name(&mut self, source: &Arc<dyn Source>, range: Range<u64>) {
         let range = range.start..range.end.min(source.len());
         if source.is_far()
-            && range.start < range.end
+            && !range.is_empty()
             && let Some(ranges) = self.of(source)
         {
-            if let Some(last) = ranges.last_mut()
-                && last.end == range.start
-            {
-                last.end = range.end;
-                return;
-            }
-            if ranges.len() >= MOST {
-                join(ranges);
-            }
-            if ranges.len() < MOST && ranges.try_reserve(1).is_ok() {
-                ranges.push(range);
+            ranges.insert(range.clone());
+            if ranges.count() > MOST {
+                ranges.remove(range);
             }
         }
     }
 
-    fn of(&mut self, source: &Arc<dyn Source>) -> Option<&mut Vec<Range<u64>>> {
+    fn of(&mut self, source: &Arc<dyn Source>) -> Option<&mut RangeSet> {
         let mut known = self.sources.iter();
         let place = known.position(|(known, _)| Arc::ptr_eq(known, source));
         if place.is_none() {
             self.sources.try_reserve(1).ok()?;
-            self.sources.push((Arc::clone(source), Vec::new()));
+            self.sources.push((Arc::clone(source), RangeSet::default()));
         }
         let last = self.sources.len() - 1;
         Some(&mut self.sources[place.unwrap_or(last)].1)
@@ -57,23 +47,10 @@ impl StoredRanges {
 
     /// Tells each source what is expected of it, in order and without gaps that are none.
     pub fn hand_over(self) {
-        for (source, mut ranges) in self.sources {
-            join(&mut ranges);
-            source.expect(&ranges);
+        for (source, ranges) in self.sources {
+            source.expect(&ranges.iter().collect::<Vec<_>>());
         }
     }
-}
-
-/// Puts ranges in order, and makes one of those without a gap between them.
-fn join(ranges: &mut Vec<Range<u64>>) {
-    ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    ranges.dedup_by(|next, before| {
-        let joins = next.start <= before.end;
-        if joins {
-            before.end = before.end.max(next.end);
-        }
-        joins
-    });
 }
 
 #[cfg(test)]

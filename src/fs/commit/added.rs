@@ -13,9 +13,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::Spot;
 use super::drafts::is_of;
 use super::new_container::CLOSED;
+use super::spot::Spot;
 use crate::disk::{Caller, Disk, NewEntry, Place, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Listed, Store};

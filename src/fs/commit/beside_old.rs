@@ -12,15 +12,21 @@ use std::sync::Arc;
 use super::exchange::Swap;
 use super::fingerprint::fingerprint;
 use super::future_file::{FutureContent, FutureFile};
+use super::input::Commit;
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden, short};
-use super::{Commit, SHARED_FROM, SeenFile, Spot, beside};
+use super::spot::{SeenFile, Spot, beside};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
 use crate::error::{Error, Result};
+use crate::range_set::RangeSet;
 use crate::source::{FileId, Source, Stat, Timestamp, open_same};
 use crate::stage::log::NewFileRecord;
 use crate::stage::new_name;
+
+/// Of files up to this size nothing is shared with the new one: changes that keep their place cost
+/// more than the copy.
+pub(super) const SHARED_FROM: u64 = if cfg!(test) { 0 } else { 64 << 20 };
 
 /// Whether new files begin with all bytes of the old ones, which the two share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +41,7 @@ pub(super) enum Sharing {
 pub(super) struct BesideOld<'a> {
     pub(super) commit: &'a Commit<'a>,
     /// The container's first file, as it is: the model for a file that is missing.
-    pub(super) first: &'a Stat,
+    pub(super) first: Stat,
     pub(super) sharing: Sharing,
     /// A file that had to share bytes with the old one cannot.
     pub(super) cannot_share: Cell<bool>,
@@ -71,7 +77,7 @@ impl MakeFile for BesideOld<'_> {
             }),
             None => None,
         };
-        let like = old.as_ref().map_or(self.first, |old| &old.stat);
+        let like = old.as_ref().map_or(&self.first, |old| &old.stat);
         if old.is_some() {
             self.check_owner(&seen.name, like)?;
         }
@@ -110,7 +116,7 @@ impl MakeFile for BesideOld<'_> {
 impl BesideOld<'_> {
     /// The file whose mode, group and attributes a new one gets.
     fn like<'s>(&'s self, known: &'s Replaced) -> &'s Stat {
-        known.old.as_ref().map_or(self.first, |old| &old.stat)
+        known.old.as_ref().map_or(&self.first, |old| &old.stat)
     }
 
     fn check_owner(&self, name: &OsStr, old: &Stat) -> Result<()> {
@@ -262,7 +268,7 @@ impl NewFiles<BesideOld<'_>> {
                 size: now.size,
                 mtime_secs: now.mtime.secs,
                 mtime_nanos: now.mtime.nanos,
-                sample: fingerprint(source, Vec::new(), now.size)?,
+                sample: fingerprint(source, &RangeSet::default(), now.size)?,
             })
         };
         self.each().map(record).collect()

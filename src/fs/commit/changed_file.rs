@@ -2,21 +2,23 @@
 //! [`super::in_place`].
 
 use std::cell::OnceCell;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::beside_old::{remove_rights, set_mode};
+use super::future_file::FutureFile;
 use super::future_file::{FutureContent, Redo};
 use super::grown::GrownFile;
 use super::holes::Holes;
+use super::input::Commit;
 use super::new_files::create_hidden;
 use super::redo::put_patches;
 use super::sealed::{Sealing, seal};
-use super::{Commit, FutureFile, SeenFile, beside};
+use super::spot::{SeenFile, beside};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
+use crate::range_set::RangeSet;
 use crate::source::{Source, Stat, Timestamp};
 use crate::stage::log::{CommitRecord, LogBytes, Patch, SealedFile};
 use crate::stage::new_name;
@@ -36,7 +38,7 @@ pub(super) struct ChangedFile {
     owner: Caller,
     /// The time that it gets; none if the committer may not set its time.
     mtime: Option<Timestamp>,
-    lacking: OnceCell<Vec<Range<u64>>>,
+    lacking: OnceCell<RangeSet>,
 }
 
 impl ChangedFile {
@@ -167,28 +169,21 @@ impl ChangedFile {
     /// Where the file has no room yet for what it gets: in holes, and behind its end, where zeros
     /// need none. The last byte is among it, for the length itself may be more than there can be.
     /// As it was before any room was taken.
-    fn lacking(&self) -> &[Range<u64>] {
+    fn lacking(&self) -> &RangeSet {
         self.lacking.get_or_init(|| self.find_lacking())
     }
 
-    fn find_lacking(&self) -> Vec<Range<u64>> {
+    fn find_lacking(&self) -> RangeSet {
         let (old, mut holes) = (self.old.len(), Holes::default());
-        let mut lacking: Vec<Range<u64>> = Vec::new();
         let last = (self.len > old).then(|| self.len - 1..self.len);
-        let behind = self.patches.iter().map(Patch::range);
-        let behind = behind.chain(last).flat_map(|range| {
+        let patches = self.patches.iter().map(Patch::range);
+        let lacking = patches.chain(last).flat_map(|range| {
             let split = old.clamp(range.start, range.end);
             let mut parts = holes.within(&*self.old, range.start..split);
             parts.push(split..range.end);
             parts
         });
-        for range in behind.filter(|range| !range.is_empty()) {
-            match lacking.last_mut() {
-                Some(before) if range.start <= before.end => before.end = before.end.max(range.end),
-                _ => lacking.push(range),
-            }
-        }
-        lacking
+        lacking.collect()
     }
 
     pub(super) fn reserve(&self, commit: &Commit<'_>, grown: Option<&GrownFile>) -> Result<()> {

@@ -4,38 +4,26 @@
 //! whatever was there. Neither means anything: so a commit with such a recipe fails before any
 //! reader sees the file. Used by [`super::new_files`] and [`super::in_place`].
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::container::rewrite::MemberNumber;
 use crate::error::{Error, Result};
+use crate::range_set::RangeSet;
 
 #[derive(Debug, Default)]
 pub(super) struct CoveredBytes {
-    /// Ends by starts; none touch.
-    ranges: BTreeMap<u64, u64>,
+    ranges: RangeSet,
     len: Option<u64>,
 }
 
 impl CoveredBytes {
     pub(super) fn add(&mut self, range: Range<u64>) {
-        let (mut start, mut end) = (range.start, range.end);
-        if start >= end {
-            return;
-        }
-        while let Some((&from, &to)) = self.ranges.range(..=end).next_back()
-            && to >= start
-        {
-            (start, end) = (start.min(from), end.max(to));
-            self.ranges.remove(&from);
-        }
-        self.ranges.insert(start, end);
+        self.ranges.insert(range);
     }
 
     /// Whether nothing has been told of a range.
     pub(super) fn has_none(&self, range: &Range<u64>) -> bool {
-        let before = self.ranges.range(..range.end).next_back();
-        before.is_none_or(|(_, &end)| end <= range.start)
+        self.ranges.overlapping(range).is_none()
     }
 
     /// All bytes of a file of this length stay, and so does the length, unless something else is
@@ -53,13 +41,12 @@ impl CoveredBytes {
     pub(super) fn check(&self, file: MemberNumber) -> Result<u64> {
         let wrong = |what: String| Error::Bug(format!("of file {} {what} is told", file.0));
         let len = self.len.ok_or_else(|| wrong("no length".into()))?;
-        let first = match self.ranges.first_key_value() {
-            Some((0, &end)) => end,
-            _ => 0,
-        };
-        match first >= len {
-            true => Ok(len),
-            false => Err(wrong(format!("nothing at {first}, of {len} bytes,"))),
+        match self.ranges.gaps(&(0..len)).next() {
+            None => Ok(len),
+            Some(gap) => {
+                let first = gap.start;
+                Err(wrong(format!("nothing at {first}, of {len} bytes,")))
+            }
         }
     }
 }

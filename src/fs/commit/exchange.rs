@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use super::{Spot, beside};
+use super::spot::{Spot, beside};
 use crate::disk::{Disk, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileIdentity, Store};
@@ -50,7 +50,7 @@ impl Exchange<'_> {
         self.swap_all(swaps, unsure, &sync)
     }
 
-    /// The same without waiting for the disk, which is left to [`sync_names`].
+    /// Makes the exchange without waiting for the disk, which is left to [`sync_names`].
     pub(super) fn swap_names(&self, swaps: &[Swap], unsure: &dyn Fn()) -> Result<()> {
         self.swap_all(swaps, unsure, &|_| Ok(()))
     }

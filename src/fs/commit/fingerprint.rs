@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 /// Samples, spread evenly, and bytes of each.
@@ -29,23 +30,23 @@ pub(super) fn beginnings(len: u64) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// Of the first `len` bytes of a file, but for those in `changed`.
-pub(super) fn fingerprint(source: &dyn Source, changed: Vec<Range<u64>>, len: u64) -> Result<u32> {
+pub(super) fn fingerprint(source: &dyn Source, changed: &RangeSet, len: u64) -> Result<u32> {
     fingerprint_of(source, changed, 0..len)
 }
 
 /// Of the first `len` bytes of a file that all stay, and of the places where it may begin.
 pub(super) fn fingerprint_of_all(source: &dyn Source, len: u64) -> Result<u32> {
-    hash(source, &[], spread(0..len).chain(beginnings(len)))
+    let samples = spread(0..len).chain(beginnings(len));
+    hash(source, &RangeSet::default(), samples)
 }
 
-/// The same as [`fingerprint`], of a range of the file.
+/// The [`fingerprint`] of a range of the file.
 pub(super) fn fingerprint_of(
     source: &dyn Source,
-    mut changed: Vec<Range<u64>>,
+    changed: &RangeSet,
     range: Range<u64>,
 ) -> Result<u32> {
-    changed.sort_unstable_by_key(|range| range.start);
-    hash(source, &changed, spread(range))
+    hash(source, changed, spread(range))
 }
 
 /// Parts of a range, each as far from the next.
@@ -60,7 +61,7 @@ fn spread(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 
 fn hash(
     source: &dyn Source,
-    changed: &[Range<u64>],
+    changed: &RangeSet,
     samples: impl Iterator<Item = Range<u64>>,
 ) -> Result<u32> {
     let mut hash = crc32fast::Hasher::new();
@@ -68,7 +69,10 @@ fn hash(
     for sample in samples {
         let bytes = &mut buf[..(sample.end - sample.start) as usize];
         read_filled(source, sample.start, bytes)?;
-        leave_out(bytes, sample.start, changed);
+        for part in changed.within(sample.clone()) {
+            let part = part.start - sample.start..part.end - sample.start;
+            bytes[part.start as usize..part.end as usize].fill(0);
+        }
         hash.update(bytes);
     }
     Ok(hash.finalize())
@@ -85,20 +89,6 @@ pub(super) fn read_filled(source: &dyn Source, at: u64, bytes: &mut [u8]) -> Res
     }
     bytes[read..].fill(0);
     Ok(())
-}
-
-/// Clears the bytes that are changed.
-fn leave_out(bytes: &mut [u8], at: u64, changed: &[Range<u64>]) {
-    let end = at + bytes.len() as u64;
-    // They do not overlap.
-    let first = changed.partition_point(|range| range.end <= at);
-    let from = changed[first..].iter();
-    for range in from.take_while(|range| range.start < end) {
-        let (start, stop) = (range.start.max(at), range.end.min(end));
-        if start < stop {
-            bytes[(start - at) as usize..(stop - at) as usize].fill(0);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use rustix::fs::fstatvfs;
 
-use super::Commit;
+use super::input::Commit;
 use crate::error::{Error, Result};
 use crate::source::{Source, on_descriptor};
 

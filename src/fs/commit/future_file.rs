@@ -6,11 +6,12 @@
 //! before it becomes visible.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::fingerprint::read_filled;
-use crate::error::{Fault, Result};
-use crate::source::{BytesSource, Fetch, Source, SourceIdentity, Stat, Timestamp};
+use crate::error::Result;
+use crate::source::{BytesSource, PatchedSource, Source, SourceIdentity, SourcePatches, Timestamp};
 use crate::stage::log::{LogBytes, Patch};
 
 /// One file as a commit will have made it.
@@ -68,66 +69,37 @@ impl FutureFile {
             Err(e) if redo.is_made && e.is_not_found() => Arc::new(BytesSource::new(Vec::new())),
             stored => stored?,
         };
-        let len = self.len;
-        Ok(Arc::new(Patched { stored, len, redo }))
+        Ok(Arc::new(PatchedSource::new(stored, redo, self.len)))
     }
 }
 
-struct Patched {
-    stored: Arc<dyn Source>,
-    len: u64,
-    redo: Redo,
-}
+impl SourcePatches for Redo {
+    type Piece = Patch;
 
-impl Patched {
-    fn fill(&self, at: u64, buf: &mut [u8]) -> Result<()> {
-        let end = at.saturating_add(buf.len() as u64);
-        if end > self.len {
-            let fault = Fault::new("a range beyond the end of the file").bytes(at..end);
-            return Err(fault.expected(self.len).into());
-        }
-        let there = self.stored.len().clamp(at, end) - at;
-        self.stored.fetch_one(at, &mut buf[..there as usize])?;
-        match &self.redo.grown {
-            Some(grown) => read_filled(&**grown, at + there, &mut buf[there as usize..])?,
-            None => buf[there as usize..].fill(0),
-        }
-        let patches = &self.redo.patches;
-        let first = patches.partition_point(|patch| patch.range().end <= at);
-        for patch in &patches[first..] {
-            let range = patch.range();
-            let (from, to) = (range.start.max(at), range.end.min(end));
-            if from >= to {
-                break;
+    fn pieces(&self) -> &[Patch] {
+        &self.patches
+    }
+
+    fn place(patch: &Patch) -> Range<u64> {
+        patch.range()
+    }
+
+    fn read(&self, patch: &Patch, _: &dyn Source, from: u64, out: &mut [u8]) -> Result<usize> {
+        self.log.read(patch.logged.start + from, out)?;
+        Ok(out.len())
+    }
+
+    fn between(&self, below: &dyn Source, at: u64, out: &mut [u8]) -> Result<()> {
+        let end = at.saturating_add(out.len() as u64);
+        let there = below.len().clamp(at, end) - at;
+        let (stored, behind) = out.split_at_mut(there as usize);
+        below.fetch_one(at, stored)?;
+        match &self.grown {
+            Some(grown) => read_filled(&**grown, at + there, behind),
+            None => {
+                behind.fill(0);
+                Ok(())
             }
-            let out = &mut buf[(from - at) as usize..(to - at) as usize];
-            let logged = patch.logged.start + (from - range.start);
-            self.redo.log.read(logged, out)?;
         }
-        Ok(())
-    }
-}
-
-impl Source for Patched {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn identity(&self) -> SourceIdentity {
-        self.stored.identity()
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        self.stored.stat()
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        let mut ranges = ranges.iter_mut();
-        ranges.try_for_each(|fetch| self.fill(fetch.offset, fetch.buf))
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let n = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
-        self.fill(offset, &mut buf[..n]).map(|()| n)
     }
 }

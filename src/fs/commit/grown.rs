@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::changed_file::may_set_time;
 use super::fingerprint::{fingerprint_of, fingerprint_of_all};
-use super::new_files::put_all;
+use super::input::Commit;
 use super::recovery_state::{is_base, path_of};
-use super::{Commit, SeenFile, beside};
+use super::spot::{SeenFile, beside};
 use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::source::local::growing::Growth;
@@ -97,7 +97,7 @@ impl GrownFile {
 
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         let end = at.saturating_add(bytes.len() as u64);
-        self.step(end, |file, owner| put_all(file, at, bytes, owner))?;
+        self.step(end, |file, owner| file.put_all(at, bytes, owner))?;
         self.end = self.end.max(end);
         if self.end.saturating_sub(self.waiting) >= WRITEBACK {
             self.file.begin_writeback(self.waiting..self.end);
@@ -139,7 +139,7 @@ impl GrownFile {
         commit.stage.append(&CommitRecord::Grown {
             name: self.said.name.clone(),
             end: self.end,
-            grown: fingerprint_of(&*bytes, changed, old..self.end)?,
+            grown: fingerprint_of(&*bytes, &changed, old..self.end)?,
         })
     }
 
@@ -241,7 +241,7 @@ pub(super) fn has_grown(
     };
     let source = of.store.open(&path_of(of, name))?;
     let changed = patches.iter().map(Patch::range).collect();
-    Ok(fingerprint_of(&*source, changed, base.size..end)? == grown)
+    Ok(fingerprint_of(&*source, &changed, base.size..end)? == grown)
 }
 
 /// Cuts the files back that a commit had made longer when it was cut short: they are then what the

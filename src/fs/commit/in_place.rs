@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use super::changed_file::ChangedFile;
 use super::covered::CoveredBytes;
+use super::future_file::FutureFile;
 use super::grown;
 use super::grown::{GROWN_FROM, GrownFile};
+use super::input::Commit;
+use super::phases::CommitTarget;
 use super::redo::STEP;
-use super::target::CommitTarget;
-use super::{Commit, FutureFile};
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::patience;
@@ -313,13 +314,6 @@ impl RedoLog<'_> {
         {
             log::warn!("{}", self.commit.named(&e));
         }
-    }
-}
-
-impl Drop for RedoLog<'_> {
-    /// After a panic nobody has ended it.
-    fn drop(&mut self) {
-        self.take_back();
     }
 }
 

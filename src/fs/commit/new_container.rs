@@ -9,9 +9,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden};
+use super::spot::Spot;
 use super::tidy::{remove_left, remove_tree};
 use crate::container::Layout;
 use crate::container::rewrite::{MemberNumber, Recipe};
@@ -86,7 +86,7 @@ impl NewContainer<'_> {
         self.appear_as(name)
     }
 
-    /// The same with another name beside it.
+    /// It gets this name, in its directory, which nothing may have (EEXIST).
     pub fn appear_as(self, name: &OsStr) -> Result<()> {
         let spot = self.at.spot;
         let (from, to) = (spot.place(&self.name), spot.place(name));

@@ -10,11 +10,11 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Spot;
 use super::covered::CoveredBytes;
 use super::holes::Holes;
+use super::spot::Spot;
 use crate::container::rewrite::{MemberNumber, Recipe};
-use crate::disk::{Caller, Disk, DiskFile, Putting};
+use crate::disk::{Caller, Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::patience;
 use crate::source::Source;
@@ -99,7 +99,7 @@ impl<M: MakeFile> Recipe for NewFiles<M> {
 
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
         let file = self.file(file)?;
-        put_all(&*file.file, at, bytes, file.owner)?;
+        file.file.put_all(at, bytes, file.owner)?;
         file.written(at..at + bytes.len() as u64);
         Ok(())
     }
@@ -138,7 +138,7 @@ impl NewFile {
         }
     }
 
-    /// The same beside an old one.
+    /// This new file beside an old one.
     pub(super) fn beside(self, old: Option<Arc<dyn Source>>) -> NewFile {
         NewFile { old, ..self }
     }
@@ -216,20 +216,6 @@ pub(super) fn create_hidden(
         }
         other => other,
     }
-}
-
-/// Writes all bytes, or fails.
-pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8], caller: Caller) -> Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        let how = Putting::default();
-        let n = file.put(at + done as u64, &bytes[done..], how, caller)?;
-        if n == 0 {
-            return Err(short());
-        }
-        done += n;
-    }
-    Ok(())
 }
 
 pub(super) fn short() -> Error {

@@ -37,8 +37,8 @@ pub fn take(source: &dyn Source, alone: bool) -> Result<std::result::Result<Prog
     take_as(std::process::id(), source, alone)
 }
 
-/// The same for a process that may have locked the file itself: a file that is mounted by itself is
-/// locked by its daemon.
+/// Takes the lock of a file for a process that may have locked the file itself: one that is mounted
+/// by itself is locked by its daemon.
 fn take_as(
     own: u32,
     source: &dyn Source,

@@ -11,7 +11,6 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Spot;
 use super::exchange::{Exchange, Swap};
 use super::found_logs::LogBeside;
 use super::future_file::{FutureContent, FutureFile, Redo};
@@ -20,6 +19,7 @@ pub use super::recovery_state::RecoveryState;
 use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of, recovery_state};
 use super::redo::{redo, sync_done};
 use super::rollback::undo;
+use super::spot::Spot;
 use crate::container::Recognised;
 use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};

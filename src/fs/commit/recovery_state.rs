@@ -11,6 +11,7 @@ use super::fingerprint::fingerprint;
 use super::grown::is_grown;
 use super::sealed::{can_be, is_done};
 use crate::error::Result;
+use crate::range_set::RangeSet;
 use crate::source::{Stat, Timestamp};
 use crate::stage::log::{NewFileRecord, SealedFile};
 use crate::stage::{BaseFile, LogOf, LogState, PendingCommit, new_name};
@@ -191,7 +192,7 @@ fn which_of_alike(of: &LogOf<'_>, now: &Stat, new: &NewFileRecord) -> Result<Nam
         return Ok(NameHolder::Old);
     }
     let source = of.store.open(&path_of(of, &new.name))?;
-    match fingerprint(&*source, Vec::new(), new.size)? == new.sample {
+    match fingerprint(&*source, &RangeSet::default(), new.size)? == new.sample {
         true => Ok(NameHolder::New),
         false => Ok(NameHolder::Old),
     }

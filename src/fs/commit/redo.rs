@@ -6,7 +6,6 @@
 use std::ffi::OsStr;
 
 use super::changed_file::{HIDDEN, finish_made};
-use super::new_files::put_all;
 use super::recovery::place;
 use super::recovery_state::path_of;
 use crate::disk::{Caller, DiskFile, NewAttributes, NewTime, Target};
@@ -89,7 +88,7 @@ pub(super) fn put_patches(
         while from < patch.logged.end {
             buf.resize(STEP.min(patch.logged.end - from) as usize, 0);
             logged(from, &mut buf)?;
-            put_all(file, patch.at + (from - patch.logged.start), &buf, owner)?;
+            file.put_all(patch.at + (from - patch.logged.start), &buf, owner)?;
             from += buf.len() as u64;
         }
     }

@@ -8,9 +8,10 @@ use std::cell::Cell;
 
 use super::beside_old::{BesideOld, Sharing, is_copied, is_given};
 use super::exchange::{Exchange, sync_names};
+use super::future_file::FutureFile;
+use super::input::Commit;
 use super::new_files::NewFiles;
-use super::target::CommitTarget;
-use super::{Commit, FutureFile};
+use super::phases::CommitTarget;
 use crate::container::rewrite::CommitWay;
 use crate::disk::Target;
 use crate::error::{Error, Result};
@@ -38,7 +39,7 @@ pub(super) fn is_possible(commit: &Commit<'_>, now: &Stat) -> Result<bool> {
 /// Begins with no new file.
 pub(super) fn new_files<'a>(
     commit: &'a Commit<'a>,
-    first: &'a Stat,
+    first: &Stat,
     sharing: Sharing,
 ) -> Result<NewFiles<BesideOld<'a>>> {
     // An old log, whose removal was not synced, would take the new file for one that came out of an
@@ -46,7 +47,7 @@ pub(super) fn new_files<'a>(
     commit.stage.make_log()?;
     Ok(NewFiles::new(BesideOld {
         commit,
-        first,
+        first: first.clone(),
         sharing,
         cannot_share: Cell::new(false),
         are_whole: Cell::new(false),

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::Commit;
+use super::input::Commit;
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::rewrite::{Amount, ChangedArray};
 use crate::error::Result;

@@ -14,6 +14,7 @@ use super::grown::has_grown;
 use super::recovery_state::{is_like, path_of};
 use super::redo::STEP;
 use crate::error::Result;
+use crate::range_set::RangeSet;
 use crate::source::{Source, Stat, Timestamp};
 use crate::stage::log::{Patch, RangeSample, SealedFile};
 use crate::stage::{BaseFile, LogOf, LogState};
@@ -44,7 +45,7 @@ pub(super) fn seal(
         file: of.number,
         name: of.name.to_owned(),
         mtime: of.mtime.map(|mtime| (mtime.secs, mtime.nanos)),
-        untouched: fingerprint(of.old, changed.collect(), stays)?,
+        untouched: fingerprint(of.old, &changed.collect(), stays)?,
         samples: samples(of, logged)?,
     })
 }
@@ -226,13 +227,13 @@ fn is_half_done(
     (state, sealed, base): (&LogState, &SealedFile, &BaseFile),
 ) -> Result<bool> {
     let (size, new) = (now.size, state.file_length(sealed));
-    let patches: Vec<Range<u64>> = state.patches_of(sealed).iter().map(Patch::range).collect();
+    let patches: RangeSet = state.patches_of(sealed).iter().map(Patch::range).collect();
     let highest = patches.iter().map(|range| range.end).max().unwrap_or(0);
     if size < base.size.min(new) || size > highest.max(base.size).max(new) {
         return Ok(false);
     }
     let source = of.store.open(&path_of(of, &base.name))?;
-    let untouched = fingerprint(&*source, patches, base.size.min(new))?;
+    let untouched = fingerprint(&*source, &patches, base.size.min(new))?;
     Ok(untouched == sealed.untouched && are_old_or_new(&*source, &sealed.samples)?)
 }
 

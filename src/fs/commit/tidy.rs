@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::{Spot, beside};
+use super::spot::{Spot, beside};
 use crate::container::Layout;
 use crate::disk::{Disk, Place};
 use crate::error::{Error, Result};
@@ -26,8 +26,8 @@ pub fn remove_tree(disk: &dyn Disk, store: &dyn Store, spot: &Spot, name: &OsStr
     }
 }
 
-/// The same of a container of ours that was not finished, or has been replaced: a directory is
-/// removed only if it has no files but a container's.
+/// Removes a container of ours that was not finished, or has been replaced: a directory is removed
+/// only if it has no files but a container's.
 pub fn remove_left(
     disk: &dyn Disk,
     store: &dyn Store,

@@ -119,7 +119,8 @@ impl Failure {
         self.refuse_rights_from(1);
     }
 
-    /// The same, but for those before the one with this number from now on, counted from 1.
+    /// New files cannot be given the modes of others, but for those before the one with this number
+    /// from now on, counted from 1.
     pub fn refuse_rights_from(&self, file: usize) {
         self.given_rights.store(0, Ordering::SeqCst);
         self.no_rights.store(file, Ordering::SeqCst);

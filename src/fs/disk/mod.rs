@@ -20,6 +20,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use crate::error::{Error, Result};
 use crate::source::{FileId, Source, SpecialKind, Timestamp};
 
@@ -219,7 +221,7 @@ pub trait Disk: Send + Sync {
     /// what is not needed to find the bytes.
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()>;
 
-    /// The same of several files, which may cost less than each of them alone.
+    /// [`Disk::sync`] of several files, which may cost less than each of them alone.
     fn sync_many(&self, of: &[Target<'_>]) -> Result<()> {
         of.iter().try_for_each(|of| self.sync(*of, false))
     }
@@ -271,11 +273,24 @@ pub struct HeldBack {
 
 /// A regular file that is opened for writing.
 pub trait DiskFile: Send + Sync {
-    /// The same file, to be read (where that is allowed), described and synced.
+    /// This file, to be read (where that is allowed), described and synced.
     fn source(&self) -> &dyn Source;
 
     /// Writes at an offset, and says how many bytes: fewer than asked for only if the disk is full.
     fn put(&self, offset: u64, bytes: &[u8], how: Putting, caller: Caller) -> Result<usize>;
+
+    /// Writes all bytes, or fails.
+    fn put_all(&self, offset: u64, bytes: &[u8], caller: Caller) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset.saturating_add(done as u64);
+            match self.put(at, &bytes[done..], Putting::default(), caller)? {
+                0 => return Err(Error::io("cannot write a file", Errno::NOSPC)),
+                n => done += n,
+            }
+        }
+        Ok(())
+    }
 
     fn set_len(&self, len: u64, caller: Caller) -> Result<()>;
 

@@ -95,7 +95,7 @@ impl Adapter {
         });
     }
 
-    /// The same of a name in a directory.
+    /// Serves a request about a name in a directory that may have to wait.
     pub(super) fn serve_named(
         &self,
         about: About<'_>,
@@ -227,7 +227,7 @@ impl Adapter {
         });
     }
 
-    /// The same, again if something has been moved meanwhile.
+    /// Serves what has no result, and may commit, again if something has been moved meanwhile.
     pub(super) fn serve_about(
         &self,
         request: About<'_>,

@@ -138,8 +138,8 @@ impl Serving {
         self.answer(reply, || self.steadily(work), ok, ReplyAttr::error);
     }
 
-    /// The same for a request that has changed attributes. While it truncates, the kernel holds
-    /// back writes of the file, for which dropping pages would wait: so the answer comes first.
+    /// Answers a request that has changed attributes. While it truncates, the kernel holds back
+    /// writes of the file, for which dropping pages would wait: so the answer comes first.
     pub(super) fn attr_set(
         &self,
         ino: INodeNo,
@@ -163,14 +163,14 @@ impl Serving {
         self.done_once(reply, |tree| tree.retry(|| work(tree)));
     }
 
-    /// The same, tried once, whatever is moved meanwhile.
+    /// Answers a request without a result, tried once, whatever is moved meanwhile.
     pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
         let outcome = self.outcome(|| work(&self.tree));
         self.stale_files
             .answer_after_outdated(&self.tree, move || say(reply, outcome));
     }
 
-    /// The same of a request about these inodes that may commit.
+    /// Answers a request about these inodes that may commit, tried once.
     pub(super) fn done_about(
         self: &Arc<Self>,
         about: [INodeNo; 2],

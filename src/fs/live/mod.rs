@@ -162,7 +162,7 @@ impl Containers {
         self.places.known_path(id).unwrap_or_default()
     }
 
-    /// The same as users spell it.
+    /// Where a container lay when it was looked up last, as users spell it.
     fn shown_path(&self, id: ContainerId) -> PathBuf {
         self.store.display(&self.known_path(id))
     }
@@ -183,7 +183,8 @@ impl Containers {
         done_by(|work| self.places.retry(work), work)
     }
 
-    /// The same for a caller that may hold locks that a move waits for.
+    /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile, for a
+    /// caller that may hold locks that a move waits for.
     fn retry_briefly<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
         done_by(|work| self.places.retry_briefly(work), work)
     }
@@ -207,7 +208,7 @@ pub(crate) fn refused(doing: &str, path: &Path, code: i32) -> Error {
     refused_saying(format!("{doing} {}", path.display()), code)
 }
 
-/// The same in other words.
+/// A failure in these words, with a number of the system.
 pub(crate) fn refused_saying(doing: String, code: i32) -> Error {
     let cause = std::io::Error::from_raw_os_error(code);
     Error::io(format!("cannot {doing}"), cause)

@@ -38,7 +38,7 @@ pub trait Places: Send + Sync {
     /// Nothing is moved before this is dropped.
     fn pin(&self) -> RwLockReadGuard<'_, ()>;
 
-    /// The same, unless something is being moved right now.
+    /// [`Places::pin`], unless something is being moved right now.
     fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>>;
 
     /// How many moves there have been.
@@ -47,8 +47,8 @@ pub trait Places: Send + Sync {
     /// Runs `work`, again if it finds nothing and something has been moved meanwhile.
     fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 
-    /// The same for a caller that may hold locks that a move waits for: it waits for a move only a
-    /// moment.
+    /// [`Places::retry`] for a caller that may hold locks that a move waits for: it waits for a
+    /// move only a moment.
     fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 
     /// Whether something in it is open.

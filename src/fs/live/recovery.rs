@@ -169,7 +169,7 @@ impl Containers {
             Ok(version) => drop(self.commit_or_keep(id, &version)),
             Err(e) => {
                 log::warn!("{}: stays staged: {e}", self.shown_path(id).display());
-                version.staged.note_why(Some(e.to_string()));
+                version.staged.outcome.note_why(Some(e.to_string()));
             }
         }
     }
@@ -221,7 +221,7 @@ impl Containers {
     /// Looks into a container for a log that was left beside it. An error says why the log is kept.
     pub(crate) fn commit_left(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
         let version = self.current(id, container)?;
-        match version.staged.unrecovered() {
+        match version.staged.log.unrecovered() {
             Some(unrecovered) => Err(unrecovered.why),
             None => Ok(()),
         }
@@ -231,7 +231,7 @@ impl Containers {
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Recovered) {
         if let Some(unrecovered) = left.unrecovered {
             log::warn!("{}", self.told(version.container, &unrecovered.why));
-            version.staged.note_unrecovered(unrecovered);
+            version.staged.log.note_unrecovered(unrecovered);
         }
         let Some(stage) = left.stage else { return };
         // Arrays are as long as they were when they were written to, whatever the file says.
@@ -246,7 +246,10 @@ impl Containers {
         if let Err(why) = begun {
             log::warn!("{}", self.told(version.container, &why));
             let log = UnrecoveredLog::Pending;
-            version.staged.note_unrecovered(Unrecovered { why, log });
+            version
+                .staged
+                .log
+                .note_unrecovered(Unrecovered { why, log });
             // It may have been opened as if there was no log.
             self.versions.open.close(version);
         }
@@ -266,7 +269,7 @@ impl Containers {
     /// Tries again to recover from a log that could not be. If that succeeds another version
     /// begins: an open of this one is to look it up afresh.
     pub(crate) fn recover_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        if !version.staged.is_pending() || self.disk.is_none() {
+        if !version.staged.log.is_pending() || self.disk.is_none() {
             return Ok(());
         }
         let container = self.places.container(version.container)?;
@@ -282,7 +285,7 @@ impl Containers {
             let recognised = version.recognised.clone();
             let next = self.begin_version(version.container, recognised, &found);
             self.resume(&next, left);
-            if !next.staged.is_pending() {
+            if !next.staged.log.is_pending() {
                 known.version = Some(Arc::clone(&next));
                 self.retire(version, &path);
                 drop(known);

@@ -14,8 +14,8 @@
 
 use super::mark::{MARK_LEN, TailMark, checksum, number};
 use crate::container::bloscpack::layout::RECORD;
-use crate::disk::{Caller, DiskFile, Putting};
-use crate::error::{Error, Result};
+use crate::disk::{Caller, DiskFile};
+use crate::error::Result;
 use crate::memory::fallible;
 use crate::source::Source;
 
@@ -228,16 +228,7 @@ impl TailLog {
 
 /// Writes all bytes, or fails.
 pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8]) -> Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        let n = file.put(at + done as u64, &bytes[done..], Putting::default(), DAEMON)?;
-        if n == 0 {
-            let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
-            return Err(Error::io("cannot write a stored file", full));
-        }
-        done += n;
-    }
-    Ok(())
+    file.put_all(at, bytes, DAEMON)
 }
 
 /// A merge that has begun: where its records begin, their fingerprint, and how long the stored file

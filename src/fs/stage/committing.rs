@@ -31,7 +31,8 @@ impl Stage {
         self.freeze_if(|active| !active.is_clean(), show)
     }
 
-    /// The same for a commit that brings more than the staged bytes. None if a commit is under way.
+    /// Everything that is staged, for a commit that brings more than the staged bytes. None if a
+    /// commit is under way.
     pub fn freeze_all(&self, show: ShowLayers<'_>) -> Option<Arc<Layer>> {
         self.freeze_if(|_| true, show)
     }
@@ -275,8 +276,8 @@ impl Stage {
         self.discard_if(alone, |_| true, show)
     }
 
-    /// The same of a stage that no handle reads through. When this returns the log says so, or is
-    /// gone.
+    /// Forgets everything that is staged in a stage that no handle reads through. When this returns
+    /// the log says so, or is gone.
     pub fn throw_away(&self) -> Result<()> {
         self.discard(&self.alone(), &mut to_nobody)?;
         self.sync_log()

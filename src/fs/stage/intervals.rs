@@ -1,4 +1,5 @@
-//! Memory of the intervals that say where staged bytes are ([`super::extents`], [`super::ranges`]).
+//! Memory of the intervals that say where staged bytes are ([`super::extents`]) and which of them
+//! are not in the log.
 //!
 //! Small writes here and there take more of it than of memory for their bytes, and giving bytes to
 //! the log gives none of it back: only a commit does. So all stages together have a part of the
@@ -66,7 +67,7 @@ impl StageMemory {
         self.intervals_within(bytes, self.intervals.most)
     }
 
-    /// The same for intervals that are there already, which is not refused.
+    /// Charges so much for intervals that are there already, which is not refused.
     pub(super) fn charge_found(self: &Arc<Self>, bytes: u64) -> Option<IntervalCharge> {
         self.intervals_within(bytes, u64::MAX)
     }

@@ -22,9 +22,9 @@ use super::ahead::AheadBlocks;
 use super::extents::{Extents, InSlab, Shown, StagedAt};
 use super::intervals::IntervalCharge;
 use super::log::LogBytes;
-use super::ranges::Ranges;
 use super::slab::{Slabs, StageSlab};
 use crate::error::{Error, Result};
+use crate::range_set::RangeSet;
 use crate::sync::RwLock;
 
 /// Bytes that are copied under the lock at a time.
@@ -51,7 +51,7 @@ struct LayerState {
 struct ArrayChanges {
     extents: Extents,
     /// The ranges that the log does not have. All of them are in memory, or zeros.
-    unlogged: Ranges,
+    unlogged: RangeSet,
     /// The shortest that the array has been since its length was last logged, if it was cut.
     cut: Option<u64>,
     /// Its length by the log.
@@ -384,7 +384,7 @@ impl ArrayChanges {
         ArrayChanges {
             logged_len: extents.len(),
             extents,
-            unlogged: Ranges::default(),
+            unlogged: RangeSet::default(),
             cut: None,
             below,
             ahead: AheadBlocks::default(),
@@ -413,7 +413,7 @@ impl LayerState {
         }
     }
 
-    /// The same, wherever the bytes are.
+    /// What the first bytes of a range consist of, wherever the bytes are.
     fn part(&self, array: StagedArray, range: Range<u64>) -> Part {
         match self.look(array, range) {
             (part, Shown::Staged(_)) => Part::Staged(part),

@@ -29,7 +29,6 @@ pub mod log;
 mod logging;
 mod overlay;
 mod place;
-mod ranges;
 mod ready;
 mod recovery;
 #[cfg(all(test, feature = "schedules"))]

@@ -43,7 +43,7 @@ impl Overlay {
         }
     }
 
-    /// The same, with a shape that follows the length.
+    /// This overlay with a shape that follows the length.
     pub fn reshaped(mut self, reshape: Reshape) -> Overlay {
         self.reshape = Some(reshape);
         self

@@ -15,10 +15,10 @@ pub trait LogPlace: Send + Sync {
     /// Where it lies now.
     fn spot(&self) -> Result<LogSpot>;
 
-    /// The same, and nothing is moved as long as what is returned is there.
+    /// Where it lies now, and nothing is moved as long as what is returned is there.
     fn pinned(&self) -> Result<PinnedSpot<'_>>;
 
-    /// The same, unless something is being moved: a move is not waited for.
+    /// Where it lies now, pinned, unless something is being moved: a move is not waited for.
     fn try_pinned(&self) -> Option<Result<PinnedSpot<'_>>>;
 
     /// Runs `work`, again if it finds nothing and something is moved meanwhile. The caller may hold

@@ -167,7 +167,8 @@ impl Stage {
         log.arrays.iter().map(|array| array.path.clone()).collect()
     }
 
-    /// The same with the lengths that they have where nothing is staged, and their types.
+    /// The arrays that it knows, with the lengths that they have where nothing is staged, and their
+    /// types.
     pub fn logged_arrays(&self) -> Vec<LoggedArray> {
         self.lock_log().arrays.clone()
     }
@@ -181,14 +182,14 @@ impl Stage {
         }
     }
 
-    /// The same for removing the log: the container stays in its place as long as this is held.
+    /// To be taken for removing the log: the container stays in its place as long as this is held.
     pub fn alone_in_place(&self) -> Syncing<'_> {
         let alone = self.alone();
         let place = Some(self.place.pinned());
         Syncing { place, ..alone }
     }
 
-    /// The same, for a thread that must not wait for a move.
+    /// What [`Stage::alone_in_place`] gives, for a thread that must not wait for a move.
     pub fn try_alone_in_place(&self) -> Option<Syncing<'_>> {
         let _held = self.syncing.try_lock()?;
         let place = Some(self.place.try_pinned()?);

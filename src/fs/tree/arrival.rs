@@ -37,7 +37,8 @@ pub(super) fn is_shown(name: &OsStr) -> bool {
 }
 
 impl Tree {
-    /// The same in this mount: where nothing is a container, names like those are anybody's.
+    /// Whether a name of the source is shown in this mount: where nothing is a container, names
+    /// like those of logs are anybody's.
     pub(super) fn shows(&self, name: &OsStr) -> bool {
         self.has_no_containers() || is_shown(name)
     }
@@ -55,7 +56,7 @@ impl Tree {
         self.enter_stat(link, &path, &stat, (recognised, mark))
     }
 
-    /// The same of a name in the directory that is this node, wherever that lies by now.
+    /// An entry of the directory that is this node, wherever that lies by now, with its inode.
     pub(super) fn enter_found(&self, link: Dirent, directory: &Node) -> Result<Attr> {
         // The root is not looked for by a name.
         if link.parent == InodeId::ROOT {
@@ -82,8 +83,8 @@ impl Tree {
         Err(missing)
     }
 
-    /// The same for a listing, which leaves nothing out: what cannot be looked into now is shown as
-    /// it is stored, until it is looked up.
+    /// An entry of a directory of the source for a listing, which leaves nothing out: what cannot
+    /// be looked into now is shown as it is stored, until it is looked up.
     pub(super) fn enter_source_listed(&self, link: Dirent, above: &Path) -> Result<Attr> {
         let mark = self.moves.mark();
         let path = above.join(&link.name);

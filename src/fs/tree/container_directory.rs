@@ -93,7 +93,8 @@ impl Tree {
         Ok(names.fold(own, |path, name| path.join(name)))
     }
 
-    /// The same, if there is such a place: a file may have the name of a group that came later.
+    /// Where files lie that are shown in such a directory, if there is such a place: a file may
+    /// have the name of a group that came later.
     pub(super) fn found_beside(&self, directory: &ContainerDirectory) -> Result<Option<PathBuf>> {
         let path = match self.beside(directory) {
             Err(e) if e.is_not_found() => return Ok(None),

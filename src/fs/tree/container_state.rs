@@ -42,7 +42,7 @@ impl Tree {
         (!told.is_empty()).then(|| format!("clean: {}", told.join("; ")))
     }
 
-    /// The same of an array that cannot be written where others of its container can be.
+    /// What is to be said of an array that cannot be written where others of its container can be.
     pub(super) fn array_state(&self, inode: InodeId) -> Result<Option<String>> {
         let node = self.inodes.get(inode)?;
         let Node::Entry(version, entry) = &*node else {

@@ -434,8 +434,9 @@ impl Tree {
         }
     }
 
-    /// The same from memory alone, for a thread that must not wait: bytes that need a decode, the
-    /// source, or another thread's work are not read, and `reply` is not called.
+    /// Gives the bytes of an open file to `reply` from memory alone, for a thread that must not
+    /// wait: bytes that need a decode, the source, or another thread's work are not read, and
+    /// `reply` is not called.
     pub fn read_in_memory<R>(
         &self,
         handle: HandleId,

@@ -104,7 +104,7 @@ impl Moves {
         self.under_way.read()
     }
 
-    /// The same, unless something is being moved.
+    /// Nothing is moved before this is dropped; none if something is being moved.
     pub(super) fn try_pin(&self) -> Option<RwLockReadGuard<'_, ()>> {
         self.under_way.try_read()
     }
@@ -149,8 +149,9 @@ impl Moves {
         done
     }
 
-    /// The same for a caller that may hold locks that a move waits for, or a pin: it does not wait
-    /// until the move has come to its end.
+    /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile, for a
+    /// caller that may hold locks that a move waits for, or a pin: it does not wait until the move
+    /// has come to its end.
     pub(super) fn retry_briefly(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         for _ in 0..TRIES {
             let before = self.mark();

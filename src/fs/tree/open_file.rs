@@ -73,7 +73,7 @@ impl OpenFile {
         }
     }
 
-    /// The same, if it is open for writing, with its [`OrdinaryFile`].
+    /// The file, if it is shown as it is and open for writing, with its [`OrdinaryFile`].
     pub(super) fn written(&self) -> Option<(&dyn DiskFile, &OrdinaryFile)> {
         match self {
             OpenFile::Ordinary(Stored::Written(file), node) => Some((&**file, node.ordinary()?)),

@@ -175,7 +175,7 @@ impl Tree {
             self.live.look_who_holds(&version);
             let path = self.inodes.path(inode.into()).unwrap_or_default();
             let (log, log_bytes) = container.stage.logged().unzip();
-            let beside = version.staged.unrecovered();
+            let beside = version.staged.log.unrecovered();
             let unlogged = container.stage.unlogged();
             Some(json!({
                 "path": self.store.display(&path).to_string_lossy(),
@@ -184,7 +184,7 @@ impl Tree {
                 "log": log.map(|name| name.to_string_lossy().into_owned()),
                 "log_bytes": log_bytes.unwrap_or(0),
                 "seconds": container.stage.staged_since().map_or(0, seconds_since),
-                "why": version.staged.why().map(short),
+                "why": version.staged.outcome.why().map(short),
                 "beside": beside.map(|beside| beside.why.to_string()),
                 "unlogged": unlogged.map(|unlogged| told_unlogged(&unlogged)),
             }))

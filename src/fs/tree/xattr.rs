@@ -21,12 +21,12 @@ use crate::source::acl::is_list;
 /// that has been tried.
 pub const COMMIT: &str = "user.arrayfs.commit";
 
-/// The same, and changes of a container that another process has changed since are applied to it as
-/// it is now, if its arrays are as they were.
+/// Setting it commits as [`COMMIT`] does, and changes of a container that another process has
+/// changed since are applied to it as it is now, if its arrays are as they were.
 pub const APPLY: &str = "user.arrayfs.apply";
 
-/// The same as [`COMMIT`], but where very much would have to be moved, what is safe in logs stays
-/// there.
+/// Setting it commits as [`COMMIT`] does, but where very much would have to be moved, what is safe
+/// in logs stays there.
 pub const COMMIT_QUICKLY: &str = "user.arrayfs.commit_quickly";
 
 /// Setting it throws everything away that is staged there.
@@ -177,7 +177,8 @@ impl Tree {
         state_of(&opened, part, (staged, &quiet)).map(Some)
     }
 
-    /// The same of one in a group of a file, but for what is staged of it, or of the file itself.
+    /// An attribute of a container in a group of a file, but for what is staged of it, or of the
+    /// file itself.
     fn xattr_of_part(
         &self,
         version: &ContainerVersion,

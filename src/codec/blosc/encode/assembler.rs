@@ -56,8 +56,8 @@ impl<'a> Assembler<'a> {
         self.at
     }
 
-    /// The same, of a chunk that takes all of the room: what is left over becomes zeros that belong
-    /// to it.
+    /// Ends a chunk that takes all of the room, all blocks having been put: what is left over
+    /// becomes zeros that belong to it.
     pub(super) fn finish_filling(self) {
         let header = self.plan.header(self.out.len() as u32, false);
         self.out[..ChunkHeader::LEN].copy_from_slice(&header);

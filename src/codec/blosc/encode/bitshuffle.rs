@@ -49,7 +49,8 @@ fn transpose(plane: &[u8], rows: &mut [u8], start: usize) {
     transpose_from(done / 8, plane, rows, start);
 }
 
-/// The same from row byte `start + first` on, 8 x 8 bits at a time.
+/// Turns a piece of a plane into bytes of its eight `rows` from row byte `start + first` on, 8 x 8
+/// bits at a time.
 fn transpose_from(first: usize, plane: &[u8], rows: &mut [u8], start: usize) {
     let stride = rows.len() / 8;
     for (m, square) in plane.as_chunks::<8>().0.iter().enumerate().skip(first) {

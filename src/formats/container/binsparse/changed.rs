@@ -50,7 +50,7 @@ impl SparseArrays {
         }
     }
 
-    /// The same, with the descriptor as it is for good.
+    /// The changed arrays of a container whose descriptor is as it is for good.
     pub(crate) fn without_descriptor(self) -> SparseArrays {
         SparseArrays {
             follows: false,

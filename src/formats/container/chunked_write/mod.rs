@@ -183,7 +183,8 @@ pub(crate) fn write_chunks<A: ChunkedArray>(
     Ok(encoder.counts())
 }
 
-/// The same with chunks that are larger than the memory there is, one after the other.
+/// Has every chunk kept or put where chunks are larger than the memory there is, one after the
+/// other.
 fn write_in_parts<A: ChunkedArray>(
     array: &A,
     batches: &Batches<'_>,

@@ -177,8 +177,8 @@ impl GivenDescription {
         value_room(text).saturating_add(text.len() as u64)
     }
 
-    /// The same with another type for one of its arrays, which has so many bytes; one that it does
-    /// not name is a new one.
+    /// This description with another type for one of its arrays, which has so many bytes; one that
+    /// it does not name is a new one.
     pub fn with_type(mut self, name: &str, to: &GivenType, bytes: u64) -> Result<GivenDescription> {
         let at = self.arrays.iter().position(|array| array.name == name);
         let at = at.unwrap_or_else(|| {

@@ -41,7 +41,7 @@ pub fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The same of a path that is one of a part of BPCells containers.
+/// Directory and name of a shown path that is one of a part of BPCells containers.
 pub fn packed_member(path: &str) -> Option<(&str, &str)> {
     let (directory, name) = split(path);
     (name == VERSION || is_packed_array(name)).then_some((directory, name))

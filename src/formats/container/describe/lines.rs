@@ -9,7 +9,7 @@ use serde_json::ser::Formatter;
 /// From this depth on an object stands in one line: those in the entries of lists.
 const OBJECT: usize = 4;
 
-/// The same of lists: all but those of entries.
+/// From this depth on a list stands in one line: all but those of entries.
 const LIST: usize = 3;
 
 /// The text of a value.

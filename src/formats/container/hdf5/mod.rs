@@ -25,6 +25,7 @@ mod edit;
 mod element;
 mod fields;
 mod index;
+mod left;
 mod library;
 mod lines;
 mod made;
@@ -46,6 +47,7 @@ use crate::source::Source;
 use crate::source::switched::SwitchedSource;
 use dataset::CarriedTables;
 use index::FileIndex;
+use left::LeftInFile;
 use worker::IndexAnswer;
 
 pub(super) use create::NETCDF4;
@@ -96,13 +98,12 @@ impl Format for Hdf5 {
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let file = request.store.open(request.path)?;
         let file = Arc::new(SwitchedSource::new(file));
-        let carried = request
-            .carried_over()
-            .and_then(|over| over.downcast::<CarriedStructure>().ok());
+        let left = request.left.of_format::<LeftInFile>();
+        let carried = request.is_told.then(|| left.take_carried()).flatten();
         let (carried, (index, charged)) = match carried {
             Some(carried) => {
                 let read = carried.answer.read(request.budget)?;
-                (CarriedStructure::clone(&carried), read)
+                (carried, read)
             }
             None => CarriedStructure::found(&*file, request.budget)?,
         };

@@ -63,7 +63,7 @@ impl Placement {
         }
     }
 
-    /// The same variable with fewer records.
+    /// This variable with fewer records.
     pub(super) fn with_records(mut self, records: u64) -> Placement {
         if let Some(RecordPart { run, stride }) = self.record {
             let there = self.shape.first().copied().unwrap_or(0);

@@ -1,10 +1,10 @@
 //! A file that is far away, as far as it can be told: it counts what is asked for. Used by tests.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::BytesSource;
 use crate::error::Result;
+use crate::range_set::RangeSet;
 use crate::source::{Fetch, Source, SourceIdentity};
 use crate::sync::Mutex;
 
@@ -20,8 +20,8 @@ pub(crate) struct FarSource {
 #[derive(Default)]
 struct FarState {
     told: Vec<Range<u64>>,
-    /// Starts and ends of what has been asked for, apart from each other.
-    there: BTreeMap<u64, u64>,
+    /// What has been asked for.
+    there: RangeSet,
     requests: FarRequests,
 }
 
@@ -61,27 +61,14 @@ impl FarSource {
 
     /// Nothing is there any more.
     pub(crate) fn forget(&self) {
-        self.state.lock().there.clear();
+        self.state.lock().there = RangeSet::default();
     }
 }
 
 impl FarState {
-    fn has(&self, range: &Range<u64>) -> bool {
-        let before = self.there.range(..=range.start).next_back();
-        range.is_empty() || before.is_some_and(|(_, end)| *end >= range.end)
-    }
-
     fn ask(&mut self, range: Range<u64>) {
         self.requests.bytes += range.end - range.start;
-        let (mut start, mut end) = (range.start, range.end);
-        let mut touching = self.there.range(..=end);
-        while let Some((&from, &to)) = touching.next_back()
-            && to >= start
-        {
-            (start, end) = (start.min(from), end.max(to));
-        }
-        self.there.retain(|from, to| *to < start || *from > end);
-        self.there.insert(start, end);
+        self.there.insert(range);
     }
 }
 
@@ -102,7 +89,7 @@ impl Source for FarSource {
         let mut state = self.state.lock();
         state.told.extend(ranges.iter().cloned());
         let mut wanted = ranges.to_vec();
-        wanted.retain(|range| !state.has(range));
+        wanted.retain(|range| !state.there.contains(range));
         wanted.dedup_by(|next, before| {
             let joins = next.start <= before.end.saturating_add(self.gap);
             if joins {
@@ -120,7 +107,7 @@ impl Source for FarSource {
         for range in &*ranges {
             let range = range.offset..range.offset.saturating_add(range.buf.len() as u64);
             let mut state = self.state.lock();
-            if !state.has(&range) {
+            if !state.there.contains(&range) {
                 state.requests.alone += 1;
                 state.ask(range);
             }

@@ -37,7 +37,7 @@ impl MemoryStore {
         }
     }
 
-    /// The same far away.
+    /// This store far away.
     #[cfg(test)]
     pub(crate) fn far(self) -> MemoryStore {
         MemoryStore {

@@ -135,7 +135,7 @@ impl DueCommits {
         self.lock().take_due(why)
     }
 
-    /// The same, as soon as there is one.
+    /// One that is due, as soon as there is one.
     pub(crate) fn wait(&self, why: Later) -> DueCommit<'_> {
         let mut list = self.lock();
         loop {

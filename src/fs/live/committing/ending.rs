@@ -72,8 +72,8 @@ impl Containers {
         patience::while_wanted(is_wanted, work)
     }
 
-    /// The same for what has no place in the stage, and so cannot be left to the next mount: done,
-    /// if that does not take long, else EBUSY. Who waits for it has not been interrupted.
+    /// Makes a commit of what has no place in the stage, and so cannot be left to the next mount:
+    /// done, if that does not take long, else EBUSY. Who waits for it has not been interrupted.
     pub(super) fn now_or_never<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         match self.while_wanted(Effort::Usual.in_a_hurry(), work) {
             Err(Error::Unwanted) if !patience::caller().has_gone() => {

@@ -28,7 +28,7 @@ impl Containers {
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let (staged, pacing) = (&version.staged, &self.settings.pacing);
         let has_changed = staged.now().filter(|now| !now.stage.is_clean());
-        let Some(container) = has_changed.filter(|_| staged.rests(pacing)) else {
+        let Some(container) = has_changed.filter(|_| staged.outcome.rests(pacing)) else {
             return self.commit(version, Effort::Usual);
         };
         if container.renames_entries() {
@@ -80,7 +80,7 @@ impl Containers {
         why: &str,
     ) -> Result<()> {
         container.stage.log_all()?;
-        version.staged.note_put_off(why);
+        version.staged.outcome.note_put_off(why);
         self.due.set(later, version, at);
         Ok(())
     }
@@ -144,10 +144,10 @@ impl Containers {
             Later::PutOff => Effort::Usual,
             Later::Large => Effort::All,
         };
-        let _aside = staged.committed_aside();
+        let _aside = staged.outcome.committed_aside();
         // What fails is logged where it does.
         if let Err(e) = self.retry(|| self.commit(version, effort)) {
-            staged.note_untold(e);
+            staged.outcome.note_untold(e);
         }
     }
 }

@@ -15,7 +15,6 @@ pub mod retyped;
 pub mod times;
 pub mod waiting;
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,15 +23,18 @@ use super::container::LiveContainer;
 use super::staged::StagedContainer;
 use super::version::ContainerVersion;
 use super::{ContainerId, Containers, InUse, refused};
-use crate::commit::{Commit, CommitLimits, CommitOutcome, Spot};
+use crate::commit::{Commit, CommitLimits, NotNow, Spot};
 use crate::container::rewrite::Consistency;
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind};
 use crate::stage::{Layer, ShowLayers, Unlogged};
 
 use changes::{Changes, changed_arrays, seen_files};
-use publish::CommitPublisher;
+use publish::Publishing;
 use replaced_array::ArrayContent;
+
+/// How a commit went that did not fail.
+pub(crate) type CommitOutcome = std::result::Result<(), NotNow>;
 
 /// How much a commit may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Containers {
             log::warn!("{}: cannot be renamed: {why}", path.display());
             Err(refused("rename", path, libc::EBUSY))
         };
-        let may_be_committed = staged.unrecovered().is_none() && staged.why().is_none();
+        let may_be_committed = staged.log.unrecovered().is_none() && staged.outcome.why().is_none();
         match (committed, staged.keeps_place()) {
             (_, None) => Ok(()),
             (Err(Error::Invalid(why)), _) => busy(&why),
@@ -102,7 +104,7 @@ impl Containers {
         }
         let Some(frozen) = self.freeze(version, &container)? else {
             staged.tidy(&container, &self.cache)?;
-            staged.note_why(None);
+            staged.outcome.note_why(None);
             self.forget_staged(version);
             return Ok(());
         };
@@ -113,25 +115,25 @@ impl Containers {
                 self.commit_layer(version, &container, layer, effort)
             })
             .map_err(|e| container.note_failure(e));
-        if !matches!(done, Ok(CommitOutcome::Published)) {
+        if !matches!(done, Ok(Ok(()))) {
             staged.unfreeze(&container, &self.cache)?;
         }
         let path = self.shown_path(version.container);
         match done {
-            Ok(CommitOutcome::Published) => {
-                staged.note_commit(begun);
-                staged.note_why(None);
+            Ok(Ok(())) => {
+                staged.outcome.note_commit(begun);
+                staged.outcome.note_why(None);
                 self.forget_staged(version);
                 Ok(())
             }
-            Ok(CommitOutcome::TooMuch) | Err(Error::Unwanted) => self.put_off(version, &container),
-            Ok(CommitOutcome::Stays(why)) => {
+            Ok(Err(NotNow::TooMuch)) | Err(Error::Unwanted) => self.put_off(version, &container),
+            Ok(Err(NotNow::Stays(why))) => {
                 log::info!("{}: stays staged: {why}", path.display());
-                staged.note_why(Some(why));
+                staged.outcome.note_why(Some(why));
                 Ok(())
             }
-            Ok(CommitOutcome::Waits(in_use)) => {
-                if staged.why().as_ref() != Some(&in_use.by) {
+            Ok(Err(NotNow::Waits(in_use))) => {
+                if staged.outcome.why().as_ref() != Some(&in_use.by) {
                     log::info!("{}: stays staged: {}", path.display(), in_use.by);
                 }
                 container.stage.log_all()?;
@@ -140,7 +142,7 @@ impl Containers {
             }
             Err(e) => {
                 log::warn!("{}: stays staged: {e}", path.display());
-                staged.note_why(Some(e.to_string()));
+                staged.outcome.note_why(Some(e.to_string()));
                 // The written bytes are kept, whatever becomes of the daemon.
                 container.stage.sync()?;
                 Err(e)
@@ -176,7 +178,7 @@ impl Containers {
         };
         match rewrite.consistency(&changed, self.cache.budget())? {
             Consistency::Now => {}
-            Consistency::NotYet(why) => return Ok(CommitOutcome::Stays(why)),
+            Consistency::NotYet(why) => return Ok(Err(NotNow::Stays(why))),
             Consistency::Unfit(why) => return Err(Error::Invalid(why)),
         }
         let changes = Changes {
@@ -225,42 +227,44 @@ impl Containers {
                 Effort::Usual => self.settings.pacing.limits,
                 Effort::All => CommitLimits::NONE,
             },
-            is_too_much: Cell::new(false),
-            told: Cell::new(0),
             is_read: &is_read,
         };
         let time = container.stage.time_set();
-        let mut publisher = CommitPublisher::new(self, version, container);
         let begun = Instant::now();
+        let mut publishing = Publishing::new(self);
         // The files are opened by them before all is done. The lengths of arrays that have not
         // changed stay, and the others are those that are shown already.
         let own = &version.recognised.left.own_lengths;
         let before = own.replace(changes.rewrite.own_lengths(changes.changed));
-        let outcome = commit.carry_out(&mut publisher);
-        if publisher.found.is_none() {
+        let made = commit.prepare().and_then(|preparation| match preparation {
+            Ok(prepared) => Ok(Ok(publishing.publish(prepared, (version, container))?)),
+            Err(not_now) => Ok(Err(not_now)),
+        });
+        if publishing.found.is_none() {
             own.replace(before);
         }
-        match &outcome {
-            Ok(CommitOutcome::Published) => {
+        match &made {
+            Ok(Ok(told)) => {
                 changes.rewrite.published();
-                self.commits.done(begun, commit.told.get());
+                self.commits.done(begun, *told);
             }
-            Ok(CommitOutcome::TooMuch | CommitOutcome::Stays(_) | CommitOutcome::Waits(_))
-            | Err(Error::Unwanted) => {}
+            Ok(Err(_)) | Err(Error::Unwanted) => {}
             Err(_) => self.commits.failed(begun),
         }
-        let outcome = outcome?;
-        if let (CommitOutcome::Published, Some(found)) = (&outcome, &publisher.found) {
-            self.end_commit(version, container, found)?;
-            // As long as there is a log it knows the files by their times.
-            if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
-                && let Err(e) =
-                    self.retry(|| self.set_time_of_all(version, &self.places.path(id)?, time))
-            {
-                log::warn!("{}", self.told(id, &e));
-            }
+        if let Err(not_now) = made? {
+            return Ok(Err(not_now));
         }
-        Ok(outcome)
+        if let Some(found) = &publishing.found {
+            self.end_commit(version, container, found)?;
+        }
+        // As long as there is a log it knows the files by their times.
+        if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
+            && let Err(e) =
+                self.retry(|| self.set_time_of_all(version, &self.places.path(id)?, time))
+        {
+            log::warn!("{}", self.told(id, &e));
+        }
+        Ok(Ok(()))
     }
 
     /// Where the files lie of a container that lies there.
@@ -280,7 +284,8 @@ impl Containers {
         left
     }
 
-    /// The same of one container.
+    /// Commits what is staged of one container, or sees to it that it is safe. Returns what remains
+    /// staged, and why.
     pub(crate) fn commit_or_keep(
         &self,
         id: ContainerId,
@@ -292,7 +297,7 @@ impl Containers {
         let synced = container.stage.sync();
         let why = match committed.and(synced) {
             Err(e) => e.to_string(),
-            Ok(()) => version.staged.why().unwrap_or_default(),
+            Ok(()) => version.staged.outcome.why().unwrap_or_default(),
         };
         Some((self.shown_path(id), why))
     }
@@ -310,5 +315,5 @@ impl Containers {
 
 /// Whether the log of a container lies in the directory that it is, and is its own.
 pub(crate) fn moves_its_log(container: &LiveContainer, version: &ContainerVersion) -> bool {
-    container.stored == FileKind::Directory && !version.staged.keeps_out()
+    container.stored == FileKind::Directory && !version.staged.log.keeps_out()
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::cache::VersionId;
-use crate::commit::{FutureFile, Publisher, base_of};
+use crate::commit::{Prepared, base_of};
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::error::Result;
@@ -41,51 +41,58 @@ pub(crate) struct Published {
     pub(crate) found: MemberStats,
 }
 
-/// Publishes what is staged of a container.
-pub(crate) struct CommitPublisher<'a> {
-    version: &'a Arc<ContainerVersion>,
-    container: &'a StagedContainer,
-    /// The container as the commit is about to make it.
-    ahead: Option<OpenedAhead>,
+/// What a commit that is being published has done so far.
+pub(crate) struct Publishing<'a> {
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
     pub(crate) found: Option<MemberStats>,
 }
 
-impl<'a> CommitPublisher<'a> {
-    pub(crate) fn new(
-        containers: &'a Containers,
-        version: &'a Arc<ContainerVersion>,
-        container: &'a StagedContainer,
-    ) -> CommitPublisher<'a> {
+impl<'a> Publishing<'a> {
+    pub(crate) fn new(containers: &'a Containers) -> Publishing<'a> {
         let of = Vec::new();
-        CommitPublisher {
-            version,
-            container,
-            ahead: None,
+        Publishing {
             outdated: OutdatedBlocks { containers, of },
             found: None,
         }
     }
-}
 
-impl Publisher for CommitPublisher<'_> {
-    fn look_ahead(&mut self, files: &[FutureFile]) -> Result<()> {
-        let (containers, base) = (self.outdated.containers, self.container.base());
-        let opened = containers.open_ahead(self.version, &base, files)?;
-        self.ahead = Some(opened);
-        Ok(())
+    /// Seals what a commit has prepared, and shows it. The result is looked at before there is no
+    /// way back. Returns the bytes that were put or moved.
+    pub(crate) fn publish(
+        &mut self,
+        prepared: Prepared<'_>,
+        (version, container): (&Arc<ContainerVersion>, &StagedContainer),
+    ) -> Result<u64> {
+        let containers = self.outdated.containers;
+        let ahead = match prepared.files() {
+            [] => None,
+            files => Some(containers.open_ahead(version, &container.base(), files)?),
+        };
+        let mut sealed = prepared.seal()?;
+        let (of, way) = ((version, container), sealed.way());
+        self.show(of, (way, ahead), &mut || sealed.publish())?;
+        if let Err(e) = sealed.sync() {
+            log::warn!("{}; trying again", containers.told(version.container, &e));
+            self.show(of, (way, None), &mut || sealed.redo())?;
+        }
+        Ok(sealed.end())
     }
 
-    fn publish(&mut self, way: CommitWay, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let (ahead, containers) = (self.ahead.take(), self.outdated.containers);
-        let before = self.container.base();
-        let shown = containers.publish(self.version, Some(self.container), (way, ahead), step)?;
+    fn show(
+        &mut self,
+        (version, container): (&Arc<ContainerVersion>, &StagedContainer),
+        how: (CommitWay, Option<OpenedAhead>),
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let containers = self.outdated.containers;
+        let before = container.base();
+        let shown = containers.publish(version, Some(container), how, step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
-        let now = self.container.base();
+        let now = container.base();
         if now.renames(&before) {
-            containers.forget_names(self.version, (&before, &now));
+            containers.forget_names(version, (&before, &now));
         }
         Ok(())
     }

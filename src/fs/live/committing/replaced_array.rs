@@ -10,7 +10,7 @@ use super::Effort;
 use crate::array::Array;
 use crate::array::direct::DirectArray;
 use crate::array::lengthened::Lengthened;
-use crate::commit::CommitOutcome;
+use crate::commit::NotNow;
 use crate::container::creation::GivenType;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, ChangedArray, Rewrite};
@@ -136,30 +136,30 @@ impl Containers {
         .map_err(|e| container.note_failure(e));
         container.note_replacing(None);
         match done {
-            Ok(CommitOutcome::Published) => {
-                staged.note_why(None);
+            Ok(Ok(())) => {
+                staged.outcome.note_why(None);
                 self.forget_staged(version);
                 Ok(())
             }
-            Ok(CommitOutcome::Stays(why)) if !content.is_staged() => {
+            Ok(Err(NotNow::Stays(why))) if !content.is_staged() => {
                 self.unfreeze(version, container)?;
                 Err(Error::Invalid(why))
             }
-            Ok(CommitOutcome::Stays(why)) => {
-                staged.note_why(Some(why));
+            Ok(Err(NotNow::Stays(why))) => {
+                staged.outcome.note_why(Some(why));
                 self.stage_content(writer, content)
             }
-            Ok(CommitOutcome::Waits(in_use)) if !content.is_staged() => {
+            Ok(Err(NotNow::Waits(in_use))) if !content.is_staged() => {
                 self.unfreeze(version, container)?;
                 Err(Error::Invalid(in_use.by))
             }
-            Ok(CommitOutcome::Waits(in_use)) => {
+            Ok(Err(NotNow::Waits(in_use))) => {
                 self.wait_for_program(version, in_use);
                 self.stage_content(writer, content)
             }
             // The mount is about to end: the next one commits it.
             Err(Error::Unwanted) if content.is_staged() => self.unwanted_content(writer, content),
-            Ok(CommitOutcome::TooMuch) => {
+            Ok(Err(NotNow::TooMuch)) => {
                 let unlimited = Error::Bug("a commit without limits is too much".into());
                 self.unfreeze(version, container).and(Err(unlimited))
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Effort;
 use super::changes::Changes;
-use crate::commit::CommitOutcome;
+use crate::commit::NotNow;
 use crate::container::creation::GivenType;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::{Error, Result};
@@ -75,14 +75,14 @@ impl Containers {
         };
         let done =
             self.now_or_never(|| self.commit_changes(version, container, &changes, Effort::All));
-        if !matches!(done, Ok(CommitOutcome::Published)) {
+        if !matches!(done, Ok(Ok(()))) {
             staged.unfreeze(container, &self.cache)?;
         }
         match done? {
-            CommitOutcome::Published => Ok(()),
-            CommitOutcome::Stays(why) => Err(Error::Invalid(why)),
-            CommitOutcome::Waits(in_use) => Err(Error::Invalid(in_use.by)),
-            CommitOutcome::TooMuch => Err(Error::Bug("there was no limit".into())),
+            Ok(()) => Ok(()),
+            Err(NotNow::Stays(why)) => Err(Error::Invalid(why)),
+            Err(NotNow::Waits(in_use)) => Err(Error::Invalid(in_use.by)),
+            Err(NotNow::TooMuch) => Err(Error::Bug("there was no limit".into())),
         }
     }
 }

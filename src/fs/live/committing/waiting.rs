@@ -97,11 +97,11 @@ impl Containers {
 
     /// A commit could not be made for this: it is tried again.
     pub(crate) fn wait_for_program(&self, version: &Arc<ContainerVersion>, in_use: FileInUse) {
-        let known = match version.staged.held_content() {
+        let known = match version.staged.outcome.held_content() {
             Some(known) => self.log_held(version, known),
             None => self.held_content(version, MOST_AT_ONCE),
         };
-        let again = version.staged.note_waits(in_use, known);
+        let again = version.staged.outcome.note_waits(in_use, known);
         self.due.set(Later::PutOff, version, Instant::now() + again);
     }
 
@@ -130,11 +130,11 @@ impl Containers {
 
     /// When to look again, if another program still has the file open for which a commit waits.
     pub(super) fn still_waits(&self, version: &ContainerVersion) -> Option<Duration> {
-        let waits = version.staged.waits()?;
+        let waits = version.staged.outcome.waits()?;
         if self.held_by(version, waits.alone).is_some() {
-            let known = version.staged.held_content();
+            let known = version.staged.outcome.held_content();
             let known = known.or_else(|| self.held_content(version, MOST));
-            return Some(version.staged.note_waits(waits, known));
+            return Some(version.staged.outcome.note_waits(waits, known));
         }
         // The file gets its time back, if that has changed alone.
         if let Ok(container) = self.places.container(version.container)
@@ -157,7 +157,7 @@ impl Containers {
 
     /// Brings the reason up to date for which something stays staged: who has the file open now.
     pub(crate) fn look_who_holds(&self, version: &ContainerVersion) {
-        let Some(waits) = version.staged.waits() else {
+        let Some(waits) = version.staged.outcome.waits() else {
             return;
         };
         let by = match self.held_by(version, waits.alone) {
@@ -166,8 +166,11 @@ impl Containers {
             None if waits.by.starts_with("process ") => "it is about to be committed".into(),
             None => return,
         };
-        let known = version.staged.held_content();
-        version.staged.note_waits(FileInUse { by, ..waits }, known);
+        let known = version.staged.outcome.held_content();
+        version
+            .staged
+            .outcome
+            .note_waits(FileInUse { by, ..waits }, known);
     }
 
     /// Gives a file its time back that another program has closed without a change. Says whether it
@@ -178,7 +181,7 @@ impl Containers {
         path: &Path,
         found: &MemberStats,
     ) -> bool {
-        let (now, known) = (found.own.file(), version.staged.held_content());
+        let (now, known) = (found.own.file(), version.staged.outcome.held_content());
         let Some(known) = known.filter(|_| found.own.kind == FileKind::File) else {
             return false;
         };

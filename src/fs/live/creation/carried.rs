@@ -161,7 +161,8 @@ impl Containers {
         made.map(|made| (made.path, made.id))
     }
 
-    /// The same, whose name is on the disk.
+    /// The directory of added files of a container, made if there is none, with its name on the
+    /// disk.
     fn room_for_added(&self, container: &Path) -> Result<(PathBuf, FileId)> {
         let room = self.added_or_made(container)?;
         let spot = self.spot(container)?;

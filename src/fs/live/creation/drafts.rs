@@ -122,7 +122,8 @@ impl Containers {
         Ok(self.drafts(container)?.map(|drafts| drafts.path))
     }
 
-    /// The same for a caller that changes something in it: the container is being used.
+    /// Where the drafts of a container lie, for a caller that changes something in it: the
+    /// container is being used.
     pub(crate) fn drafts_to_change(&self, id: ContainerId) -> Result<SourceDirectory> {
         let drafts = self.drafts(id)?.ok_or(Error::ReadOnly)?;
         self.new.used(id);

@@ -271,5 +271,5 @@ impl DraftContent {
 /// Whether nothing is staged of it.
 fn has_nothing_staged(version: &ContainerVersion) -> bool {
     let staged = &version.staged;
-    staged.unrecovered().is_none() && staged.now().is_none_or(|now| now.stage.is_gone())
+    staged.log.unrecovered().is_none() && staged.now().is_none_or(|now| now.stage.is_gone())
 }

@@ -120,7 +120,7 @@ impl Containers {
         }
     }
 
-    /// The same at once, for all. Returns those that stay new, and why.
+    /// Packs all new containers at once that can be. Returns those that stay new, and why.
     pub(crate) fn pack_all(&self, in_use: InUse) -> Vec<(PathBuf, String)> {
         let mut left = Vec::new();
         for (id, _) in self.new.all() {
@@ -155,7 +155,7 @@ impl Containers {
         }
     }
 
-    /// The same of one that must not have been used for this long.
+    /// Packs a new container if it can be, and has not been used for this long.
     fn pack_if_quiet(
         &self,
         id: ContainerId,

@@ -23,9 +23,9 @@ use crate::source::{FileKind, Listed, Store};
 pub(super) enum DraftRole {
     /// The description of the container.
     Description,
-    /// The same of a BPCells or Binsparse container in a group, by itself.
+    /// The description of a BPCells or Binsparse container in a group, by itself.
     GroupDescription,
-    /// The same of any other group.
+    /// The description of any other group.
     PlainDescription,
     /// The text that makes its directory a Binsparse container.
     Descriptor,
@@ -98,7 +98,7 @@ impl<'a> DraftRules<'a> {
         Ok(all)
     }
 
-    /// The same of one directory alone.
+    /// What lies in one directory of drafts, each with what becomes of it.
     pub(super) fn list(
         &self,
         store: &dyn Store,

@@ -56,7 +56,8 @@ impl CreationState {
         self.creating.lock()
     }
 
-    /// The same, unless another thread has it.
+    /// The lock under which a new container is packed, removed or moved, unless another thread has
+    /// it.
     pub(crate) fn try_lock_creation(&self) -> Option<MutexGuard<'_, ()>> {
         self.creating.try_lock()
     }

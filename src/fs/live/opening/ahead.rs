@@ -94,7 +94,7 @@ impl Containers {
         })
     }
 
-    /// The same of a container of which only values change: what stays is shared, and need not be
+    /// Opens a container ahead of which only values change: what stays is shared, and need not be
     /// made again.
     fn share_ahead(
         &self,

@@ -168,7 +168,7 @@ impl Containers {
                 }
                 // A log that could not be recovered is read through, as a mount without writing
                 // does.
-                let recovered = self.disk.is_some() && !version.staged.keeps_out();
+                let recovered = self.disk.is_some() && !version.staged.log.keeps_out();
                 let at = (&*path, self.at_path(version));
                 let opened = open_unchanged(version, at, &self.store, budget, recovered);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
@@ -206,7 +206,7 @@ impl Containers {
         Ok(opened)
     }
 
-    /// The same of a container that was opened before we changed its stored bytes.
+    /// Has a version go on as a container that was opened before we changed its stored bytes.
     fn take_for_opened(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
         version.opening.opened.lock().opened = Arc::downgrade(opened);
     }
@@ -239,7 +239,7 @@ fn open_unchanged(
         true => (recognised.open(&pinned, path, budget)?, false),
         false => open_through(recognised, &pinned, path, budget)?,
     };
-    version.staged.note_read_through(is_staged);
+    version.staged.log.note_read_through(is_staged);
     let opened = OpenContainer::new(version, path, container, &**store, budget);
     let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
     if identity != version.identity() {

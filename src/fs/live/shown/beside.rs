@@ -43,8 +43,8 @@ impl OpenContainer {
         !(is_kept || self.layout.has_member(name)) && is_free()
     }
 
-    /// The same of a path below the container's directory. What lies in groups that are not there
-    /// hides nothing.
+    /// Whether a file at a path below the container's directory is shown beside the arrays. What
+    /// lies in groups that are not there hides nothing.
     pub(crate) fn shows_path_beside(&self, path: &Path) -> bool {
         let (mut at, mut names) = (EntryIndex::ROOT, path.iter().peekable());
         while let Some(name) = names.next() {

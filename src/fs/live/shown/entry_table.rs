@@ -41,7 +41,7 @@ pub(crate) enum EntryContent {
     /// `views/stored`: the bytes of the container, if it is one file.
     Stored,
     ArraysJson(ContainerNumber),
-    /// The same of a group that is no container, by its path.
+    /// `arrays.json` of a group that is no container, by its path.
     GroupJson(Box<str>),
     ErrorTxt(ContainerNumber),
 }

@@ -152,7 +152,7 @@ impl Containers {
         stored.while_it_stays(|| container.restated(part, &self.cache))
     }
 
-    /// The same of one array; none if it is as stored.
+    /// What is said of one array of a version, if that differs from what is stored.
     pub(crate) fn restated_info(
         &self,
         version: &ContainerVersion,

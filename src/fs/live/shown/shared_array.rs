@@ -115,7 +115,8 @@ impl SharedArray {
         read(&self.now(), still)
     }
 
-    /// The same, unless a commit changes stored bytes right now.
+    /// Reads while nothing stored changes in its place, unless a commit changes stored bytes right
+    /// now.
     pub(crate) fn try_read<T>(
         &self,
         read: impl FnOnce(&Arc<CachedArray>, Unchanged<'_>) -> T,

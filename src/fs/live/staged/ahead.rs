@@ -94,7 +94,7 @@ impl EncodeTask {
 impl Containers {
     /// Has what is staged logged, if the container's commits are put off: then the close does it.
     pub(crate) fn log_ahead(&self, writer: &ArrayWriter, written: u64) {
-        let is_put_off = || writer.version.staged.rests(&self.settings.pacing);
+        let is_put_off = || writer.version.staged.outcome.rests(&self.settings.pacing);
         if !writer.counts_to(LOGGED_AT_ONCE, written) || !is_put_off() {
             return;
         }

@@ -128,7 +128,7 @@ impl Containers {
 
     /// Says in the log why a program was refused, once.
     fn tell_only_read(&self, version: &ContainerVersion, why: &str) {
-        if version.staged.note_told_only_read(why) {
+        if version.staged.outcome.note_told_only_read(why) {
             let path = self.shown_path(version.container);
             log::warn!("{}: {why}", path.display());
         }
@@ -137,8 +137,8 @@ impl Containers {
     /// The stage of a container.
     pub(crate) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
         // Its log is in nobody's way, and in ours.
-        if let Some(unrecovered) = version.staged.unrecovered()
-            && version.staged.keeps_out()
+        if let Some(unrecovered) = version.staged.log.unrecovered()
+            && version.staged.log.keeps_out()
         {
             let cause = std::io::Error::from_raw_os_error(libc::EACCES);
             return Err(Error::io(unrecovered.why.to_string(), cause));
@@ -295,7 +295,8 @@ impl Containers {
         self.commit_at_close(version)
     }
 
-    /// The same by a handle that is open for writing: a write is about to follow.
+    /// Changes the length of an array by a handle that is open for writing: a write is about to
+    /// follow, so nothing is committed.
     pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         writer.permits(Change::Truncate(len))?;
         self.fill_up_to(writer, len)?;
@@ -355,10 +356,10 @@ impl Containers {
         }
         self.check_current(&writer.version)
             .map_err(|e| writer.container.note_failure(e))?;
-        writer.version.staged.tell()
+        writer.version.staged.outcome.tell()
     }
 
-    /// The same of everything that is staged of a container, if anything is.
+    /// Returns when everything that is staged of a container survives a crash, if anything is.
     pub(crate) fn sync_staged(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let Some(container) = version.staged.now().filter(|now| !now.stage.is_gone()) else {
             return Ok(());
@@ -366,7 +367,7 @@ impl Containers {
         container.stage.sync()?;
         self.check_current(version)
             .map_err(|e| container.note_failure(e))?;
-        version.staged.tell()
+        version.staged.outcome.tell()
     }
 
     /// A handle is closed, perhaps not for the last time: a child has one more. The written bytes
@@ -384,7 +385,7 @@ impl Containers {
     /// The end of a handle comes some time after close(2) has returned. Where that would put the
     /// commit off, the log has the change before: a daemon may be killed between the two.
     fn log_if_put_off(&self, writer: &ArrayWriter) -> Result<()> {
-        match writer.version.staged.rests(&self.settings.pacing) {
+        match writer.version.staged.outcome.rests(&self.settings.pacing) {
             true => writer.stage().log_all(),
             false => Ok(()),
         }

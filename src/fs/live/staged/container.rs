@@ -221,7 +221,8 @@ impl StagedContainer {
         self.over(self.base().stored_array(number)?, number, layers)
     }
 
-    /// The same for a merge: stored blocks that are cached are not decoded again.
+    /// An array with these layers over the stored one, for a merge: stored blocks that are cached
+    /// are not decoded again.
     pub(crate) fn merged(
         &self,
         number: ArrayNumber,

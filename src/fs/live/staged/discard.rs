@@ -28,12 +28,12 @@ impl Containers {
             return Ok(());
         };
         staged.discard(&now, &self.cache)?;
-        staged.note_why(None);
+        staged.outcome.note_why(None);
         drop(locked);
         self.forget_staged(version);
         // It may have been in the way of a version that another process has made since.
         if let Some(shown) = &self.places.container(id)?.known().version {
-            shown.staged.forget_unrecovered();
+            shown.staged.log.forget_unrecovered();
         }
         let all = |_| Stale::Pages(None);
         self.places.forget(id, Forget::Stale(version.id, &all));
@@ -52,7 +52,7 @@ impl Containers {
         container: &StagedContainer,
     ) -> Result<()> {
         version.staged.discard(container, &self.cache)?;
-        version.staged.note_why(None);
+        version.staged.outcome.note_why(None);
         self.forget_staged(version);
         Ok(())
     }

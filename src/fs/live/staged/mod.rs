@@ -11,33 +11,34 @@ pub mod ahead;
 pub mod arrays;
 pub mod container;
 pub mod discard;
+pub mod outcome;
 pub mod remembered;
 pub mod replacing;
 pub mod turns;
+pub mod unrecovered;
 pub mod writer;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 
-use super::committing::due::{LastCommit, Pacing};
-use super::committing::waiting::HeldContent;
 use super::shown::entry_table::{ArrayNumber, EntryIndex};
 use super::shown::open_container::OpenContainer;
 use super::shown::shared_array::{SharedArray, StoredBytes, ViewHeader};
 use crate::cache::BlockCache;
-use crate::commit::FileInUse;
 use crate::error::{Error, Fault, Result};
 use crate::stage::{ShowLayers, StagedArray, Syncing};
 use crate::sync::Mutex;
 
+use outcome::CommitOutcomes;
 use replacing::Replacements;
 use turns::CommitTurns;
+use unrecovered::UnrecoveredLogs;
 
 pub(crate) use container::StagedContainer;
 pub(crate) use turns::CommitTurn;
+pub(crate) use unrecovered::{Unrecovered, UnrecoveredLog};
 pub(crate) use writer::ArrayWriter;
 
 /// Of a version of a container.
@@ -54,57 +55,8 @@ pub(crate) struct Staged {
     turns: CommitTurns,
     commits: AtomicU64,
     pub(crate) replacements: Arc<Replacements>,
-    /// A log that was left behind and is not recovered.
-    unrecovered: Mutex<Option<Unrecovered>>,
-    /// Whether something is staged in a log that the container is read through.
-    read_through: AtomicBool,
-    /// Why the staged changes were not committed, when that was tried last.
-    why: Mutex<Option<String>>,
-    /// Since when a commit waits for another program that has the file open, and which.
-    waits: Mutex<Option<Box<WaitingCommit>>>,
-    /// Reasons that have been told for which something of it cannot be written.
-    told_only_read: Mutex<Vec<String>>,
-    last_commit: Mutex<Option<LastCommit>>,
-    /// Whether a commit is under way that no program waits for.
-    aside: AtomicBool,
-    /// The error of such a commit, until it is reported.
-    untold: Mutex<Option<Error>>,
-}
-
-/// A commit that waits for another program.
-struct WaitingCommit {
-    since: Instant,
-    in_use: FileInUse,
-    known: Option<HeldContent>,
-}
-
-/// As long as it lives, a commit is under way that no program waits for.
-pub(crate) struct CommittedAside<'a>(&'a AtomicBool);
-
-impl Drop for CommittedAside<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-/// A log beside a container that has not been recovered.
-#[derive(Clone)]
-pub(crate) struct Unrecovered {
-    pub(crate) why: Error,
-    pub(crate) log: UnrecoveredLog,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnrecoveredLog {
-    /// It may be the container's, which is read through it, and not written before it is recovered.
-    Pending,
-    /// Of the version before, which was changed while this mount had something staged of it:
-    /// nothing new is staged beside that.
-    Held,
-    /// Of another version of the container.
-    Old,
-    /// Another process's.
-    Foreign,
+    pub(crate) log: UnrecoveredLogs,
+    pub(crate) outcome: CommitOutcomes,
 }
 
 impl Staged {
@@ -132,7 +84,7 @@ impl Staged {
     /// Another version goes on with what is staged.
     pub(crate) fn forget_stage(&self) {
         *self.now.lock() = None;
-        self.note_why(None);
+        self.outcome.note_why(None);
     }
 
     /// An array as the stage numbers it; its handles show bytes that are written from now on.
@@ -182,7 +134,8 @@ impl Staged {
         }
     }
 
-    /// The same, unless it would have to wait: a move may wait for a lock that the caller holds.
+    /// Removes the log of a stage of which nothing is staged, unless it would have to wait: a move
+    /// may wait for a lock that the caller holds.
     pub(crate) fn try_tidy(
         &self,
         container: &StagedContainer,
@@ -224,7 +177,7 @@ impl Staged {
         self.turns.take()
     }
 
-    /// The same, if who waits for it is not killed meanwhile.
+    /// One commit at a time, if who waits for it is not killed meanwhile.
     pub(crate) fn wait_for_turn(&self) -> Result<CommitTurn<'_>> {
         self.turns.wait()
     }
@@ -255,39 +208,6 @@ impl Staged {
         self.commits.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A commit that was begun at this moment has come to its end.
-    pub(crate) fn note_commit(&self, begun: Instant) {
-        *self.last_commit.lock() = Some(LastCommit {
-            ended: Instant::now(),
-            took: begun.elapsed(),
-        });
-        *self.untold.lock() = None;
-    }
-
-    /// Whether changes that are closed now are left to a later commit.
-    pub(crate) fn rests(&self, by: &Pacing) -> bool {
-        self.aside.load(Ordering::Acquire)
-            || self.last_commit.lock().is_some_and(|last| last.rests(by))
-    }
-
-    pub(crate) fn committed_aside(&self) -> CommittedAside<'_> {
-        self.aside.store(true, Ordering::Release);
-        CommittedAside(&self.aside)
-    }
-
-    pub(crate) fn note_untold(&self, e: Error) {
-        *self.untold.lock() = Some(e);
-    }
-
-    /// The outcome of a commit that no program waited for, once.
-    pub(crate) fn tell(&self) -> Result<()> {
-        self.untold.lock().take().map_or(Ok(()), Err)
-    }
-
-    pub(crate) fn why(&self) -> Option<String> {
-        self.why.lock().clone()
-    }
-
     /// What the next version finds beside the container: a log of this one, which is kept.
     pub(crate) fn leaves(&self, path: &Path) -> Option<Unrecovered> {
         let is_staged = self.now().is_some_and(|now| !now.stage.is_clean());
@@ -299,121 +219,36 @@ impl Staged {
             }
         };
         let half_done = || self.now().and_then(|now| now.half_done());
-        let found = self.unrecovered().or_else(half_done);
+        let found = self.log.unrecovered().or_else(half_done);
         found.or_else(|| is_staged.then(old))
-    }
-
-    pub(crate) fn unrecovered(&self) -> Option<Unrecovered> {
-        self.unrecovered.lock().clone()
-    }
-
-    pub(crate) fn note_unrecovered(&self, unrecovered: Unrecovered) {
-        *self.unrecovered.lock() = Some(unrecovered);
-    }
-
-    /// The container has been opened as its log shows it.
-    pub(crate) fn note_read_through(&self, is_staged: bool) {
-        self.read_through.store(is_staged, Ordering::Relaxed);
-    }
-
-    /// Whether nothing can be staged before a log is recovered.
-    pub(crate) fn keeps_out(&self) -> bool {
-        let log = self.unrecovered_log();
-        matches!(log, Some(UnrecoveredLog::Pending | UnrecoveredLog::Held))
-    }
-
-    /// Whether recovery is to be tried again.
-    pub(crate) fn is_pending(&self) -> bool {
-        self.unrecovered_log() == Some(UnrecoveredLog::Pending)
-    }
-
-    fn unrecovered_log(&self) -> Option<UnrecoveredLog> {
-        let unrecovered = self.unrecovered.lock();
-        unrecovered.as_ref().map(|unrecovered| unrecovered.log)
     }
 
     /// Why a log of the container, which goes by its name, would be left behind if it got another
     /// one. Changes that are in memory alone go with it.
     pub(crate) fn keeps_place(&self) -> Option<String> {
-        let unrecovered = self.unrecovered();
-        if let Some(unrecovered) = unrecovered.filter(|found| found.log != UnrecoveredLog::Foreign)
-        {
+        if let Some(unrecovered) = self.log.own() {
             return Some(unrecovered.why.to_string());
         }
         self.now().filter(|now| now.stage.has_log())?;
-        let why = self.why();
+        let why = self.outcome.why();
         Some(why.unwrap_or_else(|| "it is being written".to_owned()))
-    }
-
-    /// The log that was in the way has gone.
-    pub(crate) fn forget_unrecovered(&self) {
-        *self.unrecovered.lock() = None;
-        self.note_read_through(false);
     }
 
     /// For the attribute of the container: none if nothing is staged.
     pub(crate) fn state(&self) -> Option<String> {
-        let unrecovered = self.unrecovered();
-        if let Some(unrecovered) = unrecovered.filter(|found| found.log != UnrecoveredLog::Foreign)
-        {
+        if let Some(unrecovered) = self.log.own() {
             return Some(format!("staged: {}", unrecovered.why));
         }
         match self.now().filter(|now| !now.stage.is_clean()) {
-            Some(_) => Some(match self.why() {
+            Some(_) => Some(match self.outcome.why() {
                 Some(why) => format!("staged: {why}"),
                 None => "staged: it is being written".to_owned(),
             }),
             None => {
-                let is_read = self.read_through.load(Ordering::Relaxed) && self.now().is_none();
+                let is_read = self.log.is_read_through() && self.now().is_none();
                 is_read.then(|| "staged: its log is read, and left as it is".to_owned())
             }
         }
-    }
-
-    pub(crate) fn note_why(&self, why: Option<String>) {
-        *self.waits.lock() = None;
-        *self.why.lock() = why;
-    }
-
-    /// It is committed later, for this reason. If it waits for another program that is not over.
-    pub(crate) fn note_put_off(&self, why: &str) {
-        *self.why.lock() = Some(why.to_owned());
-    }
-
-    /// It stays staged because another program has the file open. Says when to look again: the
-    /// longer it takes, the less often.
-    pub(crate) fn note_waits(&self, in_use: FileInUse, known: Option<HeldContent>) -> Duration {
-        const SHORTEST: Duration = Duration::from_secs(1);
-        const LONGEST: Duration = Duration::from_secs(30);
-        let mut waits = self.waits.lock();
-        let since = waits
-            .as_ref()
-            .map_or_else(Instant::now, |waits| waits.since);
-        *self.why.lock() = Some(in_use.by.clone());
-        *waits = Some(Box::new(WaitingCommit {
-            since,
-            in_use,
-            known,
-        }));
-        (since.elapsed() / 10).clamp(SHORTEST, LONGEST)
-    }
-
-    /// Says whether that has not been told yet.
-    pub(crate) fn note_told_only_read(&self, why: &str) -> bool {
-        const MOST: usize = 100;
-        let mut told = self.told_only_read.lock();
-        let is_new = told.len() < MOST && !told.iter().any(|one| one == why);
-        is_new.then(|| told.push(why.to_owned())).is_some()
-    }
-
-    pub(crate) fn waits(&self) -> Option<FileInUse> {
-        let waits = self.waits.lock();
-        waits.as_ref().map(|waits| waits.in_use.clone())
-    }
-
-    /// The content of the file when that began.
-    pub(crate) fn held_content(&self) -> Option<HeldContent> {
-        self.waits.lock().as_ref()?.known
     }
 
     /// An array as all handles share it.

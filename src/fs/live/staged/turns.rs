@@ -33,7 +33,7 @@ impl CommitTurns {
         CommitTurn(self)
     }
 
-    /// The same, until who waits has been killed.
+    /// Waits for it until who waits has been killed.
     pub(super) fn wait(&self) -> Result<CommitTurn<'_>> {
         let mut taken = self.lock();
         while *taken {

@@ -42,7 +42,7 @@ impl Layer {
         let state = self.state.read();
         let array = state.array(array)?;
         let has_all = array.unlogged.is_empty() && array.is_length_logged();
-        (!has_all).then(|| array.unlogged.bytes())
+        (!has_all).then(|| array.unlogged.len())
     }
 
     /// How many bytes of an array do not show what is below.
@@ -81,7 +81,7 @@ impl Layer {
         range: Range<u64>,
     ) -> Option<Range<u64>> {
         let state = self.state.read();
-        state.array(array)?.unlogged.first_in(range)
+        state.array(array)?.unlogged.within(range).next()
     }
 
     /// Copies the beginning of a range that [`Layer::next_unlogged`] found, and takes it for
@@ -142,7 +142,7 @@ impl Layer {
             array.logged_len = array.logged_len.max(range.end);
             let mut from = range.start;
             while from < range.end {
-                let rewritten = array.unlogged.first_in(from..range.end);
+                let rewritten = array.unlogged.within(from..range.end).next();
                 let rewritten = rewritten.unwrap_or(range.end..range.end);
                 array
                     .extents
@@ -259,9 +259,7 @@ impl Layer {
             for (range, _) in over.extents.iter() {
                 own.unlogged.remove(range);
             }
-            for range in over.unlogged.iter() {
-                own.unlogged.insert(range);
-            }
+            own.unlogged.extend(over.unlogged.iter());
             if said {
                 own.logged_len = over.logged_len;
             }

@@ -18,7 +18,7 @@ use super::read::RECOVERED;
 use super::record::{self, BEFORE_BYTES, Begin, CommitRecord, HEADER, Record, RecordHeader};
 use super::{Base, LogBytes, LogSpot, LogState, log_names};
 use crate::disk::reopened::ReopenedFile;
-use crate::disk::{Caller, DiskFile, Place, Putting, Target};
+use crate::disk::{Caller, DiskFile, Place, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::stage::{LogPlace, StagedArray};
@@ -334,21 +334,7 @@ impl LogWriter {
     }
 
     fn put_all(&self, at: u64, bytes: &[u8]) -> Result<()> {
-        let n = self.file.put(at, bytes, Putting::default(), self.owner)?;
-        match n < bytes.len() {
-            // Asked again, it says why.
-            true => {
-                let rest = &bytes[n..];
-                match self
-                    .file
-                    .put(at + n as u64, rest, Putting::default(), self.owner)?
-                {
-                    put if put == rest.len() => Ok(()),
-                    _ => Err(no_space()),
-                }
-            }
-            false => Ok(()),
-        }
+        self.file.put_all(at, bytes, self.owner)
     }
 
     /// None: everything is on the disk.
@@ -474,9 +460,4 @@ impl LogSpot {
 /// Random, with room for all that will come.
 fn first_sequence() -> u64 {
     RandomState::new().hash_one(0) >> 2
-}
-
-fn no_space() -> Error {
-    let cause = io::Error::from_raw_os_error(libc::ENOSPC);
-    Error::io("cannot write to the log of the stage", cause)
 }

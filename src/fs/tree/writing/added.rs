@@ -34,8 +34,8 @@ impl Tree {
         })
     }
 
-    /// The same of a container that is a file, made if there is none yet, so that it can get a file
-    /// of this name.
+    /// The directory of files beside the entries of a container that is a file, made if there is
+    /// none yet, so that it can get a file of this name.
     pub(super) fn added_made(
         &self,
         directory: &ContainerDirectory,
@@ -122,7 +122,8 @@ impl Tree {
         }
     }
 
-    /// The same of this directory, and of the names of all that lie between it and the container.
+    /// Returns when the names of this directory, and of all that lie between it and the container,
+    /// have reached the disk.
     fn sync_up(&self, from: &Path, (container, of): (InodeId, &LiveContainer)) -> Result<()> {
         let (disk, path) = (self.live.writable()?, self.container_path(container)?);
         // Of a container that is a file, the directory in which it lies has the last of them.

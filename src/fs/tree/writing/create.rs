@@ -73,7 +73,8 @@ impl Tree {
         }
     }
 
-    /// The same after a close.
+    /// A program has closed this: if it is, or lies in, a new container, that has been used until
+    /// now.
     pub(crate) fn note_let_go(&self, inode: InodeId) {
         if !self.live.new.is_empty() {
             let all = self.with_above(inode);

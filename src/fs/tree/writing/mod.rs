@@ -58,7 +58,8 @@ impl Tree {
         }
     }
 
-    /// The same for putting something of this name into it: made, if there is none yet.
+    /// The directory of the source that an inode is, for putting something of this name into it:
+    /// made, if there is none yet.
     fn directory_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
         match self.container_directory(inode)? {
             Some(directory) if directory.container.stored == FileKind::File => {

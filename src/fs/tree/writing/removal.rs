@@ -108,7 +108,7 @@ impl Tree {
         arrays
     }
 
-    /// The same of one container, as they are called in it.
+    /// Arrays that were removed, each by itself, of one container, as they are called in it.
     pub(crate) fn removed_of(&self, container: InodeId) -> Vec<String> {
         let all = self.half_removed.all().into_iter();
         let own = all.filter(|(inode, _)| *inode == container);

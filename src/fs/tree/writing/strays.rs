@@ -46,7 +46,8 @@ impl Tree {
         Ok(())
     }
 
-    /// The same for what came after the close, by a mapping: nobody is told but the log.
+    /// A file is released that a mapping has written after its close: a container does not stay,
+    /// and nobody is told but the log.
     pub(crate) fn end_stray(&self, handle: HandleId) {
         let open = self.open_files.get(handle);
         if open.is_ok_and(|open| open.written().is_some()) {

@@ -45,7 +45,8 @@ impl FileLayout {
         .placed(header.has_offsets, offsets)
     }
 
-    /// The same file with another length; `typesize`: bytes that are best kept in one chunk.
+    /// The layout of the file with another length; `typesize`: bytes that are best kept in one
+    /// chunk.
     pub(super) fn resized(
         &self,
         len: u64,

@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use crate::memory::set_aside;
 
 impl BloscpackFile {
-    /// The same file with metadata that say another type, of so many bytes; none if they say this
-    /// one already.
+    /// This file with metadata that say another type, of so many bytes; none if they say this one
+    /// already.
     pub(super) fn retyped(&self, to: &GivenType, bytes: u64) -> Result<Option<BloscpackFile>> {
         let info = self.data.info()?;
         let now = Numpy {

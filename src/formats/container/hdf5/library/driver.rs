@@ -19,8 +19,8 @@ use hdf5_sys::h5f::H5F_mem_t;
 use hdf5_sys::h5i::hid_t;
 
 use super::identifier::{Outcome, complaint};
-use super::noted::NotedReads;
 use super::written::WrittenBytes;
+use crate::range_set::RangeSet;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Class of the driver among others: those from 512 on are free for use.
@@ -30,6 +30,9 @@ const NAME: &CStr = c"arrayfs";
 
 /// No address of a file is larger: libhdf5 counts in signed numbers in places.
 const MAXADDR: haddr_t = i64::MAX as haddr_t;
+
+/// More ranges that it reads are not told.
+const NOTED_MOST: usize = 1 << 18;
 
 /// The library gathers reads and writes of metadata; it allocates what it needs and no more, since
 /// what is left of a larger block would be lost.
@@ -62,7 +65,7 @@ pub(super) struct DrivenFile {
     pub(super) drops_raw: bool,
     /// What the library reads is noted.
     pub(super) notes: bool,
-    noted: NotedReads,
+    noted: RangeSet,
     /// It reads and writes metadata piece by piece, so that it can be told what it reads.
     pub(super) is_edited: bool,
     /// The first thing that went wrong below the library, which says less of it.
@@ -103,7 +106,7 @@ impl DrivenFile {
             placed: None,
             drops_raw: false,
             notes: false,
-            noted: NotedReads::default(),
+            noted: RangeSet::default(),
             is_edited: false,
             failure: None,
         }))
@@ -125,14 +128,21 @@ impl DrivenFile {
         self.placed.take()
     }
 
-    /// What has been noted; none if it was too much.
+    /// Address and length of what has been noted, in order; none if it was too much.
     pub(super) fn take_noted(&mut self) -> Vec<(u64, u64)> {
-        std::mem::take(&mut self.noted).ranges()
+        let noted = std::mem::take(&mut self.noted);
+        match noted.count() <= NOTED_MOST {
+            true => noted
+                .iter()
+                .map(|it| (it.start, it.end - it.start))
+                .collect(),
+            false => Vec::new(),
+        }
     }
 
     fn read(&mut self, at: u64, out: &mut [u8]) -> Outcome<()> {
-        if self.notes {
-            self.noted.add(at, out.len() as u64);
+        if self.notes && self.noted.count() <= NOTED_MOST {
+            self.noted.insert(at..at.saturating_add(out.len() as u64));
         }
         let there = self.bytes.len().saturating_sub(at).min(out.len() as u64);
         let (stored, behind) = out.split_at_mut(there as usize);

@@ -303,7 +303,7 @@ impl EditedDataset {
             if chunk.remask {
                 let longer = chunk.len.saturating_add(1);
                 let place = self.place_chunk(&offset, (longer, chunk.mask), driven)?;
-                driver::lock(driven).written.unplace(place);
+                driver::lock(driven).written.unplace(place, longer);
             }
             places.push(self.place_chunk(&offset, (chunk.len, chunk.mask), driven)?);
         }

@@ -19,7 +19,6 @@ mod json;
 mod links;
 mod new_type;
 mod new_value;
-mod noted;
 mod parts;
 mod scales;
 mod softlink;

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::identifier::Outcome;
+use crate::range_set::RangeSet;
 
 /// Most bytes that are kept.
 const MOST: u64 = 192 << 20;
 
-/// Most places of chunks.
+/// Most ranges that places of chunks make.
 const PLACES_MOST: usize = 8 << 20;
 
 #[derive(Debug, Default)]
@@ -19,8 +20,8 @@ pub(super) struct WrittenBytes {
     /// Where each begins; they do not touch each other.
     pieces: BTreeMap<u64, Vec<u8>>,
     bytes: u64,
-    /// Where chunks lie, and where each ends.
-    places: BTreeMap<u64, u64>,
+    /// Where chunks lie.
+    places: RangeSet,
 }
 
 impl WrittenBytes {
@@ -47,7 +48,7 @@ impl WrittenBytes {
     pub(super) fn put(&mut self, at: u64, bytes: &[u8]) -> Outcome<()> {
         let end = at.checked_add(bytes.len() as u64);
         let end = end.ok_or("something is written behind any end")?;
-        if self.place_in(at..end).is_some() {
+        if self.places.overlapping(&(at..end)).is_some() {
             return Err("the library writes over a chunk that has just been put".into());
         }
         // As a part of the heap is that gets one value after another.
@@ -85,28 +86,20 @@ impl WrittenBytes {
     /// Bytes of a chunk: what was written there before does not count.
     pub(super) fn place(&mut self, at: u64, len: u64) -> Outcome<()> {
         let end = at.checked_add(len).ok_or("a chunk lies behind any end")?;
-        if self.place_in(at..end).is_some() {
+        if self.places.overlapping(&(at..end)).is_some() {
             return Err("two chunks have one place".into());
         }
-        if self.places.len() >= PLACES_MOST {
+        if self.places.count() >= PLACES_MOST {
             return Err("more chunks are put than can be listed".into());
         }
         self.cut(at..end);
-        self.places.insert(at, end);
+        self.places.insert(at..end);
         Ok(())
     }
 
     /// The chunk that was put there is put elsewhere.
-    pub(super) fn unplace(&mut self, at: u64) {
-        self.places.remove(&at);
-    }
-
-    /// The first chunk that has bytes of a range.
-    fn place_in(&self, range: Range<u64>) -> Option<u64> {
-        let before = self.places.range(..range.end).next_back();
-        before
-            .filter(|(_, end)| **end > range.start)
-            .map(|(start, _)| *start)
+    pub(super) fn unplace(&mut self, at: u64, len: u64) {
+        self.places.remove(at..at.saturating_add(len));
     }
 
     /// Takes away what was written of a range.

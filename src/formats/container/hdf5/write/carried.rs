@@ -27,14 +27,14 @@ impl Hdf5File {
             Some(told) => *self.told.lock() = Some(told),
             None => {
                 let next = self.next_structure(changes, &done);
-                self.left.carried.set(Some(Arc::new(next)));
+                self.left.carry(Some(next));
             }
         }
         *self.next_room.lock() = done.room;
     }
 
     pub(super) fn forget_told(&self) {
-        self.left.carried.set(None);
+        self.left.carry(None);
         *self.told.lock() = None;
     }
 

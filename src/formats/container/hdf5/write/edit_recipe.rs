@@ -15,18 +15,18 @@ use std::sync::Arc;
 use super::gathered::GatheredChunks;
 use super::headers::ObjectHeaders;
 use super::moved_chunks::MovedChunks;
-use super::patched::PatchedSource;
-use super::room::Intervals;
+use super::patched::WrittenPieces;
 use super::tried::TriedEncodings;
 use super::unchanged::{ChangedSizes, ExpectedChanges, UnchangedCheck};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChunk};
 use crate::container::hdf5::index::ChunkEntry;
+use crate::container::hdf5::left::LeftInFile;
 use crate::container::hdf5::worker::{EditSession, IndexAnswer, wrong_reply};
-use crate::container::proven::ProvenEncodings;
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
-use crate::source::Source;
+use crate::range_set::RangeSet;
+use crate::source::{PatchedSource, Source, SourcePatches};
 
 const FILE: MemberNumber = MemberNumber::ONLY;
 
@@ -66,7 +66,7 @@ pub(super) struct EditedFile<'f> {
     pub(super) answer: &'f IndexAnswer,
     pub(super) headers: &'f ObjectHeaders,
     /// Ways in which chunks have been encoded before.
-    pub(super) proven: &'f ProvenEncodings,
+    pub(super) left: &'f LeftInFile,
     pub(super) budget: &'f Arc<Budget>,
 }
 
@@ -83,14 +83,14 @@ pub(super) struct EditRecipe<'f, 'w> {
     /// Chunks that have no place yet.
     gathered: GatheredChunks,
     /// What has been put.
-    put: Intervals,
+    put: RangeSet,
     /// Room that earlier commits have left, and what this one frees.
-    room: Intervals,
-    freed: Intervals,
+    room: RangeSet,
+    freed: RangeSet,
     /// Of what is freed: it stays the dataset's, for chunks that may come back.
-    reserved: Intervals,
+    reserved: RangeSet,
     /// Places that the library gave before the old end, and nothing is known of.
-    unexplained: Intervals,
+    unexplained: RangeSet,
     /// The file keeps lists of its free room: new bytes lie where these say.
     is_managed: bool,
     pub(super) tried: TriedEncodings<'f>,
@@ -106,7 +106,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             source,
             answer,
             headers,
-            proven,
+            left,
             budget,
         }: EditedFile<'f>,
         (way, write): (CommitWay, &'w mut dyn Recipe),
@@ -115,8 +115,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
         if way == CommitWay::InPlace {
             write.keep_rest(FILE)?;
         }
-        let mut room = Intervals::default();
-        offered.iter().for_each(|(at, len)| room.add(*at..at + len));
+        let room = offered.iter().map(|(at, len)| *at..at + len).collect();
         Ok(EditRecipe {
             source,
             answer,
@@ -127,13 +126,13 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             write,
             session: None,
             gathered: GatheredChunks::default(),
-            put: Intervals::default(),
+            put: RangeSet::default(),
             room,
-            freed: Intervals::default(),
-            reserved: Intervals::default(),
-            unexplained: Intervals::default(),
+            freed: RangeSet::default(),
+            reserved: RangeSet::default(),
+            unexplained: RangeSet::default(),
             is_managed: false,
-            tried: TriedEncodings::new(proven),
+            tried: TriedEncodings::new(left),
             is_new: false,
             is_more: false,
         })
@@ -183,14 +182,14 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
     /// What a chunk takes is free: it is stored elsewhere, or not at all.
     pub(super) fn free(&mut self, chunk: &ChunkEntry) {
         self.freed
-            .add(chunk.address..chunk.address.saturating_add(chunk.size));
+            .insert(chunk.address..chunk.address.saturating_add(chunk.size));
     }
 
     /// The same of a chunk whose place nothing else gets.
     pub(super) fn vacate(&mut self, chunk: &ChunkEntry) {
         self.free(chunk);
         self.reserved
-            .add(chunk.address..chunk.address.saturating_add(chunk.size));
+            .insert(chunk.address..chunk.address.saturating_add(chunk.size));
     }
 
     /// Puts values to a place that is theirs.
@@ -206,7 +205,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             let fault = Fault::new("two parts of the file have one place");
             return Err(fault.bytes(range).into());
         }
-        self.put.add(range);
+        self.put.insert(range);
         self.write.put(FILE, at, bytes)
     }
 
@@ -304,9 +303,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
     fn explain(&mut self, place: Range<u64>) {
         let end = place.end.min(self.source.len()).max(place.start);
         for part in self.freed.gaps(&(place.start..end)) {
-            for unexplained in self.room.gaps(&part) {
-                self.unexplained.add(unexplained);
-            }
+            self.unexplained.extend(self.room.gaps(&part));
         }
     }
 
@@ -324,10 +321,13 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             } = session.finish()?;
             end = self.checked_end(new_end, &patches)?;
             let blank = std::mem::take(&mut self.unexplained);
-            let patched = PatchedSource::new(self.source, (patches, blank.clone()), end);
-            let patched = Arc::new(patched);
+            let pieces = WrittenPieces {
+                pieces: patches,
+                blank: blank.clone(),
+            };
+            let patched = Arc::new(PatchedSource::new(Arc::clone(self.source), pieces, end));
             let mut all = self.put.clone();
-            patched.patches().for_each(|range| all.add(range));
+            all.extend(patched.patches().places());
             let check = UnchangedCheck {
                 before: (self.source, self.answer),
                 expected,
@@ -342,7 +342,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 check: &check,
                 headers: self.headers,
                 moved: &self.moved,
-                patches: patched.each(),
+                patches: patched.patches().pieces(),
                 is_alone: !self.is_more,
             };
             let found = match moved.run(&shared, &indices)? {
@@ -354,12 +354,9 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             };
             answer = Some(Arc::new(found.answer));
             sizes = found.sizes;
-            found.freed.iter().for_each(|range| self.freed.add(range));
-            drop(shared);
-            let patched = Arc::into_inner(patched);
-            let kept = || Error::Bug("a file that was looked at is still in use".into());
-            for (at, bytes) in patched.ok_or_else(kept)?.into_patches() {
-                self.put(at, &bytes)?;
+            self.freed.extend(found.freed.iter());
+            for (at, bytes) in patched.patches().pieces() {
+                self.put(*at, bytes)?;
             }
         }
         let end = self.checked_end(end, &[])?;
@@ -393,26 +390,23 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// What has not been put stays as it is stored, and is zeros behind the old end.
     fn tell_rest(&mut self, end: u64) -> Result<()> {
-        let put: Vec<Range<u64>> = self.put.iter().collect();
-        let last = std::iter::once(end..end);
-        let (mut at, old) = (0, self.source.len());
-        for next in put.into_iter().chain(last) {
-            let stored = at..next.start.min(old);
+        let old = self.source.len();
+        for rest in self.put.gaps(&(0..end)) {
+            let stored = rest.start..rest.end.min(old);
             if self.way == CommitWay::Replaced && !stored.is_empty() {
                 self.write.copy(FILE, stored.clone(), stored.start)?;
             }
-            let zeros = at.max(old)..next.start;
+            let zeros = rest.start.max(old)..rest.end;
             if !zeros.is_empty() {
                 self.write.zeros(FILE, zeros)?;
             }
-            at = next.end;
         }
         Ok(())
     }
 
     fn left_room(&self, end: u64) -> Vec<(u64, u64)> {
         let mut room = self.room.clone();
-        self.freed.iter().for_each(|range| room.add(range));
+        room.extend(self.freed.iter());
         let taken = self.put.iter().chain(self.reserved.iter());
         taken.for_each(|range| room.remove(range));
         room.remove(end..u64::MAX);

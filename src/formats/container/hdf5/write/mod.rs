@@ -30,7 +30,6 @@ mod new_values;
 mod offered;
 mod padding;
 mod patched;
-mod room;
 mod rules;
 mod sparse;
 mod successor;
@@ -45,6 +44,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::left::LeftInFile;
 use super::text_lines;
 use super::worker::IndexAnswer;
 use crate::array::Info;
@@ -52,7 +52,6 @@ use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::left_by_commits::LeftByCommits;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
@@ -90,7 +89,7 @@ struct Hdf5File {
     groups: HashMap<ContainerNumber, Arc<WrittenGroup>>,
     names: Arc<FurtherNames>,
     /// What the next opening is to know.
-    left: Arc<LeftByCommits>,
+    left: Arc<LeftInFile>,
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
     /// What that recipe changes, if it is values alone.
@@ -395,17 +394,17 @@ impl Rewrite for Hdf5File {
         for (texts, change) in self.changed_texts(changed) {
             planned.push(texts.planned(change, budget)?);
         }
-        let offered = self.left.free_room.offered(self.source.len());
+        let offered = self.left.room(self.source.len());
         let file = EditedFile {
             source: &self.source,
             answer: &self.answer,
             headers: &self.headers,
-            proven: &self.left.proven,
+            left: &self.left,
             budget,
         };
         for (dataset, _) in &changes {
             if let Some(why) = dataset.unfiltered()
-                && self.left.unfiltered.is_first(dataset.token)
+                && self.left.is_first_told(dataset.token)
             {
                 let name = dataset.name();
                 write.note(&format!("{name}: chunks are stored unfiltered: {why}"));
@@ -458,7 +457,7 @@ impl Rewrite for Hdf5File {
 
     /// What commits of this mount have freed, and none has taken since.
     fn dead_bytes(&self) -> u64 {
-        let room = self.left.free_room.offered(self.source.len());
+        let room = self.left.room(self.source.len());
         let lens = room.iter().map(|(_, len)| *len);
         lens.fold(0, u64::saturating_add)
     }
@@ -467,7 +466,7 @@ impl Rewrite for Hdf5File {
         self.forget_told();
         let next = self.next_room.lock().take();
         if let Some(next) = next {
-            self.left.free_room.set(next);
+            self.left.set_room(next);
         }
     }
 }

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use super::carried::table_after;
 use super::dataset::WrittenDataset;
 use super::headers::ObjectHeaders;
-use super::room::Intervals;
 use super::unchanged::{FoundAfter, UnchangedCheck};
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::error::Result;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 /// Longer tables take as long to compare as the whole structure to read.
@@ -46,7 +46,7 @@ impl MovedChunks<'_> {
             return Ok(None);
         };
         let check = self.check;
-        let is_blank = check.unexplained.iter().next().is_some();
+        let is_blank = !check.unexplained.is_empty();
         if !self.is_alone || is_blank || check.took_room || !self.are_confined(indices)? {
             return Ok(None);
         }
@@ -65,7 +65,7 @@ impl MovedChunks<'_> {
         }
         let found = FoundAfter {
             answer: IndexAnswer::of(&index, check.budget)?,
-            freed: Intervals::default(),
+            freed: RangeSet::default(),
             sizes: check.sizes(&index),
         };
         #[cfg(any(test, debug_assertions))]
@@ -76,7 +76,7 @@ impl MovedChunks<'_> {
     /// Whether all that the library changes lies where it may.
     fn are_confined(&self, indices: &[(u64, u64)]) -> Result<bool> {
         let source = &**self.check.before.0;
-        let mut places = Intervals::default();
+        let mut places = RangeSet::default();
         for (at, len) in indices {
             let Some(end) = at.checked_add(*len) else {
                 return Ok(false);
@@ -84,11 +84,9 @@ impl MovedChunks<'_> {
             if self.headers.check(&(*at..end)).is_err() {
                 return Ok(false);
             }
-            places.add(*at..end);
+            places.insert(*at..end);
         }
-        for place in worker::end_places(source)? {
-            places.add(place);
-        }
+        places.extend(worker::end_places(source)?);
         let mut stored = Vec::new();
         for (at, bytes) in self.patches {
             let there = source.len().saturating_sub(*at).min(bytes.len() as u64) as usize;

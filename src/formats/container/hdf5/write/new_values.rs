@@ -8,8 +8,8 @@ use super::WrittenDataset;
 use super::edit_recipe::{EditRecipe, EditedFile};
 use super::headers::ObjectHeaders;
 use super::unchanged::ExpectedChanges;
+use crate::container::hdf5::left::LeftInFile;
 use crate::container::hdf5::worker::IndexAnswer;
-use crate::container::proven::ProvenEncodings;
 use crate::container::rewrite::{ChangedArray, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -35,7 +35,7 @@ pub(crate) fn tell_new(
         source,
         answer,
         headers: &headers,
-        proven: &ProvenEncodings::default(),
+        left: &LeftInFile::default(),
         budget,
     };
     let mut recipe = EditRecipe::of_new(file, write)?;

@@ -116,7 +116,7 @@ pub(crate) fn offer(
             .map(|(number, group)| (number, Arc::new(group)))
             .collect(),
         names: Arc::new(names),
-        left: Arc::clone(request.left),
+        left: request.left.of_format(),
         next_room: Mutex::default(),
         told: Mutex::default(),
     }));

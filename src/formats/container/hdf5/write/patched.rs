@@ -1,111 +1,70 @@
-//! A file as it would be with patches over it, for a look at it before anything is written.
+//! A file as it would be with what libhdf5 has written over it, for a look at it before anything is
+//! written.
 //!
 //! What is put elsewhere is raw data, which that look does not read. Where it may lie over
-//! something else there is nothing: a look that needs it fails. Used by [`super::unchanged`].
+//! something else there is nothing: a look that needs it fails. Used by [`super::edit_recipe`].
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::room::Intervals;
-use crate::error::{Error, Result};
-use crate::source::{Fetch, Source, SourceIdentity};
+use crate::error::Result;
+use crate::range_set::RangeSet;
+use crate::source::{Source, SourcePatches};
 
-pub(super) struct PatchedSource {
-    below: Arc<dyn Source>,
+pub(super) struct WrittenPieces {
     /// In order, where each lies; they do not overlap.
-    patches: Vec<(u64, Vec<u8>)>,
+    pub(super) pieces: Vec<(u64, Vec<u8>)>,
     /// Shown as zeros.
-    blank: Intervals,
-    len: u64,
+    pub(super) blank: RangeSet,
 }
 
-impl PatchedSource {
-    pub(super) fn new(
-        below: &Arc<dyn Source>,
-        (patches, blank): (Vec<(u64, Vec<u8>)>, Intervals),
-        len: u64,
-    ) -> PatchedSource {
-        PatchedSource {
-            below: Arc::clone(below),
-            patches,
-            blank,
-            len,
-        }
+impl WrittenPieces {
+    pub(super) fn places(&self) -> impl Iterator<Item = Range<u64>> {
+        self.pieces.iter().map(WrittenPieces::place)
+    }
+}
+
+impl SourcePatches for WrittenPieces {
+    type Piece = (u64, Vec<u8>);
+
+    fn pieces(&self) -> &[Self::Piece] {
+        &self.pieces
     }
 
-    /// Where the patches lie.
-    pub(super) fn patches(&self) -> impl Iterator<Item = Range<u64>> {
-        let patches = self.patches.iter();
-        patches.map(|(at, bytes)| *at..at.saturating_add(bytes.len() as u64))
+    fn place((at, bytes): &Self::Piece) -> Range<u64> {
+        *at..at.saturating_add(bytes.len() as u64)
     }
 
-    pub(super) fn each(&self) -> &[(u64, Vec<u8>)] {
-        &self.patches
+    fn read(
+        &self,
+        (_, bytes): &Self::Piece,
+        _: &dyn Source,
+        from: u64,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        out.copy_from_slice(&bytes[from as usize..][..out.len()]);
+        Ok(out.len())
     }
 
-    pub(super) fn into_patches(self) -> Vec<(u64, Vec<u8>)> {
-        self.patches
-    }
-
-    fn fill(&self, at: u64, out: &mut [u8]) -> Result<()> {
+    /// Behind the end of the file are zeros.
+    fn between(&self, below: &dyn Source, at: u64, out: &mut [u8]) -> Result<()> {
         let end = at.saturating_add(out.len() as u64);
-        if end > self.len {
-            let cause = std::io::ErrorKind::UnexpectedEof;
-            return Err(Error::io("read behind the end of a file", cause));
-        }
-        let there = self.below.len().clamp(at, end) - at;
+        let there = below.len().clamp(at, end) - at;
         let (stored, behind) = out.split_at_mut(there as usize);
         behind.fill(0);
-        if !stored.is_empty() {
-            self.below.fetch_one(at, stored)?;
-        }
-        let mut range = at..end;
-        while let Some(blank) = self.blank.overlapping(&range) {
-            let (from, to) = (blank.start.max(at), blank.end.min(end));
-            out[(from - at) as usize..(to - at) as usize].fill(0);
-            range.end = from;
-        }
-        let first = self
-            .patches
-            .partition_point(|(start, bytes)| start + bytes.len() as u64 <= at);
-        for (start, bytes) in self.patches[first..]
-            .iter()
-            .take_while(|(start, _)| *start < end)
-        {
-            let from = at.max(*start);
-            let to = end.min(start + bytes.len() as u64);
-            let part = &bytes[(from - start) as usize..(to - start) as usize];
-            out[(from - at) as usize..(to - at) as usize].copy_from_slice(part);
+        below.fetch_one(at, stored)?;
+        for blank in self.blank.within(at..end) {
+            out[(blank.start - at) as usize..(blank.end - at) as usize].fill(0);
         }
         Ok(())
-    }
-}
-
-impl Source for PatchedSource {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn identity(&self) -> SourceIdentity {
-        self.below.identity().resized(self.len)
-    }
-
-    fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
-        let mut ranges = ranges.iter_mut();
-        ranges.try_for_each(|range| self.fill(range.offset, range.buf))
-    }
-
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let n = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
-        self.fill(offset, &mut buf[..n])?;
-        Ok(n)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::BytesSource;
+    use std::sync::Arc;
+
+    use crate::source::{BytesSource, PatchedSource};
     use proptest::prelude::*;
 
     proptest! {
@@ -125,15 +84,16 @@ mod tests {
                 next = start + size as u64;
             }
             let below: Arc<dyn Source> = Arc::new(BytesSource::new(stored));
-            let mut blank = Intervals::default();
-            blank.add(30..33);
+            let mut blank = RangeSet::default();
+            blank.insert(30..33);
             for place in 30..33u64 {
                 let mut patched = patches.iter().map(|(at, bytes): &(u64, Vec<u8>)| *at..at + bytes.len() as u64);
                 if !patched.any(|patch| patch.contains(&place)) {
                     expected[place as usize] = 0;
                 }
             }
-            let patched = PatchedSource::new(&below, (patches, blank), len);
+            let pieces = WrittenPieces { pieces: patches, blank };
+            let patched = PatchedSource::new(below, pieces, len);
             let mut out = vec![0; n];
             let fits = at + n as u64 <= len;
             prop_assert_eq!(patched.fetch_one(at, &mut out).is_ok(), fits);

@@ -9,7 +9,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::room::Intervals;
 use super::texts::PlannedTexts;
 use super::unchanged::place_of;
 use crate::array::Array;
@@ -21,6 +20,7 @@ use crate::container::hdf5::text_lines::LineReader;
 use crate::container::hdf5::worker;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 /// A file, and its structure.
@@ -73,11 +73,11 @@ pub(super) fn freed(
     (before, after): (TextFile<'_>, TextFile<'_>),
     planned: &[PlannedTexts<'_>],
     budget: &Arc<Budget>,
-) -> Result<Intervals> {
-    let mut freed = Intervals::default();
+) -> Result<RangeSet> {
+    let mut freed = RangeSet::default();
     for plan in planned {
         let token = plan.texts.token;
-        before.each_chunk(token, budget, &mut |place| freed.add(place))?;
+        before.each_chunk(token, budget, &mut |place| freed.insert(place))?;
         after.each_chunk(token, budget, &mut |place| freed.remove(place))?;
     }
     Ok(freed)
@@ -87,7 +87,7 @@ pub(super) fn freed(
 pub(super) fn check(
     (before, after): (TextFile<'_>, TextFile<'_>),
     planned: &[PlannedTexts<'_>],
-    changed: &Intervals,
+    changed: &RangeSet,
     budget: &Arc<Budget>,
 ) -> Result<()> {
     if planned.is_empty() {
@@ -143,7 +143,7 @@ fn check_written(after: TextFile<'_>, plan: &PlannedTexts<'_>, budget: &Arc<Budg
 fn check_other(
     (before, after): (TextFile<'_>, TextFile<'_>),
     dataset: &DatasetEntry,
-    changed: &Intervals,
+    changed: &RangeSet,
     budget: &Arc<Budget>,
 ) -> Result<()> {
     let Some(old) = before.strings(dataset, budget)? else {

@@ -12,8 +12,8 @@ use crate::codec::filters::FilterError;
 use crate::container::chunked_write::memory::spaces_in_turn;
 use crate::container::hdf5::edit::StoredChunk;
 use crate::container::hdf5::index::ChunkEntry;
+use crate::container::hdf5::left::{Encoding, LeftInFile};
 use crate::container::hdf5::worker;
-use crate::container::proven::ProvenEncodings;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::memory::room;
@@ -22,26 +22,23 @@ use crate::source::Source;
 /// A chunk is read back if that takes no more of the budget than one of so many parts.
 const READ_BACK_PART: u64 = 4;
 
-/// The token of a dataset, and the filters that a chunk of it skips.
-type Encoding = (u64, u32);
-
 pub(super) struct TriedEncodings<'f> {
-    proven: &'f ProvenEncodings,
+    left: &'f LeftInFile,
     /// Those of this commit, with the number of a chunk that has been decoded.
     now: BTreeMap<Encoding, u64>,
 }
 
 impl<'f> TriedEncodings<'f> {
-    pub(super) fn new(proven: &'f ProvenEncodings) -> TriedEncodings<'f> {
+    pub(super) fn new(left: &'f LeftInFile) -> TriedEncodings<'f> {
         TriedEncodings {
-            proven,
+            left,
             now: BTreeMap::new(),
         }
     }
 
     /// Whether a chunk that was encoded so is to be read back.
     pub(super) fn is_new(&self, encoding: Encoding) -> bool {
-        !self.now.contains_key(&encoding) && !self.proven.has(encoding)
+        !self.now.contains_key(&encoding) && !self.left.is_proven(encoding)
     }
 
     /// This chunk of it has been decoded.
@@ -82,7 +79,7 @@ impl<'f> TriedEncodings<'f> {
 
     pub(super) fn prove(&self) {
         let tried = self.now.keys();
-        tried.for_each(|encoding| self.proven.add(*encoding));
+        tried.for_each(|encoding| self.left.prove(*encoding));
     }
 }
 

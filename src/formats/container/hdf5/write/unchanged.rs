@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dataset::WrittenDataset;
-use super::room::Intervals;
 use super::rules::ChangedAttribute;
 use super::texts::PlannedTexts;
 use super::texts_unchanged::{self, TextFile};
@@ -21,6 +20,7 @@ use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::rewrite::ChangedArray;
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 /// Dimensions of the changed datasets, by their tokens.
@@ -34,7 +34,7 @@ pub(super) type ChangedSizes = HashMap<u64, (u64, u32)>;
 pub(super) struct FoundAfter {
     pub(super) answer: IndexAnswer,
     /// Where chunks of texts are no more.
-    pub(super) freed: Intervals,
+    pub(super) freed: RangeSet,
     pub(super) sizes: ChangedSizes,
 }
 
@@ -82,14 +82,14 @@ pub(super) struct UnchangedCheck<'a> {
     pub(super) before: (&'a Arc<dyn Source>, &'a IndexAnswer),
     pub(super) expected: &'a ExpectedChanges<'a>,
     /// All that is written, patches too.
-    pub(super) put: &'a Intervals,
+    pub(super) put: &'a RangeSet,
     /// The part of it that nothing is known of.
-    pub(super) unexplained: &'a Intervals,
+    pub(super) unexplained: &'a RangeSet,
     /// Whether the library has taken room for values where a list in the file says that there is
     /// some, or where it lay free itself: nothing is known of such places.
     pub(super) took_room: bool,
     /// Where chunks were that are stored elsewhere now, or not at all.
-    pub(super) freed: &'a Intervals,
+    pub(super) freed: &'a RangeSet,
     pub(super) budget: &'a Arc<Budget>,
 }
 
@@ -144,7 +144,7 @@ impl UnchangedCheck<'_> {
     fn check_stored(&self, dataset: &DatasetEntry, changes: bool) -> Result<()> {
         let mut stored = stored(dataset);
         if let StorageLayout::Chunked { table: None, .. } = dataset.layout
-            && (self.took_room || self.unexplained.iter().next().is_some())
+            && (self.took_room || !self.unexplained.is_empty())
         {
             let chunks = worker::chunks(&**self.before.0, dataset.token, self.budget)?;
             let chunks = chunks.checked(u64::MAX)?;

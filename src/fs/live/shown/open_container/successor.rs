@@ -18,7 +18,7 @@ use crate::memory::set_aside;
 const LISTED: usize = size_of::<Located>() + 4 * size_of::<Arc<dyn Array>>();
 
 impl OpenContainer {
-    /// The same with an outermost container of which these arrays are others; a file of `stored`
+    /// This container with an outermost one of which these arrays are others; a file of `stored`
     /// bytes.
     pub(crate) fn succeeded(
         &self,

@@ -71,7 +71,7 @@ pub(super) const CLASSIC: Subject = Subject {
     ..DENSE
 };
 
-/// The same, for which a program sets another way of storing it.
+/// A matrix for which a program sets another way of storing it.
 pub(super) const TYPED_MATRIX: Subject = Subject {
     arrays: &["version", "val"],
     makes: &["val", "index"],

@@ -10,6 +10,7 @@ use crate::array::Info;
 use crate::array::direct::DirectArray;
 use crate::array::uncached::read;
 use crate::container::hdf5::Hdf5;
+use crate::container::hdf5::left::LeftInFile;
 use crate::container::left_by_commits::LeftByCommits;
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::container::{Format, OpenRequest, Preferences};
@@ -220,7 +221,13 @@ fn a_container_is_opened_if_more_than_values_changes() {
     longer.extend(noise(ROW as usize));
     let future = ground.tell("packed", &longer, CommitWay::Replaced);
     assert!(ground.succeed(&future).is_none());
-    assert!(ground.left.carried.take().is_some());
+    assert!(
+        ground
+            .left
+            .of_format::<LeftInFile>()
+            .take_carried()
+            .is_some()
+    );
     // What was told before does not count.
     let new = noise(longer.len() - ROW as usize);
     ground.tell("packed", &new, CommitWay::Replaced);

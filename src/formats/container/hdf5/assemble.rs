@@ -122,7 +122,7 @@ pub(super) fn container(
 }
 
 /// An array that a container needs, and the same as it can be written.
-type NeededArray = (Arc<dyn Array>, Option<Arc<DatasetArray>>);
+pub(super) type NeededArray = (Arc<dyn Array>, Option<Arc<DatasetArray>>);
 
 impl<'a> Assembly<'a> {
     pub(super) fn dataset(&self, target: &LinkTarget) -> Option<&'a index::DatasetEntry> {

@@ -7,8 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::assemble::{Assembly, no_dataset, of_packed};
-use super::dataset::DatasetArray;
+use super::assemble::{Assembly, NeededArray, no_dataset, of_packed};
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
 use super::write::{BpcellsRules, WrittenDataset, WrittenTexts};
@@ -90,45 +89,28 @@ impl<'a> GroupFields<'a> {
         })
     }
 
-    fn open(&self, name: &str) -> Result<OpenedList<'_>> {
+    /// Opens a dataset of one dimension; says of one to which no other name leads what it is.
+    fn open(&self, name: &str) -> Result<(NeededArray, Option<&index::DatasetEntry>)> {
         let dataset = self.dataset(name)?;
         let opened = self.assembly.open(name, dataset);
-        let (array, opened) = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
-        let info = array.info()?;
-        if info.shape.len() != 1 {
+        let opened = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+        let dimensions = opened.0.info()?.shape.len();
+        if dimensions != 1 {
             let fault = Fault::new("the dataset is not a list").file(name);
-            let fault = fault.expected("one dimension").found(info.shape.len());
+            let fault = fault.expected("one dimension").found(dimensions);
             return Err(fault.into());
         }
-        let link = self.link(name);
-        let is_alone = link.is_some_and(|link| self.assembly.has_one_name(&link.target));
-        Ok(OpenedList {
-            array,
-            opened: opened.filter(|_| is_alone),
-            described: Some(dataset).filter(|_| is_alone),
-        })
-    }
-}
-
-/// A dataset of one dimension.
-struct OpenedList<'a> {
-    array: Arc<dyn Array>,
-    opened: Option<Arc<DatasetArray>>,
-    /// If no other name leads to it.
-    described: Option<&'a index::DatasetEntry>,
-}
-
-impl OpenedList<'_> {
-    /// As it can be written, if it holds numbers.
-    fn written(&self) -> Option<WrittenDataset> {
-        WrittenDataset::of(self.opened.as_ref()?, self.described?, true)
+        let is_alone = |link: &&index::LinkEntry| self.assembly.has_one_name(&link.target);
+        let alone = self.link(name).filter(is_alone);
+        Ok((opened, alone.map(|_| dataset)))
     }
 }
 
 impl Fields for GroupFields<'_> {
     fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
-        let list = self.open(name)?;
-        let (dataset, array) = (list.written(), list.array);
+        let ((array, opened), alone) = self.open(name)?;
+        let written = opened.zip(alone);
+        let written = written.and_then(|(opened, one)| WrittenDataset::of(&opened, one, true));
         let info = array.info()?;
         let Some(stored) =
             DatasetNumber::of(&info.dtype).filter(|stored| stored.converts_to(number))
@@ -148,18 +130,16 @@ impl Fields for GroupFields<'_> {
             values: self.assembly.nested.array(array),
         });
         let named = (name.to_owned(), Arc::clone(&field));
-        let dataset = dataset.filter(|_| stored.is(number));
-        self.opened.borrow_mut().push((named, dataset));
+        let written = written.filter(|_| stored.is(number));
+        self.opened.borrow_mut().push((named, written));
         Ok(field)
     }
 
     fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
-        let OpenedList {
-            array, described, ..
-        } = self.open(name)?;
+        let ((array, _), alone) = self.open(name)?;
         match array.info()?.dtype {
             Dtype::Text => {
-                let written = described.and_then(|one| WrittenTexts::of(&array, one, true));
+                let written = alone.and_then(|one| WrittenTexts::of(&array, one, true));
                 self.texts.borrow_mut().extend(written);
                 Ok(array)
             }
@@ -253,28 +233,17 @@ enum NumberValue {
 }
 
 impl NumberValue {
-    /// Writes the value as `number` into `out`, which is as wide; says whether it fits.
-    fn put(self, number: Number, out: &mut [u8]) -> bool {
-        match (number, self) {
-            (Number::U32, NumberValue::Integer(n)) => match u32::try_from(n) {
-                Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
-                Err(_) => return false,
-            },
-            (Number::U64, NumberValue::Integer(n)) => match u64::try_from(n) {
-                Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
-                Err(_) => return false,
-            },
-            (Number::F32, NumberValue::Integer(n)) => {
-                out.copy_from_slice(&(n as f32).to_le_bytes())
-            }
-            (Number::F64, NumberValue::Integer(n)) => {
-                out.copy_from_slice(&(n as f64).to_le_bytes())
-            }
-            (Number::F32, NumberValue::Float(x)) => out.copy_from_slice(&(x as f32).to_le_bytes()),
-            (Number::F64, NumberValue::Float(x)) => out.copy_from_slice(&x.to_le_bytes()),
-            (Number::U32 | Number::U64, NumberValue::Float(_)) => return false,
-        }
-        true
+    /// The bits of the value as `number`; none if it does not fit.
+    fn bits(self, number: Number) -> Option<u64> {
+        Some(match (number, self) {
+            (Number::U32, NumberValue::Integer(n)) => u32::try_from(n).ok()?.into(),
+            (Number::U64, NumberValue::Integer(n)) => u64::try_from(n).ok()?,
+            (Number::F32, NumberValue::Integer(n)) => (n as f32).to_bits().into(),
+            (Number::F64, NumberValue::Integer(n)) => (n as f64).to_bits(),
+            (Number::F32, NumberValue::Float(x)) => (x as f32).to_bits().into(),
+            (Number::F64, NumberValue::Float(x)) => x.to_bits(),
+            (Number::U32 | Number::U64, NumberValue::Float(_)) => return None,
+        })
     }
 }
 
@@ -299,27 +268,15 @@ impl DatasetField {
         let places = out.chunks_exact_mut(self.number.width() as usize);
         for ((element, place), at) in elements.zip(places).zip(first..) {
             let value = self.stored.value(element);
-            if !value.put(self.number, place) {
-                return Err(Fault::new("a value does not fit")
+            let unfit = || {
+                Fault::new("a value does not fit")
                     .file(&self.name)
                     .expected(self.number.dtype().name())
                     .found(format_args!("{value:?} at element {at}"))
-                    .into());
-            }
+            };
+            let bits = value.bits(self.number).ok_or_else(unfit)?;
+            place.copy_from_slice(&bits.to_le_bytes()[..place.len()]);
         }
-        Ok(())
-    }
-
-    /// The same for bytes `skip..` of them.
-    fn convert_part(&self, first: u64, skip: usize, out: &mut [u8]) -> Result<()> {
-        let width = self.number.width() as usize;
-        if skip == 0 && out.len().is_multiple_of(width) {
-            return self.convert(first, out);
-        }
-        let mut whole = [0; STEP * WIDEST];
-        let whole = &mut whole[..(skip + out.len()).next_multiple_of(width)];
-        self.convert(first, whole)?;
-        out.copy_from_slice(&whole[skip..][..out.len()]);
         Ok(())
     }
 
@@ -357,7 +314,10 @@ impl Field for DatasetField {
         while !rest.is_empty() {
             let n = (STEP * width as usize - skip).min(rest.len());
             let (part, others) = rest.split_at_mut(n);
-            self.convert_part(element, skip, part)?;
+            let mut whole = [0; STEP * WIDEST];
+            let whole = &mut whole[..(skip + n).next_multiple_of(width as usize)];
+            self.convert(element, whole)?;
+            part.copy_from_slice(&whole[skip..][..n]);
             rest = others;
             (element, skip) = (element + STEP as u64, 0);
         }
@@ -408,12 +368,8 @@ mod tests {
             let stored = DatasetNumber { kind: NumberKind::Signed, size };
             let value = stored.value(&cut.to_le_bytes()[..size]);
             prop_assert_eq!(value, NumberValue::Integer(i128::from(cut)));
-            let mut out = [0; 4];
-            let fits = value.put(Number::U32, &mut out);
-            prop_assert_eq!(fits, u32::try_from(cut).is_ok());
-            if fits {
-                prop_assert_eq!(out, (cut as u32).to_le_bytes());
-            }
+            let fits = u32::try_from(cut).ok();
+            prop_assert_eq!(value.bits(Number::U32), fits.map(u64::from));
         }
     }
 }

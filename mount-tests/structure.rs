@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::harness::reads::walk;
 
 mod files;
-mod rooms;
+mod folders;
+
 mod types;
 
 /// A source file, by its path below the package.
@@ -137,7 +138,7 @@ const CRATES: [(&str, &[&str]); 4] = [
     (
         "fs",
         &[
-            "commit", "disk", "kernel", "live", "scratch", "stage", "tree",
+            "commit", "disk", "kernel", "live", "records", "scratch", "stage", "tree",
         ],
     ),
 ];
@@ -216,7 +217,15 @@ fn the_disk_knows_sources_and_errors_alone() {
 
 #[test]
 fn the_stage_knows_arrays_and_where_its_log_lies() {
-    let below = ["array", "disk", "error", "memory", "range_set", "source"];
+    let below = [
+        "array",
+        "disk",
+        "error",
+        "memory",
+        "range_set",
+        "records",
+        "source",
+    ];
     assert_uses_only("stage", &below);
 }
 
@@ -285,6 +294,7 @@ fn scratch_is_a_source_and_a_disk() {
             "error",
             "memory",
             "pipeline",
+            "records",
             "source",
             "workers",
         ],

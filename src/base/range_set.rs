@@ -1,7 +1,7 @@
 //! A set of numbers (the bytes of a file, the chunks of an array) as ranges of them.
 //!
 //! As large as the number of ranges, however long they are; whoever adds those that a file or a
-//! writer decides bounds [`RangeSet::count`] or charges it. Pure. Used by the floors above.
+//! writer decides bounds [`RangeSet::ranges`] or charges it. Pure. Used by the floors above.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -76,7 +76,7 @@ impl RangeSet {
     }
 
     /// How many ranges they are.
-    pub fn count(&self) -> usize {
+    pub fn ranges(&self) -> usize {
         self.ends.len()
     }
 
@@ -86,6 +86,12 @@ impl RangeSet {
 
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.ends.iter().map(|(&start, &end)| start..end)
+    }
+}
+
+impl From<Range<u64>> for RangeSet {
+    fn from(range: Range<u64>) -> RangeSet {
+        RangeSet::from_iter([range])
     }
 }
 
@@ -141,7 +147,7 @@ mod tests {
             prop_assert_eq!(map_of(set.iter()), map);
             prop_assert_eq!(&set.iter().collect::<RangeSet>(), &set);
             prop_assert_eq!(set.len(), map.iter().filter(|has| **has).count() as u64);
-            prop_assert_eq!((set.count(), set.is_empty()), (set.iter().count(), set.len() == 0));
+            prop_assert_eq!((set.ranges(), set.is_empty()), (set.iter().count(), !map.contains(&true)));
             let range = start..start + len;
             let part = &map[start as usize..(start + len) as usize];
             prop_assert_eq!(set.contains(&range), !part.contains(&false));

@@ -11,10 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::failure::{CommandResult, Failure};
 use super::given_path::real;
 use super::in_mount::InMount;
 use super::unpack::{find, open};
-use super::{CommandResult, Failure, output, plain_input};
+use super::{output, plain_input};
 use crate::array::{Array, uncached};
 use crate::container::bloscpack::Bloscpack;
 use crate::container::{Format, Preferences};

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{CommandResult, Failure, open_array, output};
+use super::failure::{CommandResult, Failure};
+use super::{open_array, output};
 use crate::array::prefetch::{ReadAhead, ReadAheadWorkers};
 use crate::array::read::Tail;
 use crate::container::Preferences;

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Failure;
+use super::failure::Failure;
 use super::given_path::{existing, real};
 use super::in_mount::InMount;
 use super::no_such_array::missing;

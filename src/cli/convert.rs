@@ -12,9 +12,10 @@ use indicatif::ProgressBar;
 
 use super::args::PackArgs;
 use super::counted::counted;
+use super::failure::{CommandResult, Failure};
 use super::given_path::real;
 use super::in_mount::InMount;
-use super::{CommandResult, Failure, options, output, progress, size, stopping, writing};
+use super::{options, output, progress, size, stopping, writing};
 use crate::daemon::log::Destination;
 use crate::daemon::{self, privileges, processes};
 use crate::disk::local::open_local;

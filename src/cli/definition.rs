@@ -9,9 +9,10 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 use super::args::Main;
 use super::examples::{self, Example};
+use super::failure::Failure;
 use super::mount_programs::{MountHelper, UmountHelper};
+use super::path_alone;
 use super::version::{self, Build};
-use super::{Failure, path_alone};
 
 /// `arrayfs` with all its commands.
 pub(super) fn arrayfs() -> Command {

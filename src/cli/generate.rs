@@ -8,9 +8,10 @@ use std::path::Path;
 
 use clap_complete::Shell;
 
+use super::failure::{CommandResult, Failure};
 use super::internal::Generated;
 use super::output::path_text;
-use super::{CommandResult, Failure, definition, manual};
+use super::{definition, manual};
 
 /// Completions, by the names under which shells find them in their own directories.
 const SHELLS: [(Shell, &str); 3] = [

@@ -10,14 +10,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
+use super::failure::Failure;
 use super::given_path::{existing, real};
+use super::status;
 use super::status::is_source;
-use super::{Failure, status};
 use crate::container::names::path_of;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
+use crate::tree::mount_status::MountStatus;
 
 /// A place in a mount.
 pub(super) struct InMount {
@@ -97,12 +97,10 @@ impl InMount {
     pub(super) fn is_in_scratch(&self) -> bool {
         let given = existing(&self.given).map(|(there, _)| there);
         given.is_ok_and(|given| given.starts_with(&self.mounted.mountpoint))
-            && self
-                .status()
-                .is_ok_and(|status| status::is_scratch(&status))
+            && status::is_of_scratch(&self.mounted.mountpoint)
     }
 
-    fn status(&self) -> Result<Value, Failure> {
+    fn status(&self) -> Result<MountStatus, Failure> {
         let failed = |e: io::Error| {
             let at = self.mounted.mountpoint.display();
             Failure::new(format!("{at}: {}", status::describe(&e)))
@@ -123,7 +121,7 @@ impl InMount {
             )));
         }
         // Where that fails less is shown: what was synced before.
-        for staged in self.staged_of(&status).iter().filter(|staged| !staged.new) {
+        for staged in self.staged_of(status).iter().filter(|staged| !staged.new) {
             let directory = File::open(self.mount_path(&staged.inside));
             if let Err(e) = directory.and_then(|directory| directory.sync_all()) {
                 log::debug!("{}: {e}", staged.inside.display());
@@ -134,19 +132,15 @@ impl InMount {
 
     /// What is staged at or below this place, or of the container that it lies in.
     pub(super) fn staged(&self) -> Result<Vec<StagedThere>, Failure> {
-        self.status().map(|status| self.staged_of(&status))
+        self.status().map(|status| self.staged_of(status))
     }
 
-    fn staged_of(&self, status: &Value) -> Vec<StagedThere> {
-        let staged = status["staged"].as_array().into_iter().flatten();
-        let staged = staged.map(|staged| StagedThere {
-            inside: path_of(staged["inside"].as_str().unwrap_or_default()),
-            bytes: ["bytes", "log_bytes"]
-                .map(|of| staged[of].as_u64().unwrap_or(0))
-                .iter()
-                .sum(),
-            why: staged["why"].as_str().map(str::to_owned),
-            new: staged["new"] == true,
+    fn staged_of(&self, status: MountStatus) -> Vec<StagedThere> {
+        let staged = status.staged.into_iter().map(|staged| StagedThere {
+            inside: path_of(&staged.inside),
+            bytes: staged.bytes.saturating_add(staged.log_bytes),
+            why: staged.why,
+            new: staged.new,
         });
         let is_here = |staged: &StagedThere| {
             staged.inside.starts_with(&self.inside) || self.inside.starts_with(&staged.inside)

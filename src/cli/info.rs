@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 
 use super::container::{FoundContainer, Meant};
 use super::described::DescriptionWriter;
+use super::failure::{CommandResult, Failure};
 use super::in_mount::InMount;
 use super::no_such_array::missing;
-use super::{CommandResult, Failure, container, output, size, styled};
+use super::{container, output, size, styled};
 use crate::container::describe::{ArrayDescription, Description, TextsToRead, describe};
 use crate::container::inside::join;
 use crate::container::{Container, Preferences};

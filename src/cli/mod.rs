@@ -12,6 +12,7 @@ mod counted;
 mod definition;
 mod described;
 mod examples;
+mod failure;
 mod flagless_options;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzed;
@@ -58,7 +59,6 @@ mod which_mount;
 mod writing;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -68,48 +68,11 @@ use crate::daemon::background::Inherited;
 use crate::daemon::guardian;
 use crate::scratch;
 use args::Command;
+use failure::CommandResult;
+pub use failure::Failure;
 use internal::InternalCommand;
 use mount_programs::{MountHelper, UmountHelper};
 pub use version::Build;
-
-/// Why a command failed, in words for its user: what, where, and what to do.
-#[derive(Debug)]
-pub struct Failure {
-    message: String,
-    status: u8,
-}
-
-type CommandResult = Result<(), Failure>;
-
-impl Failure {
-    fn new(message: impl fmt::Display) -> Self {
-        Failure {
-            message: crate::error::without_numbers(&message.to_string()),
-            status: 1,
-        }
-    }
-
-    fn usage(message: impl fmt::Display) -> Self {
-        Failure {
-            message: message.to_string(),
-            status: 2,
-        }
-    }
-
-    /// Everything has been said already.
-    fn silent() -> Self {
-        Failure {
-            message: String::new(),
-            status: 1,
-        }
-    }
-}
-
-impl From<crate::error::Error> for Failure {
-    fn from(e: crate::error::Error) -> Self {
-        Failure::new(e)
-    }
-}
 
 /// Runs the command line, `mount.fuse.arrayfs` and `umount.fuse.arrayfs` included. The process must
 /// not have opened anything yet.

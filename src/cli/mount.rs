@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use log::LevelFilter;
-use serde_json::{Value, json};
 
 use super::args::MountArgs;
+use super::failure::{CommandResult, Failure};
 use super::options::MountOptions;
 use super::preconditions::{self, HandedOver, MountPaths};
 use super::running::Running;
-use super::{CommandResult, Failure, container, limits, output, writing};
+use super::{container, limits, output, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::{LogsInFiles, Preferences};
@@ -29,6 +29,7 @@ use crate::memory;
 use crate::memory::limit::default_limit;
 use crate::scratch::{self, ScratchMount};
 use crate::source::Store;
+use crate::tree::mount_status::{LogStatus, WarningStatus};
 use crate::tree::{Pacing, Settings, Tree, Views};
 
 /// Arenas of the system's allocator: threads allocate little, and most of it from their own caches.
@@ -236,16 +237,19 @@ fn start_log(options: &MountOptions, log: &Destination, mountpoint: &Path) -> Re
 }
 
 /// What the log has to say of the mount, for `status`.
-fn told_by_log() -> Value {
-    let warnings = daemon::log::warnings().into_iter().map(|warning| {
-        json!({
-            "level": warning.level.as_str(),
-            "text": warning.text,
-            "times": warning.times,
-            "last": format!("{:.0}", warning.last),
-        })
+fn told_by_log() -> LogStatus {
+    let warnings = daemon::log::warnings().into_iter();
+    let warnings = warnings.map(|warning| WarningStatus {
+        level: warning.level.as_str().into(),
+        text: warning.text,
+        times: warning.times,
+        last: format!("{:.0}", warning.last),
     });
-    json!({ "to": daemon::log::place(), "warnings": warnings.collect::<Vec<_>>() })
+    LogStatus {
+        to: daemon::log::place(),
+        warnings: warnings.collect(),
+        warnings_unlisted: 0,
+    }
 }
 
 fn tree_settings(options: &MountOptions) -> Settings {

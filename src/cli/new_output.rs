@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{getegid, geteuid};
 
-use super::Failure;
+use super::failure::Failure;
 use super::given_path::real;
 use super::stopping::when_stopped;
 use crate::container::rewrite::{MemberNumber, Recipe};

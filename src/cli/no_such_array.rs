@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::container::Container;
 use crate::container::inside::{Located, join};
 use crate::error::Fault;

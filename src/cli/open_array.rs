@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Failure;
 use super::container::{self, FoundContainer};
+use super::failure::Failure;
 use super::no_such_array::{missing, without_arrays};
 use crate::array::Info;
 use crate::array::read::CachedArray;

@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Failure;
 use super::container::root_at;
+use super::failure::Failure;
 use super::given_path::real;
 use crate::commit::found_logs::{discard_orphan, is_log_of, orphan_bytes};
 use crate::container::{Candidate, Preferences, Recognised, recognise};

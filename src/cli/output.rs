@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io::{self, StdoutLock, Write};
 
-use super::{CommandResult, Failure};
+use super::failure::{CommandResult, Failure};
 pub(super) use crate::container::names::path_text;
 use crate::daemon::log::one_line;
 

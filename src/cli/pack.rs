@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::args::PackArgs;
+use super::failure::{CommandResult, Failure};
 use super::new_output::OutputPlace;
-use super::{CommandResult, Failure, convert, plain_input, size};
+use super::{convert, plain_input, size};
 use crate::codec::blosc::Filter;
 use crate::codec::blosc::encode::Compressor;
 use crate::codec::checksum::Checksum;

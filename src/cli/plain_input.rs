@@ -6,8 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::container;
+use super::failure::Failure;
 use super::given_path::real;
-use super::{Failure, container};
 use crate::error::plain;
 use crate::source::Source;
 

@@ -5,10 +5,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::failure::Failure;
 use super::given_path::real;
 use super::in_mount::InMount;
 use super::options::MountOptions;
-use super::{Failure, output};
+use super::output;
 use crate::daemon::handed_over::{self, HandedDescriptor};
 use crate::daemon::mount_table::{self, Device};
 use crate::error::plain;

@@ -4,194 +4,87 @@
 //! All that a daemon counts is since the mount began. A mount whose daemon does not answer has
 //! `arrayfs_up 0` and nothing else. Used by [`super::status`].
 
-use std::fmt::Display;
 use std::io::{self, Write};
 
-use serde_json::Value;
+use serde_json::Number;
 
 use super::output::path_text;
 use crate::daemon::log::one_line;
 use crate::daemon::mount_table::Mounted;
+use crate::tree::mount_status::{KindStatus, MountStatus};
 
 /// What is known of a mount.
-type MountState = (Mounted, io::Result<Value>);
+type MountState = (Mounted, io::Result<MountStatus>);
 
 /// A metric with one value for each mount.
 struct Metric {
     name: &'static str,
     kind: &'static str,
     help: &'static str,
-    /// Where the status of a daemon has it.
-    at: &'static str,
+    /// None, if such a mount has none.
+    of: fn(&MountStatus) -> Option<Number>,
 }
 
-const fn gauge(name: &'static str, at: &'static str, help: &'static str) -> Metric {
-    Metric {
-        name,
-        kind: "gauge",
-        help,
-        at,
-    }
+macro_rules! metrics {
+    ($of:ident: $($kind:ident $name:literal $value:expr, $help:literal;)*) => {
+        /// All that have one value for each mount.
+        const METRICS: &[Metric] = &[$(Metric {
+            name: $name,
+            kind: stringify!($kind),
+            help: $help,
+            of: |$of| Some(Number::from($value)),
+        }),*];
+    };
 }
 
-const fn counter(name: &'static str, at: &'static str, help: &'static str) -> Metric {
-    Metric {
-        kind: "counter",
-        ..gauge(name, at, help)
-    }
+metrics! { of:
+    gauge "arrayfs_uptime_seconds" of.seconds, "Time since the mount began.";
+    gauge "arrayfs_cache_limit_bytes" of.cache.limit, "Memory for decoded blocks (cache=).";
+    gauge "arrayfs_cache_used_bytes" of.cache.used, "How much of that is in use.";
+    gauge "arrayfs_cache_blocks" of.cache.blocks, "Blocks that are cached.";
+    counter "arrayfs_cache_hits_total" of.cache.hits, "Blocks that a reader found decoded.";
+    counter "arrayfs_cache_waits_total" of.cache.waits,
+        "Blocks that a reader found being decoded for another one.";
+    counter "arrayfs_cache_misses_total" of.cache.misses, "Blocks that a reader had to decode.";
+    counter "arrayfs_cache_prefetched_total" of.cache.prefetched,
+        "Blocks decoded ahead of sequential readers.";
+    counter "arrayfs_cache_evicted_total" of.cache.evicted, "Blocks given up for others.";
+    counter "arrayfs_decoded_bytes_total" of.cache.decoded_bytes, "Bytes that were decoded.";
+    counter "arrayfs_read_bytes_total" of.requests.read_bytes,
+        "Bytes that reads were answered with.";
+    counter "arrayfs_written_bytes_total" of.requests.written_bytes,
+        "Bytes that programs have written.";
+    counter "arrayfs_io_errors_total" of.requests.io_errors,
+        "Requests that were answered with an I/O error (EIO).";
+    gauge "arrayfs_open_files" of.open_files, "Files that programs have open.";
+    gauge "arrayfs_open_containers" of.open_containers, "Containers that are kept open.";
+    gauge "arrayfs_resident_bytes" of.resident_bytes?, "Memory that the daemon takes.";
+    gauge "arrayfs_unlogged_bytes" of.unlogged_bytes,
+        "Changes of arrays that cannot be stored, neither in the container nor in a log: in memory alone.";
+    gauge "arrayfs_staged_bytes" of.staged_bytes,
+        "Changes of arrays that are not committed, in memory or in logs, whichever has more.";
+    gauge "arrayfs_staged_containers_over_a_minute" of.staged_over_a_minute,
+        "Containers with changes that have not been committed for longer than a minute.";
+    gauge "arrayfs_held_back_bytes" of.held_back.as_ref()?.bytes,
+        "Changes of files in a scratch mount that are not stored yet.";
+    counter "arrayfs_scratch_encoded_bytes_total" of.held_back.as_ref()?.encoded_bytes,
+        "Bytes of files in a scratch mount that were encoded.";
+    counter "arrayfs_scratch_stored_bytes_total" of.held_back.as_ref()?.stored_bytes,
+        "What became of them.";
+    counter "arrayfs_commits_total" of.counted.commits, "Commits of containers.";
+    counter "arrayfs_commits_failed_total" of.counted.failed_commits,
+        "Commits that failed; what was to be committed stays staged.";
+    counter "arrayfs_commit_seconds_total" Number::from_f64(of.counted.commit_seconds)?,
+        "Time that commits took, those that failed included.";
+    counter "arrayfs_commit_bytes_total" of.counted.commit_bytes,
+        "Bytes that commits put into stored files, or moved in them.";
+    counter "arrayfs_hdf5_worker_deaths_total" of.counted.worker_deaths,
+        "HDF5 workers that crashed, or had to be ended.";
+    gauge "arrayfs_staged_containers" length(&of.staged, of.staged_unlisted),
+        "Containers with changes that are not committed.";
+    gauge "arrayfs_slow_requests" length(&of.requests.slowest, of.requests.slowest_unlisted),
+        "Requests of the last minute that took 0.1 seconds or more, 16 at most.";
 }
-
-const METRICS: &[Metric] = &[
-    gauge(
-        "arrayfs_uptime_seconds",
-        "/seconds",
-        "Time since the mount began.",
-    ),
-    gauge(
-        "arrayfs_cache_limit_bytes",
-        "/cache/limit",
-        "Memory for decoded blocks (cache=).",
-    ),
-    gauge(
-        "arrayfs_cache_used_bytes",
-        "/cache/used",
-        "How much of that is in use.",
-    ),
-    gauge(
-        "arrayfs_cache_blocks",
-        "/cache/blocks",
-        "Blocks that are cached.",
-    ),
-    counter(
-        "arrayfs_cache_hits_total",
-        "/cache/hits",
-        "Blocks that a reader found decoded.",
-    ),
-    counter(
-        "arrayfs_cache_waits_total",
-        "/cache/waits",
-        "Blocks that a reader found being decoded for another one.",
-    ),
-    counter(
-        "arrayfs_cache_misses_total",
-        "/cache/misses",
-        "Blocks that a reader had to decode.",
-    ),
-    counter(
-        "arrayfs_cache_prefetched_total",
-        "/cache/prefetched",
-        "Blocks decoded ahead of sequential readers.",
-    ),
-    counter(
-        "arrayfs_cache_evicted_total",
-        "/cache/evicted",
-        "Blocks given up for others.",
-    ),
-    counter(
-        "arrayfs_decoded_bytes_total",
-        "/cache/decoded_bytes",
-        "Bytes that were decoded.",
-    ),
-    counter(
-        "arrayfs_read_bytes_total",
-        "/requests/read_bytes",
-        "Bytes that reads were answered with.",
-    ),
-    counter(
-        "arrayfs_written_bytes_total",
-        "/requests/written_bytes",
-        "Bytes that programs have written.",
-    ),
-    counter(
-        "arrayfs_io_errors_total",
-        "/requests/io_errors",
-        "Requests that were answered with an I/O error (EIO).",
-    ),
-    gauge(
-        "arrayfs_open_files",
-        "/open_files",
-        "Files that programs have open.",
-    ),
-    gauge(
-        "arrayfs_open_containers",
-        "/open_containers",
-        "Containers that are kept open.",
-    ),
-    gauge(
-        "arrayfs_resident_bytes",
-        "/resident_bytes",
-        "Memory that the daemon takes.",
-    ),
-    gauge(
-        "arrayfs_unlogged_bytes",
-        "/unlogged_bytes",
-        "Changes of arrays that cannot be stored, neither in the container nor in a log: in memory alone.",
-    ),
-    gauge(
-        "arrayfs_staged_bytes",
-        "/staged_bytes",
-        "Changes of arrays that are not committed, in memory or in logs, whichever has more.",
-    ),
-    gauge(
-        "arrayfs_staged_containers_over_a_minute",
-        "/staged_over_a_minute",
-        "Containers with changes that have not been committed for longer than a minute.",
-    ),
-    gauge(
-        "arrayfs_held_back_bytes",
-        "/held_back/bytes",
-        "Changes of files in a scratch mount that are not stored yet.",
-    ),
-    counter(
-        "arrayfs_scratch_encoded_bytes_total",
-        "/held_back/encoded_bytes",
-        "Bytes of files in a scratch mount that were encoded.",
-    ),
-    counter(
-        "arrayfs_scratch_stored_bytes_total",
-        "/held_back/stored_bytes",
-        "What became of them.",
-    ),
-    counter(
-        "arrayfs_commits_total",
-        "/counted/commits",
-        "Commits of containers.",
-    ),
-    counter(
-        "arrayfs_commits_failed_total",
-        "/counted/failed_commits",
-        "Commits that failed; what was to be committed stays staged.",
-    ),
-    counter(
-        "arrayfs_commit_seconds_total",
-        "/counted/commit_seconds",
-        "Time that commits took, those that failed included.",
-    ),
-    counter(
-        "arrayfs_commit_bytes_total",
-        "/counted/commit_bytes",
-        "Bytes that commits put into stored files, or moved in them.",
-    ),
-    counter(
-        "arrayfs_hdf5_worker_deaths_total",
-        "/counted/worker_deaths",
-        "HDF5 workers that crashed, or had to be ended.",
-    ),
-];
-
-/// How long lists are; their entries are no matter for a metric.
-const LENGTHS: &[Metric] = &[
-    gauge(
-        "arrayfs_staged_containers",
-        "/staged",
-        "Containers with changes that are not committed.",
-    ),
-    gauge(
-        "arrayfs_slow_requests",
-        "/requests/slowest",
-        "Requests of the last minute that took 0.1 seconds or more, 16 at most.",
-    ),
-];
 
 const DURATIONS: &str = "arrayfs_request_duration_seconds";
 
@@ -216,7 +109,7 @@ pub(super) fn print(out: &mut impl Write, states: &[MountState]) -> io::Result<(
     )?;
     for (mounted, status) in serving(&visible) {
         let (at, source) = (mountpoint(mounted), escaped(&mounted.source));
-        let version = escaped(status["version"].as_str().unwrap_or("?"));
+        let version = escaped(&status.version);
         writeln!(
             out,
             r#"arrayfs_info{{{at},source="{source}",version="{version}",writable="{}"}} 1"#,
@@ -226,9 +119,6 @@ pub(super) fn print(out: &mut impl Write, states: &[MountState]) -> io::Result<(
     METRICS
         .iter()
         .try_for_each(|metric| values(out, metric, &visible))?;
-    LENGTHS
-        .iter()
-        .try_for_each(|metric| lengths(out, metric, &visible))?;
     durations(out, &visible)
 }
 
@@ -242,38 +132,20 @@ fn visible(states: &[MountState]) -> Vec<&MountState> {
     last.map(|(_, state)| state).collect()
 }
 
-fn serving<'a>(states: &[&'a MountState]) -> Vec<(&'a Mounted, &'a Value)> {
+fn serving<'a>(states: &[&'a MountState]) -> impl Iterator<Item = (&'a Mounted, &'a MountStatus)> {
     let answered = |(mounted, state): &&'a MountState| Some((mounted, state.as_ref().ok()?));
-    states.iter().filter_map(answered).collect()
+    states.iter().filter_map(answered)
+}
+
+/// How long a list is, with what of it is not listed: its entries are no matter for a metric.
+fn length<T>(listed: &[T], unlisted: u64) -> u64 {
+    unlisted.saturating_add(listed.len() as u64)
 }
 
 /// A metric that no mount has is left out with its header.
 fn values(out: &mut impl Write, metric: &Metric, states: &[&MountState]) -> io::Result<()> {
-    let has = |(mounted, status): (_, &Value)| {
-        let value = status.pointer(metric.at)?.as_number()?.clone();
-        Some((mounted, value))
-    };
-    let values: Vec<_> = serving(states).into_iter().filter_map(has).collect();
-    put_values(out, metric, &values)
-}
-
-/// A metric of lengths of lists, with what of them is not listed.
-fn lengths(out: &mut impl Write, metric: &Metric, states: &[&MountState]) -> io::Result<()> {
-    let has = |(mounted, status): (_, &Value)| {
-        let listed = status.pointer(metric.at)?.as_array()?.len() as u64;
-        let unlisted = status.pointer(&format!("{}_unlisted", metric.at));
-        let unlisted = unlisted.and_then(Value::as_u64).unwrap_or(0);
-        Some((mounted, listed.saturating_add(unlisted)))
-    };
-    let values: Vec<_> = serving(states).into_iter().filter_map(has).collect();
-    put_values(out, metric, &values)
-}
-
-fn put_values(
-    out: &mut impl Write,
-    metric: &Metric,
-    values: &[(&Mounted, impl Display)],
-) -> io::Result<()> {
+    let has = |(mounted, status)| Some((mounted, (metric.of)(status)?));
+    let values: Vec<_> = serving(states).filter_map(has).collect();
     if values.is_empty() {
         return Ok(());
     }
@@ -293,11 +165,10 @@ fn durations(out: &mut impl Write, states: &[&MountState]) -> io::Result<()> {
         "Time that requests of the kernel took, by kind.",
     )?;
     for (mounted, status) in serving(states) {
-        let requests = &status["requests"];
-        let bounds: Vec<f64> = numbers(&requests["bounds_us"])
-            .map(|us| us as f64 / 1e6)
-            .collect();
-        for (kind, counted) in requests["kinds"].as_object().into_iter().flatten() {
+        let requests = &status.requests;
+        let bounds = requests.bounds_us.iter().map(|us| *us as f64 / 1e6);
+        let bounds: Vec<f64> = bounds.collect();
+        for (kind, counted) in &requests.kinds.0 {
             let labels = format!(r#"{},operation="{}""#, mountpoint(mounted), escaped(kind));
             histogram(out, &labels, &bounds, counted)?;
         }
@@ -309,25 +180,17 @@ fn histogram(
     out: &mut impl Write,
     labels: &str,
     bounds: &[f64],
-    counted: &Value,
+    counted: &KindStatus,
 ) -> io::Result<()> {
     let mut below: u64 = 0;
     let ends = bounds.iter().map(f64::to_string);
-    for (end, count) in ends
-        .chain(["+Inf".to_owned()])
-        .zip(numbers(&counted["by_time"]))
-    {
-        below = below.saturating_add(count);
+    for (end, count) in ends.chain(["+Inf".to_owned()]).zip(&counted.by_time) {
+        below = below.saturating_add(*count);
         writeln!(out, r#"{DURATIONS}_bucket{{{labels},le="{end}"}} {below}"#)?;
     }
-    let seconds = counted["seconds"].as_f64().unwrap_or(0.0);
+    let seconds = counted.seconds;
     writeln!(out, "{DURATIONS}_sum{{{labels}}} {seconds}")?;
     writeln!(out, "{DURATIONS}_count{{{labels}}} {below}")
-}
-
-fn numbers(list: &Value) -> impl Iterator<Item = u64> {
-    let list = list.as_array().into_iter().flatten();
-    list.map(|number| number.as_u64().unwrap_or(0))
 }
 
 fn header(out: &mut impl Write, name: &str, kind: &str, help: &str) -> io::Result<()> {
@@ -351,7 +214,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::daemon::mount_table::device_at;
-    use serde_json::json;
+    use serde_json::{from_value, json};
     use std::path::Path;
 
     fn mounted(mountpoint: &str) -> Mounted {
@@ -390,11 +253,13 @@ mod tests {
             "cache": { "hits": 7 },
             "staged": [{}],
             "staged_unlisted": 2,
+            "of_another_version": {},
             "requests": {
                 "bounds_us": [16, 64, 1_048_576],
                 "kinds": { "read": { "seconds": 1.5, "by_time": [1, 2, 0, 4] } },
             },
         });
+        let status: MountStatus = from_value(status).unwrap();
         let text = printed(&[
             (mounted("/hidden"), Ok(status.clone())),
             (mounted("/m"), Ok(status)),
@@ -414,17 +279,18 @@ mod tests {
             );
         }
         assert!(
-            !text.contains("arrayfs_open_files"),
-            "what is not told is left out"
+            !text.contains("arrayfs_held_back_bytes"),
+            "what such a mount does not have is left out"
         );
     }
 
     #[test]
     fn of_two_mounts_at_one_place_the_upper_one_is_told() {
-        let text = printed(&[
-            (mounted("/m"), Ok(json!({ "open_files": 1 }))),
-            (mounted("/m"), Ok(json!({ "open_files": 2 }))),
-        ]);
+        let of = |open_files| MountStatus {
+            open_files,
+            ..MountStatus::default()
+        };
+        let text = printed(&[(mounted("/m"), Ok(of(1))), (mounted("/m"), Ok(of(2)))]);
         let of = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
         assert_eq!((of("arrayfs_up{"), of("arrayfs_open_files{")), (1, 1));
         assert!(text.contains(r#"arrayfs_open_files{mountpoint="/m"} 2"#));

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::failure::{CommandResult, Failure};
 use super::in_mount::InMount;
-use super::{CommandResult, Failure};
 use crate::tree::xattr::REFRESH;
 
 pub(super) fn run(path: &Path) -> CommandResult {

@@ -14,7 +14,8 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::counted::counted;
-use super::{CommandResult, output, progress, size};
+use super::failure::CommandResult;
+use super::{output, progress, size};
 use crate::daemon::log::one_line;
 use crate::error::Error;
 use crate::sync::Mutex;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, select};
 
-use super::{CommandResult, Failure, size};
+use super::failure::{CommandResult, Failure};
+use super::size;
 use crate::daemon;
 use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Device};

@@ -16,10 +16,11 @@ use serde_json::json;
 
 use super::args::StageCommand;
 use super::container::{FoundContainer, walk_beside};
+use super::failure::{CommandResult, Failure};
 use super::given_path::real;
 use super::in_mount::InMount;
 use super::orphan_logs::{OrphanLog, find_orphans};
-use super::{CommandResult, Failure, output, size};
+use super::{output, size, status};
 use crate::cache::BlockCache;
 use crate::commit::drafts::{DraftsState, LeftoverDrafts, left_drafts};
 use crate::commit::found_logs::{LogBeside, logs_at};
@@ -62,7 +63,7 @@ pub(super) fn run(command: &StageCommand, preferences: Preferences) -> CommandRe
         StageCommand::Discard { path } => (path, Some(throw_away)),
     };
     if let Some(place) = InMount::written_at(path)?.filter(|place| place.mounted.writable) {
-        return match scratch::is_scratch(&place.mounted.mountpoint) {
+        return match status::is_of_scratch(&place.mounted.mountpoint) {
             true => scratch::served(command, &place.mounted.mountpoint),
             false => served::run(command, &place, preferences, action),
         };

@@ -12,12 +12,14 @@ use serde_json::{Value, json};
 
 use super::counted::counted;
 use super::described::ratio_text;
+use super::failure::{CommandResult, Failure};
 use super::which_mount::{WhichMount, no_mount, which_mount};
-use super::{CommandResult, Failure, output, prometheus, size};
+use super::{output, prometheus, size};
 use crate::daemon::log::one_line;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::write_out;
 use crate::error::plain;
+use crate::tree::mount_status::{HeldBackStatus, LogStatus, MountStatus, StagedStatus};
 use crate::tree::xattr::STATUS;
 
 /// How it is shown.
@@ -70,7 +72,7 @@ pub(super) fn run(path: Option<&Path>, form: StatusForm) -> CommandResult {
 }
 
 /// What is wrong with a mount that does not serve.
-fn complaint((mounted, state): &(Mounted, io::Result<Value>)) -> Option<String> {
+fn complaint((mounted, state): &(Mounted, io::Result<MountStatus>)) -> Option<String> {
     let (path, e) = (mounted.mountpoint.display(), state.as_ref().err()?);
     let seconds = PATIENCE.as_secs();
     if is_dead(e) {
@@ -94,7 +96,7 @@ fn is_missing(path: &Path) -> bool {
 }
 
 /// What the daemons of mounts say, which are asked side by side.
-fn of_all(mounts: Vec<Mounted>) -> Vec<(Mounted, io::Result<Value>)> {
+fn of_all(mounts: Vec<Mounted>) -> Vec<(Mounted, io::Result<MountStatus>)> {
     let asked = mounts.into_iter().map(|mounted| {
         let of = mounted.clone();
         let answer = write_out::aside(move || ask_mount(&of));
@@ -116,7 +118,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the daemon of a mount says. Asked in a thread: a daemon that is stopped would hold us up
 /// for good.
-pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
+pub(super) fn of(mountpoint: &Path) -> io::Result<MountStatus> {
     let mountpoint = mountpoint.to_owned();
     let answered = write_out::aside(move || ask(&mountpoint))?.recv_timeout(PATIENCE);
     answered.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -124,7 +126,7 @@ pub(super) fn of(mountpoint: &Path) -> io::Result<Value> {
 
 /// Asks the daemon of a mount, and waits as long as it takes. What is mounted over it would answer
 /// in its place.
-pub(super) fn ask_mount(mounted: &Mounted) -> io::Result<Value> {
+pub(super) fn ask_mount(mounted: &Mounted) -> io::Result<MountStatus> {
     match mount_table::device_at(&mounted.mountpoint) {
         Ok(device) if device != mounted.device => Err(HIDDEN.into()),
         _ => ask(&mounted.mountpoint),
@@ -135,7 +137,7 @@ pub(super) fn ask_mount(mounted: &Mounted) -> io::Result<Value> {
 const HIDDEN: io::ErrorKind = io::ErrorKind::ResourceBusy;
 
 /// Asks whoever is mounted there.
-fn ask(mountpoint: &Path) -> io::Result<Value> {
+fn ask(mountpoint: &Path) -> io::Result<MountStatus> {
     let mut value = vec![0; 65536];
     let n = rustix::fs::getxattr(mountpoint, STATUS, &mut value[..])?;
     value.truncate(n);
@@ -147,24 +149,27 @@ pub(super) fn is_dead(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
 }
 
-fn print_json(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> io::Result<()> {
+fn print_json(
+    out: &mut impl Write,
+    states: &[(Mounted, io::Result<MountStatus>)],
+) -> io::Result<()> {
     let all: Vec<Value> = states
         .iter()
         .map(|(mounted, state)| {
             let mountpoint = output::path_text(&mounted.mountpoint);
             match state {
                 Ok(state) => {
-                    let mut state = state.clone();
+                    let mut daemon = json!(state);
                     // The mount table's is spelled so that nothing of it is lost.
-                    state["source"] = mounted.source.clone().into();
-                    if is_scratch(&state) {
-                        state["saved"] = saved_json(&state);
+                    daemon["source"] = mounted.source.clone().into();
+                    if let Some(held) = &state.held_back {
+                        daemon["saved"] = saved_json(held);
                     }
                     json!({
                         "mountpoint": mountpoint,
                         "state": "serving",
                         "writable": mounted.writable,
-                        "daemon": state,
+                        "daemon": daemon,
                     })
                 }
                 Err(e) => json!({
@@ -183,7 +188,7 @@ fn print_json(out: &mut impl Write, states: &[(Mounted, io::Result<Value>)]) -> 
 /// `given`: a path that was asked for, and how it is in the mounts.
 fn print(
     out: &mut impl Write,
-    states: &[(Mounted, io::Result<Value>)],
+    states: &[(Mounted, io::Result<MountStatus>)],
     given: Option<(&Path, &str)>,
 ) -> io::Result<()> {
     if states.is_empty() {
@@ -207,91 +212,76 @@ fn print(
     Ok(())
 }
 
-fn print_state(out: &mut impl Write, mounted: &Mounted, state: &Value) -> io::Result<()> {
-    let number = |name: &str| state["cache"][name].as_u64().unwrap_or(0);
+fn print_state(out: &mut impl Write, mounted: &Mounted, state: &MountStatus) -> io::Result<()> {
     let access = match mounted.writable {
         true => "writable",
         false => "read-only",
     };
-    let open = |name: &str, what| counted(state[name].as_u64().unwrap_or(0), what);
     writeln!(out, "  source  {}", one_line(&mounted.source))?;
     writeln!(out, "  access  {access}")?;
     writeln!(
         out,
         "  daemon  pid {}, version {}, {}, {}",
-        one_line(&state["pid"].to_string()),
-        one_line(state["version"].as_str().unwrap_or("?")),
-        open("open_files", "open file"),
-        open("open_containers", "open container")
+        state.pid,
+        one_line(&state.version),
+        counted(state.open_files as u64, "open file"),
+        counted(state.open_containers as u64, "open container")
     )?;
-    let rate = match state["cache"]["hit_rate"].as_f64() {
+    let cache = &state.cache;
+    let rate = match cache.hit_rate {
         Some(rate) => format!("{:.1} % hits", rate * 100.0),
         None => "not used yet".to_owned(),
     };
     writeln!(
         out,
         "  cache   {} of {} in {}, {rate}, {} decoded",
-        size::show(number("used")),
-        size::show(number("limit")),
-        counted(number("blocks"), "block"),
-        size::show(number("decoded_bytes"))
+        size::show(cache.used),
+        size::show(cache.limit),
+        counted(cache.blocks as u64, "block"),
+        size::show(cache.decoded_bytes)
     )?;
     print_counted(out, state)?;
-    if state["views_listed"] == true {
+    if state.views_listed {
         writeln!(out, "  views   listed")?;
     }
-    if is_scratch(state) {
-        writeln!(out, "  saved   {}", saved_line(state))?;
+    if let Some(held) = &state.held_back {
+        writeln!(out, "  saved   {}", saved_line(held))?;
+        if held.files > 0 {
+            let (files, bytes) = (counted(held.files, "file"), size::show(held.bytes));
+            writeln!(out, "  held    {bytes} of {files}, to be stored")?;
+        }
     }
-    let held = |name: &str| state["held_back"][name].as_u64().unwrap_or(0);
-    if held("files") > 0 {
-        let (files, bytes) = (counted(held("files"), "file"), size::show(held("bytes")));
-        writeln!(out, "  held    {bytes} of {files}, to be stored")?;
-    }
-    let staged = state["staged"].as_array();
-    staged
-        .into_iter()
-        .flatten()
-        .try_for_each(|staged| print_staged(out, staged))?;
-    if let Some(more) = state["staged_unlisted"].as_u64().filter(|more| *more > 0) {
+    let mut staged = state.staged.iter();
+    staged.try_for_each(|staged| print_staged(out, staged))?;
+    if let more @ 1.. = state.staged_unlisted {
         writeln!(out, "  staged  {}", counted(more, "more container"))?;
     }
-    print_logged(out, &state["log"])
+    print_logged(out, &state.log)
 }
 
 /// Where the daemon logs, and its latest warnings.
-fn print_logged(out: &mut impl Write, log: &Value) -> io::Result<()> {
-    let text = |of: &Value| one_line(of.as_str().unwrap_or("?")).into_owned();
-    if !log.is_object() {
-        return Ok(());
+fn print_logged(out: &mut impl Write, log: &LogStatus) -> io::Result<()> {
+    if !log.to.is_empty() {
+        writeln!(out, "  log     {}", one_line(&log.to))?;
     }
-    writeln!(out, "  log     {}", text(&log["to"]))?;
-    for warning in log["warnings"].as_array().into_iter().flatten() {
-        let times = match warning["times"].as_u64() {
-            None | Some(0 | 1) => String::new(),
-            Some(times) => format!("{times} times, last "),
+    for warning in &log.warnings {
+        let times = match warning.times {
+            0 | 1 => String::new(),
+            times => format!("{times} times, last "),
         };
-        let (last, what) = (text(&warning["last"]), text(&warning["text"]));
-        writeln!(out, "  {:7} {what} ({times}{last})", logged_as(warning))?;
+        let level = match &*warning.level {
+            "ERROR" => "error",
+            _ => "warning",
+        };
+        let (last, what) = (one_line(&warning.last), one_line(&warning.text));
+        writeln!(out, "  {level:7} {what} ({times}{last})")?;
     }
     Ok(())
 }
 
-fn logged_as(warning: &Value) -> &'static str {
-    match warning["level"].as_str() {
-        Some("ERROR") => "error",
-        _ => "warning",
-    }
-}
-
-/// What a scratch mount has encoded since it began, as programs see it and as it is stored.
-fn encoded(state: &Value) -> (u64, u64) {
-    let number = |name: &str| state["held_back"][name].as_u64().unwrap_or(0);
-    (number("encoded_bytes"), number("stored_bytes"))
-}
-
-fn saved_line(state: &Value) -> String {
-    let (plain, stored) = encoded(state);
+/// What a scratch mount has encoded since it began.
+fn saved_line(held: &HeldBackStatus) -> String {
+    let (plain, stored) = (held.encoded_bytes, held.stored_bytes);
     let Some(ratio) = ratio_text(plain, stored) else {
         return "nothing stored since it was mounted".into();
     };
@@ -300,88 +290,80 @@ fn saved_line(state: &Value) -> String {
     format!("{saved} since it was mounted: {plain} are stored in {stored}, ratio {ratio}")
 }
 
-fn saved_json(state: &Value) -> Value {
-    let (plain, stored) = encoded(state);
+fn saved_json(held: &HeldBackStatus) -> Value {
+    let (plain, stored) = (held.encoded_bytes, held.stored_bytes);
     let ratio = (stored > 0).then(|| plain as f64 / stored as f64);
     json!({ "bytes": plain, "stored_bytes": stored, "ratio": ratio })
 }
 
 /// What was served since the mount began, and committed, if anything was.
-fn print_counted(out: &mut impl Write, state: &Value) -> io::Result<()> {
-    let number = |at: &str| state.pointer(at).and_then(Value::as_u64).unwrap_or(0);
+fn print_counted(out: &mut impl Write, state: &MountStatus) -> io::Result<()> {
+    let (served, counted) = (&state.requests, &state.counted);
     writeln!(
         out,
         "  served  {} read, {} written, requests: {}, I/O errors: {}",
-        size::show(number("/requests/read_bytes")),
-        size::show(number("/requests/written_bytes")),
+        size::show(served.read_bytes),
+        size::show(served.written_bytes),
         requests(state),
-        number("/requests/io_errors")
+        served.io_errors
     )?;
-    let (done, failed) = (
-        number("/counted/commits"),
-        number("/counted/failed_commits"),
-    );
-    if done + failed > 0 {
-        let seconds = state["counted"]["commit_seconds"].as_f64().unwrap_or(0.0);
+    let (done, failed) = (counted.commits, counted.failed_commits);
+    if (done, failed) != (0, 0) {
         writeln!(
             out,
-            "  commits done: {done}, failed: {failed}, {} in {seconds:.1} s",
-            size::show(number("/counted/commit_bytes"))
+            "  commits done: {done}, failed: {failed}, {} in {:.1} s",
+            size::show(counted.commit_bytes),
+            counted.commit_seconds
         )?;
     }
-    match number("/counted/worker_deaths") {
+    match counted.worker_deaths {
         0 => Ok(()),
         deaths => writeln!(out, "  hdf5    workers that died: {deaths}"),
     }
 }
 
 /// How many requests were served, but for those of who watches.
-pub(super) fn requests(state: &Value) -> u64 {
-    let kinds = state["requests"]["kinds"].as_object().into_iter().flatten();
-    let counts = kinds.filter(|(kind, _)| *kind != "status");
-    let counts = counts.map(|(_, counted)| counted["count"].as_u64().unwrap_or(0));
-    counts.fold(0, u64::saturating_add)
+pub(super) fn requests(state: &MountStatus) -> u64 {
+    let kinds = state.requests.kinds.0.iter();
+    let counts = kinds.filter(|(kind, _)| kind != "status");
+    counts.fold(0, |sum, (_, counted)| sum.saturating_add(counted.count))
 }
 
 /// A container of which something is staged, and why it is not committed if that was tried.
-fn print_staged(out: &mut impl Write, staged: &Value) -> io::Result<()> {
-    let held = size::show(staged["bytes"].as_u64().unwrap_or(0));
-    let logged = size::show(staged["log_bytes"].as_u64().unwrap_or(0));
-    let path = output::path_text(Path::new(staged["path"].as_str().unwrap_or("?")));
-    let log = staged["log"].as_str();
-    let log = log.map_or_else(String::new, |log| {
+fn print_staged(out: &mut impl Write, staged: &StagedStatus) -> io::Result<()> {
+    let (held, logged) = (size::show(staged.bytes), size::show(staged.log_bytes));
+    let path = output::path_text(Path::new(&staged.path));
+    let log = staged.log.as_ref().map_or_else(String::new, |log| {
         format!(" {}", output::path_text(Path::new(log)))
     });
-    let told = |name: &str| {
-        let why = staged[name].as_str();
-        why.map_or_else(String::new, |why| format!(": {}", one_line(why)))
-    };
+    let why = staged
+        .why
+        .as_ref()
+        .map_or_else(String::new, |why| format!(": {}", one_line(why)));
     writeln!(
         out,
-        "  staged  {path}, {held} in memory, {logged} in its log{log}{}",
-        told("why")
+        "  staged  {path}, {held} in memory, {logged} in its log{log}{why}"
     )?;
-    if let Some(bytes) = staged["unlogged"]["bytes"].as_u64() {
-        let (bytes, why) = (size::show(bytes), staged["unlogged"]["why"].as_str());
-        let why = one_line(why.unwrap_or_default());
+    if let Some(unlogged) = &staged.unlogged {
+        let (bytes, why) = (size::show(unlogged.bytes), one_line(&unlogged.why));
         writeln!(out, "  unsafe  {path}, {bytes} in no log: {why}")?;
     }
-    match staged["beside"].is_null() {
-        true => Ok(()),
-        false => writeln!(out, "  beside  {path}{}", told("beside")),
+    match &staged.beside {
+        None => Ok(()),
+        Some(why) => writeln!(out, "  beside  {path}: {}", one_line(why)),
     }
 }
 
-/// Whether a status is that of a scratch mount.
-pub(super) fn is_scratch(state: &Value) -> bool {
-    state["held_back"].is_object()
+/// Whether a mount is one of a scratch store.
+pub(super) fn is_of_scratch(mountpoint: &Path) -> bool {
+    of(mountpoint).is_ok_and(|status| status.held_back.is_some())
 }
 
 /// Whether the path leads to what the daemon has opened as its source.
-pub(super) fn is_source(path: &Path, state: &Value) -> bool {
-    let id = &state["source_id"];
-    let found = std::fs::metadata(path);
-    found.is_ok_and(|found| id["device"] == found.dev() && id["inode"] == found.ino())
+pub(super) fn is_source(path: &Path, state: &MountStatus) -> bool {
+    let found = std::fs::metadata(path).ok();
+    let is_it = found.zip(state.source_id.as_ref());
+    is_it.is_some_and(|(found, id)| id.device == found.dev() && id.inode == found.ino())
 }
 
 /// What keeps a daemon from telling.

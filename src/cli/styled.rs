@@ -10,7 +10,8 @@ use std::io::{self, StdoutLock, Write};
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 
-use super::{CommandResult, output};
+use super::failure::CommandResult;
+use super::output;
 use crate::look::value::is_obeyed;
 
 /// Of an array, a container.

@@ -20,9 +20,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::failure::{CommandResult, Failure};
 use super::mount_programs::UmountHelper;
 use super::which_mount::{WhichMount, no_mount, spelled, which_mount};
-use super::{CommandResult, Failure, output, progress, status};
+use super::{output, progress, status};
 use crate::daemon::connection;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::processes;
@@ -70,10 +71,7 @@ fn unmounted(mountpoint: &Path, manner: Manner) -> Result<Unfinished, Failure> {
     let mounted = mounted_at(mountpoint)?;
     let done = |()| Unfinished::Nothing;
     match status::of(&mounted.mountpoint) {
-        Ok(status) => {
-            let daemon = status["pid"].as_u64().and_then(|pid| pid.try_into().ok());
-            commit_and_unmount(&mounted, manner, daemon)
-        }
+        Ok(status) => commit_and_unmount(&mounted, manner, Some(status.pid)),
         // The daemon has died, or this user may not look into the mount.
         Err(e) if status::is_dead(&e) => {
             // It may just be ending.
@@ -238,12 +236,10 @@ fn commit(mounted: &Mounted, manner: Manner) -> Result<Unfinished, Failure> {
     }
     match status::of(&mounted.mountpoint) {
         Ok(status) => {
-            keep_mount(
-                named::refuse_unstored(mounted, &status["held_back"]),
-                manner,
-            )?;
+            let held = status.held_back.clone().unwrap_or_default();
+            keep_mount(named::refuse_unstored(mounted, &held), manner)?;
             keep_mount(named::refuse_unlogged(mounted, &status), manner)?;
-            let logged = named::name_logged(&status["held_back"]);
+            let logged = named::name_logged(&held);
             named::name_not_kept(&status);
             let staged = named::name_staged(&status);
             let is_all = logged == Unfinished::Nothing;
@@ -282,7 +278,8 @@ impl StoringProgress {
             return;
         }
         let status = status::of(mountpoint);
-        let held = status.ok().and_then(|s| s["held_back"]["bytes"].as_u64());
+        let held = status.ok().and_then(|status| status.held_back);
+        let held = held.map(|held| held.bytes);
         let Some(held) = held.filter(|held| *held > 0 || self.most > 0) else {
             return;
         };

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::container::{self, FoundContainer};
+use super::failure::{CommandResult, Failure};
 use super::new_output::OutputPlace;
 use super::pack::EXTENSION;
-use super::{CommandResult, Failure, convert, plain_input};
+use super::{convert, plain_input};
 use crate::container::in_sequence::each_part;
 use crate::container::inside::Located;
 use crate::container::{Container, Preferences};

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::container::{self, Found, FoundContainer, orphans_line};
+use super::failure::{CommandResult, Failure};
 use super::report::{Report, Subject};
-use super::{CommandResult, Failure};
 use crate::array::{Piece, uncached};
 use crate::container::inside::Located;
 use crate::container::{Check, Preferences};

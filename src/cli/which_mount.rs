@@ -8,8 +8,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use super::failure::Failure;
 use super::given_path::real;
-use super::{Failure, status};
+use super::status;
 use crate::container::names::path_of;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::write_out;

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags, accessat, statvfs};
 
+use super::failure::Failure;
 use super::options::Writing;
-use super::{Failure, output};
+use super::output;
 use crate::daemon::privileges;
 use crate::daemon::source_lock::{self, Refusal, SourceLock};
 use crate::error::plain;

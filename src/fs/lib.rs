@@ -9,6 +9,7 @@ pub mod commit;
 pub mod disk;
 pub mod kernel;
 pub mod live;
+mod records;
 pub mod scratch;
 pub mod stage;
 pub mod tree;

@@ -12,8 +12,9 @@ mod words;
 
 use std::io::Write;
 
+use super::failure::{CommandResult, Failure};
 use super::internal::Completed;
-use super::{CommandResult, Failure, output};
+use super::output;
 use crate::container::Preferences;
 use subject::TypedSubject;
 use words::TypedWords;

@@ -2,7 +2,7 @@
 //!
 //! Used by [`super`], for `-o`, the long flags and fstab alike.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use super::flags::{FAKE, FLAGS};
 use super::scratch;
 

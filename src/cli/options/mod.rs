@@ -17,7 +17,7 @@ use log::LevelFilter;
 pub(super) use flags::FlagWords;
 use flags::{Flag, Flags};
 
-use super::Failure;
+use super::failure::Failure;
 use crate::commit::Preference;
 use crate::container::{Dialect, Preferences};
 use crate::daemon::log::Destination;

@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
+use super::super::failure::{CommandResult, Failure};
 use super::super::new_output::OutputPlace;
 use super::super::open_array::OpenedArray;
 use super::super::screen::Screen;
-use super::super::{CommandResult, Failure, container, output};
+use super::super::{container, output};
 use super::PlotKind;
 use super::view::ArrayView;
 use crate::container::Preferences;

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{CommandResult, Failure, open_array};
+use super::failure::{CommandResult, Failure};
+use super::open_array;
 use crate::container::Preferences;
 use crate::look::picture::PictureSize;
 use view::ArrayView;

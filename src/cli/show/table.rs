@@ -1,7 +1,8 @@
 //! The table: which rows and columns there is room for, and their cells.
 
+use super::super::failure::{CommandResult, Failure};
+use super::super::output;
 use super::super::screen::Screen;
-use super::super::{CommandResult, Failure, output};
 use super::view::ArrayView;
 use crate::error::Result;
 use crate::look::element::{ElementType, StructurePart};

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
+use super::super::failure::{CommandResult, Failure};
+use super::super::output;
 use super::super::screen::Screen;
-use super::super::{CommandResult, Failure, output};
 use super::table::{ShownPart, most_rows};
 use super::view::ArrayView;
 use crate::look::lines::{each_text, texts_at};

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
+use super::super::failure::{CommandResult, Failure};
 use super::super::open_array::{OpenedArray, scale_of};
-use super::super::{CommandResult, Failure, output};
+use super::super::output;
 use crate::container::names::path_text;
 use crate::look::element::{ElementType, StructurePart};
 use crate::look::physical::PhysicalScale;

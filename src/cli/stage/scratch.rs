@@ -5,15 +5,15 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::super::counted::counted;
 use super::{FoundContainer, StagedContainerFile, print};
 use crate::cli::args::StageCommand;
+use crate::cli::failure::{CommandResult, Failure};
 use crate::cli::in_mount::InMount;
-use crate::cli::{CommandResult, Failure, output, status};
+use crate::cli::{output, status};
 use crate::error::Error;
 use crate::scratch;
+use crate::tree::mount_status::{HeldBackStatus, UNSTORED};
 use crate::tree::xattr::APPLY;
 
 /// Bytes of the log that a stored file has; none if it has no log.
@@ -55,7 +55,7 @@ pub(super) fn served(command: &StageCommand, mountpoint: &Path) -> CommandResult
 
 fn list(mountpoint: &Path, json: bool) -> CommandResult {
     let held = held_there(mountpoint)?;
-    let (files, bytes) = (number(&held, "files"), number(&held, "bytes"));
+    let (files, bytes) = (held.files, held.bytes);
     let all = match files {
         0 => Vec::new(),
         _ => {
@@ -67,29 +67,26 @@ fn list(mountpoint: &Path, json: bool) -> CommandResult {
 }
 
 fn commit(mountpoint: &Path) -> CommandResult {
-    let before = number(&held_there(mountpoint)?, "files");
+    let before = held_there(mountpoint)?.files;
     if let Some(root) = InMount::at(mountpoint)? {
         root.ask(APPLY)?;
     }
     let after = held_there(mountpoint)?;
-    let failed = after["failed"].as_array().into_iter().flatten();
-    let mut any = false;
-    for file in failed {
-        let text = |name: &str| file[name].as_str().unwrap_or_default();
-        let (path, why) = (text("path"), text("why"));
-        output::complain(format!("{path}: not all of it can be stored: {why}"));
-        any = true;
-    }
+    let lines = after.failed.iter().map(|file| file.line(UNSTORED));
+    lines.for_each(output::complain);
     let at = mountpoint.display();
-    output::print(|out| match before.saturating_sub(number(&after, "files")) {
+    output::print(|out| match before.saturating_sub(after.files) {
         0 => writeln!(out, "nothing staged"),
         files => writeln!(out, "{at}: {files} stored"),
     })?;
-    if any { Err(Failure::silent()) } else { Ok(()) }
+    match after.failed.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::silent()),
+    }
 }
 
 /// What the daemon says that it holds back.
-fn held_there(mountpoint: &Path) -> Result<Value, Failure> {
+fn held_there(mountpoint: &Path) -> Result<HeldBackStatus, Failure> {
     let status = status::of(mountpoint).map_err(|e| {
         Failure::new(format!(
             "{}: {}",
@@ -97,14 +94,5 @@ fn held_there(mountpoint: &Path) -> Result<Value, Failure> {
             status::describe(&e)
         ))
     })?;
-    Ok(status["held_back"].clone())
-}
-
-/// Whether a mount is one of a scratch store.
-pub(super) fn is_scratch(mountpoint: &Path) -> bool {
-    status::of(mountpoint).is_ok_and(|status| status::is_scratch(&status))
-}
-
-fn number(of: &Value, name: &str) -> u64 {
-    of[name].as_u64().unwrap_or(0)
+    Ok(status.held_back.unwrap_or_default())
 }

@@ -13,8 +13,9 @@ use super::{
     staged,
 };
 use crate::cli::args::StageCommand;
+use crate::cli::failure::{CommandResult, Failure};
 use crate::cli::in_mount::{InMount, StagedThere};
-use crate::cli::{CommandResult, Failure, output};
+use crate::cli::output;
 use crate::container::Preferences;
 use crate::error::Error;
 use crate::tree::xattr::{APPLY, DISCARD, STATE};

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 
 use super::container::FoundContainer;
+use super::failure::{CommandResult, Failure};
 use super::open_array::{cached, element_of, scale_of};
-use super::{CommandResult, Failure, container, output, progress};
+use super::{container, output, progress};
 use crate::array::Info;
 use crate::cache::BlockCache;
 use crate::container::inside::Located;

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use super::super::open_array::cached;
 use super::ContainerLook;
 use super::told::MatrixStats;

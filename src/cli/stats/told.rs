@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::container::FoundContainer;
 use super::super::counted::counted;
+use super::super::failure::CommandResult;
+use super::super::output;
 use super::super::screen::Screen;
-use super::super::{CommandResult, output};
 use crate::look::figures::{ColumnFigures, EntryFigures, NumberFigures, TextFigures};
 use crate::look::number_text::{Digits, float, short};
 use crate::look::slice::shape_text;

@@ -4,13 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use crate::cli::status::requests;
+use crate::tree::mount_status::MountStatus;
 
 /// The status of a daemon, and when it was given.
 pub(super) struct Look {
-    pub(super) status: Value,
+    pub(super) status: MountStatus,
     pub(super) at: Instant,
 }
 
@@ -38,22 +37,22 @@ pub(super) struct Figures {
     pub(super) hits: Option<f64>,
     pub(super) cache_used: u64,
     pub(super) cache_limit: u64,
-    pub(super) open_files: u64,
-    pub(super) open_containers: u64,
+    pub(super) open_files: usize,
+    pub(super) open_containers: usize,
     pub(super) staged_bytes: u64,
 }
 
 impl MountCounts {
-    fn of(status: &Value) -> MountCounts {
-        let number = |at: &str| number(status, at);
-        let found = number("/cache/hits").saturating_add(number("/cache/waits"));
+    fn of(status: &MountStatus) -> MountCounts {
+        let cache = &status.cache;
+        let found = cache.hits.saturating_add(cache.waits);
         MountCounts {
-            read: number("/requests/read_bytes"),
-            decoded: number("/cache/decoded_bytes"),
-            written: number("/requests/written_bytes"),
+            read: status.requests.read_bytes,
+            decoded: cache.decoded_bytes,
+            written: status.requests.written_bytes,
             requests: requests(status),
             found,
-            asked: found.saturating_add(number("/cache/misses")),
+            asked: found.saturating_add(cache.misses),
         }
     }
 
@@ -76,7 +75,7 @@ impl MountCounts {
 
 impl Figures {
     pub(super) fn of(now: &Look, before: Option<&Look>) -> Figures {
-        let counted = MountCounts::of(&now.status);
+        let (status, counted) = (&now.status, MountCounts::of(&now.status));
         let added = before.map(|before| {
             let time = now.at.saturating_duration_since(before.at);
             (counted.since(&MountCounts::of(&before.status)), time)
@@ -85,25 +84,20 @@ impl Figures {
             let (added, time) = added.as_ref()?;
             per_second(of(added), *time)
         };
-        let number = |at: &str| number(&now.status, at);
-        let held = number("/held_back/bytes");
+        let held = status.held_back.as_ref().map_or(0, |held| held.bytes);
         Figures {
             read: rate(|added| added.read),
             decoded: rate(|added| added.decoded),
             written: rate(|added| added.written),
             requests: rate(|added| added.requests),
             hits: added.and_then(|(added, _)| added.hits()).or(counted.hits()),
-            cache_used: number("/cache/used"),
-            cache_limit: number("/cache/limit"),
-            open_files: number("/open_files"),
-            open_containers: number("/open_containers"),
-            staged_bytes: number("/staged_bytes").saturating_add(held),
+            cache_used: status.cache.used,
+            cache_limit: status.cache.limit,
+            open_files: status.open_files,
+            open_containers: status.open_containers,
+            staged_bytes: status.staged_bytes.saturating_add(held),
         }
     }
-}
-
-pub(super) fn number(status: &Value, at: &str) -> u64 {
-    status.pointer(at).and_then(Value::as_u64).unwrap_or(0)
 }
 
 fn per_second(count: u64, time: Duration) -> Option<f64> {
@@ -147,7 +141,7 @@ pub(super) fn percent(part: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{from_value, json};
 
     fn look(at: Instant, read: u64, hits: u64, misses: u64) -> Look {
         let status = json!({
@@ -156,6 +150,7 @@ mod tests {
             "staged_bytes": 3,
             "held_back": { "bytes": 4 },
         });
+        let status = from_value(status).unwrap();
         Look { status, at }
     }
 

@@ -20,9 +20,9 @@ use ratatui::crossterm::event::{self, Event};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::failure::{CommandResult, Failure};
 use super::output::{self, path_text};
 use super::which_mount::{WhichMount, no_mount, which_mount};
-use super::{CommandResult, Failure};
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
 use screen::{TopScreen, Wish};
@@ -151,7 +151,7 @@ fn print_once(
             writeln!(out, "{}", shape.row(row).trim_end())?;
         }
         let slow = mounts.watched.iter().filter_map(|mount| {
-            let lines = details::slowest(mount.status()?);
+            let lines = details::slowest(&mount.status()?.requests.slowest);
             (!lines.is_empty()).then(|| (path_text(&mount.mounted.mountpoint), lines))
         });
         for (at, lines) in slow {

@@ -7,17 +7,17 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use serde_json::Value;
 
 use super::figures::{Figures, Look};
 use crate::cli::status::{ask_mount, describe};
 use crate::daemon::mount_table::Mounted;
+use crate::tree::mount_status::MountStatus;
 
 /// A daemon that has not answered for this long is said not to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a daemon has answered, and when.
-type StatusAnswer = (Instant, io::Result<Value>);
+type StatusAnswer = (Instant, io::Result<MountStatus>);
 
 /// A mount that is watched.
 pub(super) struct WatchedMount {
@@ -100,7 +100,7 @@ impl WatchedMount {
         self.trouble.as_deref()
     }
 
-    pub(super) fn status(&self) -> Option<&Value> {
+    pub(super) fn status(&self) -> Option<&MountStatus> {
         self.now.as_ref().map(|look| &look.status)
     }
 

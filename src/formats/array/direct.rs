@@ -1,7 +1,8 @@
 //! An array whose bytes are read by a function, with nothing to decode: what is computed, or lies
 //! in another file.
 //!
-//! Used by `container::restated`, and by `live` for files that take the place of arrays.
+//! Used by formats whose arrays have bytes of others', and by `live` for files that take the place
+//! of arrays.
 
 use std::ops::Range;
 

@@ -2,6 +2,7 @@
 //!
 //! `arrays.json`, the xattrs and the `.npy` headers of the views all take their spelling from here.
 
+pub mod descr;
 pub mod literal;
 
 use std::borrow::Cow;

@@ -12,6 +12,7 @@ pub(crate) mod fetcher;
 pub mod fixed_text;
 mod gather;
 pub mod grid;
+pub(crate) mod held;
 pub(crate) mod lazy;
 pub mod lengthened;
 pub mod nested;
@@ -67,6 +68,21 @@ pub struct Info {
     pub stored_bytes: u64,
     pub blocks: u64,
     pub codec: Cow<'static, str>,
+}
+
+impl Info {
+    /// Of a text of one value, which lies as it is shown.
+    pub fn text(bytes: u64) -> Info {
+        Info {
+            dtype: Dtype::Text,
+            shape: vec![1],
+            order: Order::C,
+            bytes,
+            stored_bytes: bytes,
+            blocks: 1,
+            codec: "none".into(),
+        }
+    }
 }
 
 /// Blocks of an array that skip filters which others go through.

@@ -6,13 +6,11 @@
 //! read from its first byte to its last for it, once, so who only looks at a container says how
 //! much of it may be read ([`Array::own_feeds`]). Used by `container::hdf5`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::uncached::{DecodeMemory, lent_for, read_into};
+use super::uncached::PartReader;
 use super::{Array, Info};
 use crate::error::{Error, Fault, Result};
-use crate::memory::block::Workspace;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
 use crate::patience;
@@ -72,12 +70,15 @@ fn find(
     let Some(values) = product.filter(|_| info.bytes <= MOST && info.bytes > 0) else {
         return Ok(Vec::new());
     };
-    let mut reader = FeedReader::new(array, info.bytes, budget)?;
+    let mut reader = FeedReader {
+        text: PartReader::new(array, info.bytes, STEP, |bytes| budget.keep(bytes))?,
+        read: 0,
+    };
     if reader.count(info.bytes)? == values {
         return Ok(Vec::new());
     }
     let (mut number, mut found, mut many) = (0, Vec::new(), false);
-    reader.rewind();
+    reader.text.rewind();
     array.value_lengths(&mut |len| {
         let feeds = reader.count(len)?;
         // Its end.
@@ -97,67 +98,40 @@ fn find(
 
 /// Counts line feeds from the first byte to the last.
 struct FeedReader<'a> {
-    array: &'a dyn Array,
-    len: u64,
-    done: u64,
-    space: Workspace,
-    /// What has been read and not counted.
-    part: Range<usize>,
+    text: PartReader<'a>,
+    /// Since it was asked whether who waits is still there.
+    read: u64,
 }
 
-impl<'a> FeedReader<'a> {
-    fn new(array: &'a dyn Array, len: u64, budget: &Arc<Budget>) -> Result<Self> {
-        let (step, lent) = (STEP.min(len), lent_for(array, 0..len)?);
-        let hold = budget.keep(step.saturating_add(lent))?;
-        Ok(FeedReader {
-            array,
-            len,
-            done: 0,
-            space: Workspace::new(step, lent, hold, step)?,
-            part: 0..0,
-        })
-    }
-
-    fn rewind(&mut self) {
-        (self.done, self.part) = (0, 0..0);
-    }
-
+impl FeedReader<'_> {
     /// Those among the next so many bytes.
     fn count(&mut self, mut bytes: u64) -> Result<u64> {
         let mut feeds = 0;
         while bytes > 0 {
-            if self.part.is_empty() {
-                self.read()?;
+            let part = self.text.ahead()?;
+            let n = (part.len() as u64).min(bytes) as usize;
+            if n == 0 {
+                return Err(Fault::new("the values of a text are longer than the text").into());
             }
-            let n = (self.part.len() as u64).min(bytes);
-            let end = self.part.start + n as usize;
-            let counted = &self.space.parts().0[self.part.start..end];
-            feeds += memchr::memchr_iter(b'\n', counted).count() as u64;
-            self.part.start = end;
-            bytes -= n;
+            feeds += memchr::memchr_iter(b'\n', &part[..n]).count() as u64;
+            self.text.take(n);
+            bytes -= n as u64;
+            self.read += n as u64;
+            if self.read >= LOOKED_EACH {
+                self.read = 0;
+                if patience::caller().has_gone() {
+                    return Err(Error::Unwanted);
+                }
+            }
         }
         Ok(feeds)
-    }
-
-    fn read(&mut self) -> Result<()> {
-        let len = STEP.min(self.len - self.done);
-        if len == 0 {
-            return Err(Fault::new("the values of a text are longer than the text").into());
-        }
-        if self.done % LOOKED_EACH == LOOKED_EACH - STEP && patience::caller().has_gone() {
-            return Err(Error::Unwanted);
-        }
-        let (room, scratch) = self.space.parts();
-        let memory = DecodeMemory::Lent(scratch);
-        read_into(self.array, self.done, &mut room[..len as usize], memory)?;
-        self.done += len;
-        self.part = 0..len as usize;
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::array::dtype::Dtype;
     use crate::array::{Order, Piece, direct_piece};

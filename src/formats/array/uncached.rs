@@ -2,6 +2,7 @@
 //! check applies to whole arrays, and for tests. A reader of the same bytes again goes through
 //! [`super::read`], or below the cache through [`super::nested`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::gather::{self, PieceSource};
@@ -9,7 +10,7 @@ use super::steps::PieceSteps;
 use super::{Array, BlockId, Piece};
 use crate::error::Result;
 use crate::memory::block::{Block, Workspace};
-use crate::memory::budget::Budget;
+use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Scratch, room};
 use crate::patience;
 
@@ -36,7 +37,7 @@ pub const fn lent(block_len: u64, scratch: u64) -> u64 {
 }
 
 /// Scratch memory to be lent for reading a range of an array.
-pub fn lent_for(array: &dyn Array, range: std::ops::Range<u64>) -> Result<u64> {
+pub fn lent_for(array: &dyn Array, range: Range<u64>) -> Result<u64> {
     let ranges = [PlacedRange { from: range, to: 0 }];
     let mut steps = PieceSteps::new(array, &ranges);
     let (mut placed, mut most) = (Vec::new(), 0);
@@ -178,7 +179,7 @@ fn at_hand(array: &dyn Array, id: BlockId, len: u64) -> Option<Arc<Block>> {
 
 /// The bytes of a range.
 #[doc(hidden)]
-pub fn read(array: &dyn Array, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+pub fn read(array: &dyn Array, range: Range<u64>) -> Result<Vec<u8>> {
     let budget = Budget::new(1 << 30);
     let mut bytes = vec![UNWRITTEN; (range.end - range.start) as usize];
     let memory = DecodeMemory::Reserved(&budget);
@@ -189,6 +190,86 @@ pub fn read(array: &dyn Array, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
 #[doc(hidden)]
 pub fn read_all(array: &dyn Array) -> Result<Vec<u8>> {
     read(array, 0..array.info()?.bytes)
+}
+
+/// Reads an array from its first byte to its last, in parts and in memory of its own: a text to be
+/// cut into lines.
+pub(crate) struct PartReader<'a> {
+    array: &'a dyn Array,
+    len: u64,
+    step: u64,
+    /// Bytes that have been read.
+    done: u64,
+    space: Workspace,
+    /// What has been read and not taken.
+    part: Range<usize>,
+}
+
+impl<'a> PartReader<'a> {
+    /// `len`: of the array, in bytes, of which so many are read at once; `hold` charges what that
+    /// takes.
+    pub(crate) fn new(
+        array: &'a dyn Array,
+        len: u64,
+        step: u64,
+        hold: impl FnOnce(u64) -> Result<Hold>,
+    ) -> Result<PartReader<'a>> {
+        let lent = match len {
+            0 => 0,
+            _ => lent_for(array, 0..len)?,
+        };
+        let step = step.min(len.max(1));
+        let hold = hold(step.saturating_add(lent))?;
+        Ok(PartReader {
+            array,
+            len,
+            step,
+            done: 0,
+            space: Workspace::new(step, lent, hold, step)?,
+            part: 0..0,
+        })
+    }
+
+    /// Begins again.
+    pub(crate) fn rewind(&mut self) {
+        (self.done, self.part) = (0, 0..0);
+    }
+
+    /// What comes next: some bytes, or none at the end.
+    pub(crate) fn ahead(&mut self) -> Result<&[u8]> {
+        let len = self.step.min(self.len - self.done);
+        let (room, scratch) = self.space.parts();
+        if self.part.is_empty() && len > 0 {
+            let room = &mut room[..len as usize];
+            let read = read_into(self.array, self.done, room, DecodeMemory::Lent(scratch));
+            read.map_err(|e| e.of_array("", self.array.name()))?;
+            self.done += len;
+            self.part = 0..len as usize;
+        }
+        Ok(&room[self.part.clone()])
+    }
+
+    /// So many of these bytes have been taken.
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.part.start = self.part.end.min(self.part.start.saturating_add(bytes));
+    }
+
+    /// All bytes that have been read; none at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
+        self.ahead()?;
+        let part = std::mem::take(&mut self.part);
+        Ok((!part.is_empty()).then(|| &self.space.parts().0[part]))
+    }
+
+    /// Lines from here to the end; what lies behind the last line feed is one, too.
+    pub(crate) fn count_lines(&mut self) -> Result<u64> {
+        let (mut lines, mut open) = (0u64, false);
+        while let Some(part) = self.next()? {
+            lines += memchr::memchr_iter(b'\n', part).count() as u64;
+            open = !part.ends_with(b"\n");
+        }
+        Ok(lines + u64::from(open))
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::memory::budget::{Budget, Hold, KEPT_LEAST, Reclaim};
 use crate::memory::reply::ReplyBuffers;
 use flight::Landing;
 use shard::{Shard, Sought};
-use stats::Stats;
+use stats::{CacheStatus, Stats};
 
 /// One version of a container, as opened: never reused, so blocks of two versions never mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,6 +123,15 @@ impl BlockCache {
 
     pub fn blocks(&self) -> usize {
         self.shards.iter().map(Shard::len).sum()
+    }
+
+    pub fn status(&self) -> CacheStatus {
+        CacheStatus {
+            limit: self.limit(),
+            used: self.used(),
+            blocks: self.blocks(),
+            ..self.stats.snapshot()
+        }
     }
 
     /// The block, decoded by `decode` if it is neither cached nor being decoded.

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use serde::{Deserialize, Serialize};
+
 #[derive(Default)]
 pub struct Stats {
     hits: AtomicU64,
@@ -12,9 +14,13 @@ pub struct Stats {
     decoded_bytes: AtomicU64,
 }
 
-/// The counters at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Snapshot {
+/// The cache at one moment, as the status of a mount tells of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheStatus {
+    pub limit: u64,
+    pub used: u64,
+    pub blocks: usize,
     /// Blocks that were there.
     pub hits: u64,
     /// Blocks that another thread was decoding.
@@ -25,18 +31,25 @@ pub struct Snapshot {
     pub prefetched: u64,
     pub evicted: u64,
     pub decoded_bytes: u64,
+    /// Share of blocks that a reader found decoded, or being decoded, when it asked.
+    pub hit_rate: Option<f64>,
 }
 
 impl Stats {
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    /// What was counted.
+    pub(super) fn snapshot(&self) -> CacheStatus {
+        let mut now = CacheStatus {
             hits: self.hits.load(Relaxed),
             waits: self.waits.load(Relaxed),
             misses: self.misses.load(Relaxed),
             prefetched: self.prefetched.load(Relaxed),
             evicted: self.evicted.load(Relaxed),
             decoded_bytes: self.decoded_bytes.load(Relaxed),
-        }
+            ..CacheStatus::default()
+        };
+        let (found, asked) = (now.hits + now.waits, now.hits + now.waits + now.misses);
+        now.hit_rate = (asked > 0).then(|| found as f64 / asked as f64);
+        now
     }
 
     pub(super) fn hit(&self) {
@@ -61,13 +74,5 @@ impl Stats {
 
     pub(super) fn decoded(&self, bytes: u64) {
         self.decoded_bytes.fetch_add(bytes, Relaxed);
-    }
-}
-
-impl Snapshot {
-    /// Share of blocks that a reader found decoded, or being decoded, when it asked.
-    pub fn hit_rate(&self) -> Option<f64> {
-        let asked = self.hits + self.waits + self.misses;
-        (asked > 0).then(|| (self.hits + self.waits) as f64 / asked as f64)
     }
 }

@@ -33,7 +33,6 @@ pub mod logged;
 mod lookalike;
 pub mod names;
 pub mod netcdf;
-mod numbers;
 pub mod only_read;
 #[cfg(test)]
 mod out_of_memory;

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use super::Container;
 use super::inside::{ArrayAddress, ContainerNumber};
-use super::rewrite::{ChangedArray, ComputedBytes, Rewrite};
-use crate::array::direct::DirectArray;
+use super::rewrite::{ChangedArray, Rewrite};
+use crate::array::held::HeldArray;
 use crate::array::partly_replaced::PartlyReplaced;
-use crate::array::{Array, Info};
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::memory::budget::Budget;
 
 /// Has a container, and those inside of it, say of itself what follows from changes of its arrays.
@@ -58,21 +57,9 @@ fn restate_one(
             name: &name,
         };
         *array = match rewrite.computed(address, changed, budget)? {
-            Some(computed) => computed_array(name, info, computed),
+            Some(computed) => Arc::new(HeldArray::new(name, info, computed)),
             None => Arc::new(PartlyReplaced::new(Arc::clone(array)).with_info(info)),
         };
     }
     Ok(())
-}
-
-/// An array that follows from others, in memory.
-fn computed_array(name: String, info: Info, computed: ComputedBytes) -> Arc<dyn Array> {
-    Arc::new(DirectArray::new(name, info, move |at, out: &mut [u8]| {
-        let from = usize::try_from(at).unwrap_or(usize::MAX);
-        let rest = computed.bytes.get(from..);
-        let bytes = rest.and_then(|rest| rest.get(..out.len()));
-        let shorter = || Fault::new("what was computed is shorter than what is read of it");
-        out.copy_from_slice(bytes.ok_or_else(shorter)?);
-        Ok(())
-    }))
 }

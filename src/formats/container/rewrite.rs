@@ -200,6 +200,12 @@ pub struct ComputedBytes {
     pub hold: Hold,
 }
 
+impl AsRef<[u8]> for ComputedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// A container that can be changed, with all that are inside of it.
 pub trait Rewrite: Send + Sync {
     /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL

@@ -28,7 +28,7 @@ impl StoredRanges {
             && let Some(ranges) = self.of(source)
         {
             ranges.insert(range.clone());
-            if ranges.count() > MOST {
+            if ranges.ranges() > MOST {
                 ranges.remove(range);
             }
         }

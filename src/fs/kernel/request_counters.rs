@@ -10,11 +10,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fuser::{INodeNo, Request};
-use serde_json::{Map, Value, json};
-
 use super::slow_requests::{SLOW, SlowRequests};
 use crate::tree::InodeId;
+use crate::tree::mount_status::{KindStatus, KindsStatus, RequestsStatus};
+use fuser::{INodeNo, Request};
 
 /// Upper ends of the times that are told apart, in microseconds: powers of 4. One more is for those
 /// that take longer.
@@ -151,32 +150,37 @@ impl RequestCounters {
     }
 
     /// As the status tells them.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn told(&self) -> RequestsStatus {
         let kinds = RequestKind::ALL.iter().zip(&self.kinds);
         let told =
             kinds.filter_map(|(kind, counters)| Some((kind.name().into(), counters.told()?)));
-        json!({
-            "read_bytes": self.read.load(Relaxed),
-            "written_bytes": self.written.load(Relaxed),
-            "io_errors": self.io_errors.load(Relaxed),
-            "bounds_us": BOUNDS,
-            "kinds": told.collect::<Map<String, Value>>(),
-            "slowest": self.slow.told(),
-        })
+        RequestsStatus {
+            read_bytes: self.read.load(Relaxed),
+            written_bytes: self.written.load(Relaxed),
+            io_errors: self.io_errors.load(Relaxed),
+            bounds_us: BOUNDS.to_vec(),
+            kinds: KindsStatus(told.collect()),
+            slowest: self.slow.told(),
+            slowest_unlisted: 0,
+        }
     }
 }
 
 impl KindCounters {
     /// None, if there were none.
-    fn told(&self) -> Option<Value> {
-        let counts: Vec<u64> = self
+    fn told(&self) -> Option<KindStatus> {
+        let by_time: Vec<u64> = self
             .counts
             .iter()
             .map(|count| count.load(Relaxed))
             .collect();
-        let count: u64 = counts.iter().sum();
+        let count = by_time.iter().sum();
         let seconds = Duration::from_nanos(self.nanos.load(Relaxed)).as_secs_f64();
-        (count > 0).then(|| json!({ "count": count, "seconds": seconds, "by_time": counts }))
+        (count > 0).then_some(KindStatus {
+            count,
+            seconds,
+            by_time,
+        })
     }
 }
 
@@ -204,25 +208,20 @@ mod tests {
     #[test]
     fn what_was_counted_is_told() {
         let counters = RequestCounters::default();
-        assert_eq!(counters.told()["kinds"], json!({}));
+        assert!(counters.told().kinds.0.is_empty());
         counters.count(RequestKind::Read, Duration::from_millis(500));
         counters.count(RequestKind::Read, Duration::from_nanos(1));
         counters.count(RequestKind::Status, Duration::ZERO);
         counters.read(4096);
         counters.io_error();
         let told = counters.told();
-        let read = &told["kinds"]["read"];
-        assert_eq!(
-            (&read["count"], &read["seconds"]),
-            (&json!(2), &json!(0.500000001))
-        );
-        let by_time = json!([1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
-        assert_eq!(read["by_time"], by_time);
-        assert_eq!(told["kinds"]["status"]["count"], 1);
-        assert_eq!(
-            (&told["read_bytes"], &told["io_errors"]),
-            (&json!(4096), &json!(1))
-        );
+        let [(read, of_read), (status, of_status)] = &told.kinds.0[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!((&**read, &**status, of_status.count), ("read", "status", 1));
+        assert_eq!((of_read.count, of_read.seconds), (2, 0.500000001));
+        assert_eq!(of_read.by_time, [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!((told.read_bytes, told.io_errors), (4096, 1));
     }
 
     #[test]

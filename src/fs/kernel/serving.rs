@@ -167,7 +167,7 @@ impl Serving {
     pub(super) fn done_once(&self, reply: ReplyEmpty, work: impl FnOnce(&Tree) -> Result<()>) {
         let outcome = self.outcome(|| work(&self.tree));
         self.stale_files
-            .answer_after_outdated(&self.tree, move || say(reply, outcome));
+            .answer_after_outdated(move || say(reply, outcome));
     }
 
     /// Answers a request about these inodes that may commit, tried once.
@@ -180,11 +180,10 @@ impl Serving {
         let outcome = self.outcome(|| work(&self.tree));
         let waits = NameDropping::is_waited_for(&self.tree, &about);
         let serving = Arc::clone(self);
-        self.stale_files
-            .answer_after_outdated(&self.tree, move || match waits {
-                true => serving.lost_names.answer_after(move || say(reply, outcome)),
-                false => say(reply, outcome),
-            });
+        self.stale_files.answer_after_outdated(move || match waits {
+            true => serving.lost_names.answer_after(move || say(reply, outcome)),
+            false => say(reply, outcome),
+        });
     }
 
     /// Says how many bytes were written to an open file. `past_cache`: where past the page cache.
@@ -203,7 +202,7 @@ impl Serving {
                 Some(range) => self.stale_files.answer_after_range(range, answer),
                 // The file has become an array, of which the kernel has pages of their own.
                 None if self.tree.has_outdated() && self.tree.is_absorbed(InodeId(ino.0)) => {
-                    self.stale_files.answer_after_outdated(&self.tree, answer);
+                    self.stale_files.answer_after_outdated(answer);
                 }
                 None => answer(),
             }

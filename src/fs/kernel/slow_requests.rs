@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::sync::{Mutex, MutexGuard};
-
-use serde_json::{Value, json};
+use crate::tree::mount_status::SlowStatus;
 
 /// From this time on a request is slow: somebody may notice.
 pub(super) const SLOW: Duration = Duration::from_millis(100);
@@ -49,19 +48,17 @@ impl SlowRequests {
     }
 
     /// The slowest first.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn told(&self) -> Vec<SlowStatus> {
         self.told_at(Instant::now())
     }
 
-    fn told_at(&self, now: Instant) -> Value {
+    fn told_at(&self, now: Instant) -> Vec<SlowStatus> {
         let slowest = self.lock(now);
-        let told = slowest.iter().map(|request| {
-            json!({
-                "kind": request.kind,
-                "path": request.path,
-                "seconds": request.took.as_secs_f64(),
-                "ago": now.saturating_duration_since(request.ended).as_secs(),
-            })
+        let told = slowest.iter().map(|request| SlowStatus {
+            kind: request.kind.into(),
+            path: request.path.clone(),
+            seconds: request.took.as_secs_f64(),
+            ago: now.saturating_duration_since(request.ended).as_secs(),
         });
         told.collect()
     }
@@ -98,13 +95,10 @@ mod tests {
             slow.note_at(now, "read", n.to_string(), ms(n));
         }
         let told = slow.told_at(now + Duration::from_secs(59));
-        assert_eq!(told.as_array().map(Vec::len), Some(MOST));
-        assert_eq!(
-            (&told[0]["path"], &told[15]["path"]),
-            (&json!("99"), &json!("84"))
-        );
-        assert_eq!(told[0]["ago"], 59);
-        assert_eq!(slow.told_at(now + REMEMBERED), json!([]));
+        assert_eq!(told.len(), MOST);
+        assert_eq!((&*told[0].path, &*told[15].path), ("99", "84"));
+        assert_eq!(told[0].ago, 59);
+        assert!(slow.told_at(now + REMEMBERED).is_empty());
     }
 
     #[test]

@@ -2,18 +2,18 @@
 //!
 //! Of files that another process has changed: a page that was the last of a file has zeros where
 //! bytes are by now, so the pages go first, and the answer with the new size follows. And of inodes
-//! that stay while their content becomes another one ([`OutdatedPages`]): before the request is
-//! answered that did it. And of ranges that were written past the page cache
+//! that stay while their content becomes another one ([`PageDrop`]): before the request is answered
+//! that did it. And of ranges that were written past the page cache
 //! ([`super::direct_writes`]). The kernel may have to wait for reads and writes of that file, which
 //! threads that serve requests answer: so none of them waits for it. The answer is handed to a
 //! thread of its own, which does nothing else. Used by `serving`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
-use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use fuser::{INodeNo, Notifier};
 
-use crate::tree::{InodeId, OutdatedPages, StalePages, Tree};
+use crate::tree::{InodeId, PageDrop, StalePages, Tree};
 
 /// A file whose pages are to go.
 pub(super) type StaleFile = (InodeId, StalePages);
@@ -27,16 +27,10 @@ pub(super) struct PageRange {
     pub(super) len: i64,
 }
 
-/// An answer that waits for pages to be dropped.
-struct WaitingAnswer {
-    files: Vec<StaleFile>,
-    range: Option<PageRange>,
-    answer: Box<dyn FnOnce() + Send>,
-}
-
-/// Where answers wait.
+/// What tells the kernel of them.
+#[derive(Clone)]
 pub(super) struct StaleFiles {
-    queue: Sender<WaitingAnswer>,
+    tree: Arc<Tree>,
     notifier: Arc<OnceLock<Notifier>>,
 }
 
@@ -46,21 +40,22 @@ impl StaleFiles {
         tree: Arc<Tree>,
         notifier: Arc<OnceLock<Notifier>>,
     ) -> std::io::Result<StaleFiles> {
-        let (queue, waiting) = unbounded();
-        let wanted = Arc::clone(&notifier);
+        let files = StaleFiles { tree, notifier };
+        let own = files.clone();
         std::thread::Builder::new()
             .name("stale-pages".into())
-            .spawn(move || drop_all(&tree, &wanted, &waiting))?;
-        Ok(StaleFiles { queue, notifier })
+            .spawn(move || own.drop_all())?;
+        Ok(files)
     }
 
     /// Has the kernel ask for the attributes of a file. For those the kernel waits for no request.
     pub(super) fn drop_attributes(&self, inode: INodeNo) {
-        if let Some(notifier) = self.notifier.get()
-            && let Err(e) = notifier.inval_inode(inode, -1, 0)
-        {
-            log::debug!("attributes of inode {}: {e}", inode.0);
-        }
+        let attributes = PageRange {
+            inode,
+            offset: -1,
+            len: 0,
+        };
+        self.drop_range(attributes);
     }
 
     /// Answers when the pages of all these files have gone.
@@ -69,10 +64,14 @@ impl StaleFiles {
         files: Vec<StaleFile>,
         answer: impl FnOnce() + Send + 'static,
     ) {
-        match files.is_empty() {
-            true => answer(),
-            false => self.queue(files, None, answer),
+        if files.is_empty() {
+            return answer();
         }
+        let own = self.clone();
+        self.tree.after_outdated(move || {
+            files.into_iter().for_each(|file| own.drop_file(file));
+            answer();
+        });
     }
 
     /// Answers when the pages of a range have gone.
@@ -81,97 +80,63 @@ impl StaleFiles {
         range: PageRange,
         answer: impl FnOnce() + Send + 'static,
     ) {
-        self.queue(Vec::new(), Some(range), answer);
+        let own = self.clone();
+        self.tree.after_outdated(move || {
+            own.drop_range(range);
+            answer();
+        });
     }
 
     /// Answers when all pages have gone that are outdated by now. Only for requests for whose
     /// answer no read and no write of a file waits.
-    pub(super) fn answer_after_outdated(
-        &self,
-        tree: &Tree,
-        answer: impl FnOnce() + Send + 'static,
-    ) {
-        match tree.has_outdated() {
-            true => self.queue(Vec::new(), None, answer),
+    pub(super) fn answer_after_outdated(&self, answer: impl FnOnce() + Send + 'static) {
+        match self.tree.has_outdated() {
+            true => self.tree.after_outdated(answer),
             false => answer(),
         }
     }
 
-    fn queue(
-        &self,
-        files: Vec<StaleFile>,
-        range: Option<PageRange>,
-        answer: impl FnOnce() + Send + 'static,
-    ) {
-        let answer = Box::new(answer);
-        let waiting = WaitingAnswer {
-            files,
-            range,
-            answer,
-        };
-        if let Err(e) = self.queue.send(waiting) {
-            // The thread has died, by a bug.
-            (e.0.answer)();
-        }
-    }
-}
-
-fn drop_all(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: &Receiver<WaitingAnswer>) {
-    loop {
-        select! {
-            recv(waiting) -> next => match next {
-                Ok(next) => {
-                    // They became outdated before it was put behind them.
-                    tree.outdated().try_iter().for_each(|pages| drop_outdated(notifier, pages));
-                    drop_before_answer(tree, notifier, next);
-                }
-                Err(_) => return,
-            },
-            // Perhaps no request waits for them: a thread of the tree's own has committed.
-            recv(tree.outdated()) -> pages => {
-                pages.into_iter().for_each(|pages| drop_outdated(notifier, pages));
+    fn drop_all(&self) {
+        for next in self.tree.page_drops() {
+            match next {
+                PageDrop::Outdated(pages) => self.drop_range(whole(pages.inode)),
+                // Others wait behind one that fails by a bug.
+                PageDrop::Then(answer) => drop(catch_unwind(AssertUnwindSafe(answer))),
             }
         }
     }
-}
 
-fn drop_before_answer(tree: &Tree, notifier: &OnceLock<Notifier>, waiting: WaitingAnswer) {
-    for (inode, stale) in waiting.files {
-        if let Some(notifier) = notifier.get()
-            && let Err(e) = drop_pages(tree, notifier, inode, stale)
+    fn drop_range(&self, range: PageRange) {
+        if let Some(notifier) = self.notifier.get()
+            && let Err(e) = notifier.inval_inode(range.inode, range.offset, range.len)
         {
-            log::debug!("pages of inode {}: {e}", inode.0);
+            log::debug!("pages of inode {}: {e}", range.inode.0);
         }
     }
-    if let (Some(range), Some(notifier)) = (waiting.range, notifier.get())
-        && let Err(e) = notifier.inval_inode(range.inode, range.offset, range.len)
-    {
-        log::debug!("pages of inode {}: {e}", range.inode.0);
+
+    /// After this the kernel takes the attributes of the answer for older than those that it has,
+    /// and goes by its own size, behind which a mapping is SIGBUS: so it is given the last byte,
+    /// which is where the file ends.
+    fn drop_file(&self, (inode, stale): StaleFile) {
+        let Some(notifier) = self.notifier.get() else {
+            return;
+        };
+        let ino = INodeNo(inode.0);
+        let dropped = notifier.inval_inode(ino, 0, 0).and_then(|()| {
+            let last = self.tree.last_byte(inode, stale);
+            last.map_or(Ok(()), |(at, byte)| notifier.store(ino, at, &[byte]))
+        });
+        match dropped {
+            Ok(()) => self.tree.dropped(inode, stale),
+            Err(e) => log::debug!("pages of inode {}: {e}", inode.0),
+        }
     }
-    (waiting.answer)();
 }
 
-fn drop_outdated(notifier: &OnceLock<Notifier>, pages: OutdatedPages) {
-    if let Some(notifier) = notifier.get()
-        && let Err(e) = notifier.inval_inode(INodeNo(pages.inode.0), 0, 0)
-    {
-        log::debug!("pages of inode {}: {e}", pages.inode.0);
+fn whole(inode: InodeId) -> PageRange {
+    PageRange {
+        inode: INodeNo(inode.0),
+        offset: 0,
+        len: 0,
     }
-}
-
-/// After this the kernel takes the attributes of the answer for older than those that it has, and
-/// goes by its own size, behind which a mapping is SIGBUS: so it is given the last byte, which is
-/// where the file ends.
-fn drop_pages(
-    tree: &Tree,
-    notifier: &Notifier,
-    inode: InodeId,
-    stale: StalePages,
-) -> std::io::Result<()> {
-    notifier.inval_inode(INodeNo(inode.0), 0, 0)?;
-    if let Some((at, byte)) = tree.last_byte(inode, stale) {
-        notifier.store(INodeNo(inode.0), at, &[byte])?;
-    }
-    tree.dropped(inode, stale);
-    Ok(())
 }

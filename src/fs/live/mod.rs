@@ -39,6 +39,7 @@ use crate::source::Store;
 use crate::stage::StageMemory;
 use crate::workers::WorkerThreads;
 
+pub use committing::counters::CountedStatus;
 pub use committing::due::{Later, Pacing};
 pub use committing::ending::{HURRY, TO_THE_END};
 pub use container::LiveContainer;

@@ -154,8 +154,7 @@ impl Containers {
                 return Ok(false);
             };
             let now = located.array.info()?;
-            let is_its_type = array.dtype.is_empty() || array.dtype == *now.dtype.name();
-            if now.bytes != array.len || !is_its_type {
+            if now.bytes != array.len || array.dtype != *now.dtype.name() {
                 return Ok(false);
             }
         }

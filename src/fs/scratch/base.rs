@@ -14,6 +14,7 @@ use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::layout::{self, FileHeader, FileStart};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::fallible;
+pub(super) use crate::records::read_all;
 use crate::source::Source;
 
 /// Stored bytes of an entry of the table.
@@ -346,17 +347,6 @@ fn decode_chunk(chunk: &[u8], out: &mut [u8]) -> Result<()> {
     let mut scratch = fallible::zeros(header.scratch() as u64, "cannot decode a chunk")?;
     Decoder::lend(|decoder| decoder.decode_chunk(&header, chunk, out, &mut scratch))
         .map_err(|e| refused(e.to_string()))
-}
-
-/// Reads exactly so many bytes.
-pub(super) fn read_all(source: &dyn Source, at: u64, buf: &mut [u8]) -> Result<()> {
-    let found = source.read(at, buf)?;
-    if found == buf.len() {
-        return Ok(());
-    }
-    let end = at.saturating_add(buf.len() as u64);
-    let fault = Fault::new("the stored bytes end early").bytes(at..end);
-    Err(fault.expected(buf.len()).found(found).into())
 }
 
 /// Finds chunks in a file that may be anybody's.

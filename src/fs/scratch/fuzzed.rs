@@ -78,6 +78,7 @@ fn with_records(input: &mut FuzzInput<'_>, how: u8) -> Vec<u8> {
         let len = number(input, what & 128 != 0 && !matches!(kind, RecordKind::Data));
         let carried = match kind {
             RecordKind::Data => input.bytes(len as usize),
+            // Of which the checksum is right, if it is that of these.
             RecordKind::Behind => input.bytes(4),
             _ => &[],
         };
@@ -85,14 +86,7 @@ fn with_records(input: &mut FuzzInput<'_>, how: u8) -> Vec<u8> {
             RecordKind::Data => carried.len() as u64,
             _ => len,
         };
-        let record = TailRecord {
-            kind,
-            at,
-            len,
-            bytes: carried,
-            carried_at: 0,
-        };
-        record.write(fingerprint, &mut stored);
+        TailRecord::write(kind, (at, len), carried, fingerprint, &mut stored);
     }
     let mark = match how {
         1 => TailMark::Log { start, fingerprint },

@@ -55,16 +55,9 @@ impl ScratchFile {
         let Some(mut log) = io.log else {
             return Ok(());
         };
-        let [at, len] = changed.numbers();
-        let record = TailRecord {
-            kind: RecordKind::Changed,
-            at,
-            len,
-            bytes: &[],
-            carried_at: 0,
-        };
-        let mut bytes = Vec::new();
-        record.write(log.fingerprint, &mut bytes);
+        let (mut bytes, [seen, stored]) = (Vec::new(), changed.numbers());
+        let said = (seen, stored);
+        TailRecord::write(RecordKind::Changed, said, &[], log.fingerprint, &mut bytes);
         log.append(self.writer()?, &mut bytes)?;
         io.len = io.len.max(log.len);
         io.log = Some(log);
@@ -78,14 +71,7 @@ impl FileContent {
     fn records(&self, fingerprint: u64) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut add = |kind, at, len, bytes: &[u8]| {
-            TailRecord {
-                kind,
-                at,
-                len,
-                bytes,
-                carried_at: 0,
-            }
-            .write(fingerprint, &mut out);
+            TailRecord::write(kind, (at, len), bytes, fingerprint, &mut out);
         };
         if self.least_len < self.logged_len {
             add(RecordKind::Length, self.least_len, 0, &[]);

@@ -13,6 +13,7 @@ use super::base::read_all;
 use super::tail::PendingMerge;
 use crate::container::bloscpack::layout::{self, AT_REST, MARK, MARK_KIND, OF_LOG, OF_REDO};
 use crate::error::Result;
+use crate::records::of_another_version;
 use crate::source::{Source, Timestamp};
 
 pub(super) const MARK_LEN: u64 = layout::MARK_LEN as u64;
@@ -149,21 +150,24 @@ impl TailMark {
         }
         bytes[MARK_KIND] = kind;
         bytes[STAMP].copy_from_slice(&stamp.to_le_bytes()[..STAMP.len()]);
-        let sum = checksum(&bytes[..CHECKED], &[]);
+        let sum = crc32fast::hash(&bytes[..CHECKED]);
         bytes[CHECKED..].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
     /// What bytes that lie at an offset of a file say, if they are a mark.
-    pub(super) fn parse(bytes: &[u8; MARK_LEN as usize], at: u64) -> Option<TailMark> {
-        let sum = checksum(&bytes[..CHECKED], &[]).to_le_bytes();
-        if bytes[..8] != MARK[..] || bytes[CHECKED..] != sum {
-            return None;
+    pub(super) fn parse(bytes: &[u8; MARK_LEN as usize], at: u64) -> Result<Option<TailMark>> {
+        let sum = crc32fast::hash(&bytes[..CHECKED]).to_le_bytes();
+        if bytes[..7] != MARK[..7] || bytes[CHECKED..] != sum {
+            return Ok(None);
+        }
+        if bytes[7] != MARK[7] {
+            return Err(of_another_version("mark", bytes[7]));
         }
         let [one, fingerprint, three] = [8, 16, 24].map(|at| number(bytes, at));
         let mut stamp = [0; 8];
         stamp[..STAMP.len()].copy_from_slice(&bytes[STAMP]);
-        match bytes[MARK_KIND] {
+        Ok(match bytes[MARK_KIND] {
             OF_LOG if one <= at => Some(TailMark::Log {
                 start: one,
                 fingerprint,
@@ -179,7 +183,7 @@ impl TailMark {
                 changed: SeenChange::of_numbers([three, u64::from_le_bytes(stamp)]),
             })),
             _ => None,
-        }
+        })
     }
 
     /// The mark at the end of a file of so many bytes, if there is one.
@@ -189,18 +193,11 @@ impl TailMark {
         };
         let mut bytes = [0; MARK_LEN as usize];
         read_all(source, at, &mut bytes)?;
-        Ok(TailMark::parse(&bytes, at))
+        TailMark::parse(&bytes, at)
     }
 }
 
-pub(super) fn checksum(head: &[u8], bytes: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(head);
-    hasher.update(bytes);
-    hasher.finalize()
-}
-
-pub(super) fn number(bytes: &[u8], at: usize) -> u64 {
+fn number(bytes: &[u8], at: usize) -> u64 {
     let field = bytes.get(at..at + 8).and_then(|field| field.first_chunk());
     field.map_or(0, |field| u64::from_le_bytes(*field))
 }
@@ -226,10 +223,10 @@ mod tests {
                 TailMark::Redo(merge),
                 TailMark::Log { start: epoch, fingerprint },
             ] {
-                prop_assert_eq!(TailMark::parse(&mark.bytes(), u64::MAX), Some(mark));
+                prop_assert_eq!(TailMark::parse(&mark.bytes(), u64::MAX).unwrap(), Some(mark));
                 let mut wrong = mark.bytes();
                 wrong[(fingerprint % MARK_LEN) as usize] ^= 1;
-                prop_assert_eq!(TailMark::parse(&wrong, u64::MAX), None);
+                prop_assert_eq!(TailMark::parse(&wrong, u64::MAX).unwrap(), None);
             }
         }
 

@@ -65,17 +65,13 @@ impl LogOverlay {
         let most = u64::from(stored.form.chunk_size).saturating_mul(MOST_CHUNKS);
         let (mut said, mut charged) = (Vec::new(), 0);
         tail::records(source, start, fingerprint, |record| {
-            let pending = said.len() * size_of::<TailRecord<'_>>();
+            let pending = said.len() * size_of::<TailRecord>();
             if overlay.extents.len() * EXTENT + pending >= charged {
                 overlay.charge(budget, CHARGED)?;
                 charged += CHARGED;
             }
             if record.kind != RecordKind::Whole {
-                let one = TailRecord {
-                    bytes: &[],
-                    ..record
-                };
-                return fallible::push(&mut said, one, "cannot read a log");
+                return fallible::push(&mut said, record, "cannot read a log");
             }
             overlay.end = record.carried_at;
             said.drain(..).try_for_each(|one| overlay.note(one, most))
@@ -95,7 +91,7 @@ impl LogOverlay {
     }
 
     /// A record that counts.
-    fn note(&mut self, record: TailRecord<'_>, most: u64) -> Result<()> {
+    fn note(&mut self, record: TailRecord, most: u64) -> Result<()> {
         if record.kind == RecordKind::Changed {
             self.changed = Some(SeenChange::of_numbers([record.at, record.len]));
             return Ok(());

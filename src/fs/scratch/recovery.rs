@@ -424,7 +424,11 @@ fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
     };
     let (start, fingerprint) = (merge.start, merge.fingerprint);
     tail::records(source, start, fingerprint, |record| match record.kind {
-        RecordKind::Redo => put_all(stored, record.at, record.bytes),
+        RecordKind::Redo => {
+            let mut bytes = fallible::zeros(record.len, "cannot finish a merge")?;
+            read_all(source, record.carried_at, &mut bytes)?;
+            put_all(stored, record.at, &bytes)
+        }
         _ => Ok(()),
     })?;
     disk.inner.sync(Target::Open(source), true)?;

@@ -194,31 +194,19 @@ impl RedoWriter<'_> {
     }
 
     fn add_part(&mut self, at: u64, part: &[u8], before: u64) -> Result<()> {
-        match at < before {
-            true => self.write(RecordKind::Redo, at, part.len() as u64, part),
-            false => self.put_behind(at, part),
-        }
-    }
-
-    fn put_behind(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        put_all(self.file.writer()?, at, bytes)?;
-        let crc = crc32fast::hash(bytes).to_le_bytes();
-        self.write(RecordKind::Behind, at, bytes.len() as u64, &crc)
-    }
-
-    fn write(&mut self, kind: RecordKind, at: u64, len: u64, bytes: &[u8]) -> Result<()> {
-        let record = TailRecord {
-            kind,
-            at,
-            len,
-            bytes,
-            carried_at: 0,
+        let kind = match at < before {
+            true => RecordKind::Redo,
+            false => {
+                put_all(self.file.writer()?, at, part)?;
+                RecordKind::Behind
+            }
         };
-        record.write(self.fingerprint, &mut self.bytes);
-        if self.bytes.len() as u64 >= STEP {
-            self.write_out()?;
+        let said = (at, part.len() as u64);
+        TailRecord::write(kind, said, part, self.fingerprint, &mut self.bytes);
+        match self.bytes.len() as u64 >= STEP {
+            true => self.write_out(),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn write_out(&mut self) -> Result<()> {

@@ -39,7 +39,7 @@ pub fn read_through_log(
     }
     match merged(source, budget) {
         // What is wrong is found, and told better, by the reader of the format.
-        Err(Error::Fault(_) | Error::NotShown(_)) => Ok(None),
+        Err(Error::Fault(_)) => Ok(None),
         merged => merged,
     }
 }
@@ -78,7 +78,10 @@ pub(super) fn finished(
 /// The file with its log merged; none if it has none.
 fn merged(source: &Arc<dyn Source>, budget: &Arc<Budget>) -> Result<Option<Arc<dyn Source>>> {
     let fresh = EncodeOptions::default().form();
-    let stored = StoredChunks::read(&**source, source.len(), fresh.chunk_size)?;
+    let stored = match StoredChunks::read(&**source, source.len(), fresh.chunk_size) {
+        Err(Error::NotShown(_)) => return Ok(None),
+        stored => stored?,
+    };
     let Some(overlay) = LogOverlay::read(&**source, &stored, budget)? else {
         return Ok(None);
     };

@@ -93,7 +93,7 @@ impl ScratchStore {
             .ok()
             .filter(|_| found[0] == head.len());
         let len = header.and_then(|header| header.plain_len().ok().flatten());
-        if let Some(TailMark::Rest(rest)) = TailMark::parse(&mark, at) {
+        if let Ok(Some(TailMark::Rest(rest))) = TailMark::parse(&mark, at) {
             stat.ctime = rest.changed.seen(stat.ctime).unwrap_or(stat.ctime);
         }
         match len {

@@ -14,12 +14,15 @@ use super::mark::Epoch;
 use super::tail::{self, put_all};
 use crate::disk::{Disk, DiskFile, Place, Target};
 use crate::error::Result;
+use crate::records::of_another_version;
+use crate::source::Store;
 
 /// In the root of a store.
 pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
 
-const UNCLEAN: &str = "arrayfs scratch store: being changed, or left by a crash\n";
-pub(super) const CLEAN: &str = "arrayfs scratch store: left in order\n";
+const STORE: &str = "arrayfs scratch store";
+const UNCLEAN: &str = "arrayfs scratch store 1: being changed, or left by a crash\n";
+pub(super) const CLEAN: &str = "arrayfs scratch store 1: left in order\n";
 const WITH_LOGS: &str = "some files have logs\n";
 const EPOCH: &str = "mount ";
 
@@ -56,18 +59,33 @@ pub(super) struct LeftStore {
 }
 
 impl LeftStore {
+    /// What the mark of a store says, if it has one. A store of another version is left as it is.
+    pub(super) fn read(store: &dyn Store) -> Result<Option<LeftStore>> {
+        let file = match store.open(Path::new(MARK_NAME)) {
+            Err(e) if e.is_not_found() => return Ok(None),
+            file => file?,
+        };
+        let mut said = [0; LONGEST];
+        let found = file.read(0, &mut said)?;
+        LeftStore::parse(&said[..found]).map(Some)
+    }
+
     /// What says nothing of mounts was being written, or is none.
-    fn parse(said: &[u8]) -> LeftStore {
+    fn parse(said: &[u8]) -> Result<LeftStore> {
         let said = String::from_utf8_lossy(said);
         let epochs = said.lines().filter_map(|line| line.strip_prefix(EPOCH));
         let epochs = epochs.filter_map(|number| u64::from_str_radix(number, 16).ok());
         let is_clean = said.starts_with(CLEAN);
         let is_known = is_clean || said.starts_with(UNCLEAN);
-        LeftStore {
+        let other = said.strip_prefix(STORE).filter(|_| !is_known);
+        if let Some((version, _)) = other.and_then(|rest| rest.split_once(':')) {
+            return Err(of_another_version("store", version.trim()));
+        }
+        Ok(LeftStore {
             is_clean,
             logs: OldLogs::of(!is_known || said.contains(WITH_LOGS)),
             epochs: epochs.map(Epoch).collect(),
-        }
+        })
     }
 }
 
@@ -81,34 +99,26 @@ impl StoreMark {
     pub(super) fn open(disk: &ScratchDisk) -> Result<(StoreMark, LeftStore)> {
         let store = &disk.store.inner;
         let path = Path::new(MARK_NAME);
-        match store.stat(path) {
-            Ok(stat) => {
-                let file = disk.inner.open(path, stat.id)?;
-                let mut said = [0; LONGEST];
-                let found = file.source().read(0, &mut said)?;
-                let left = LeftStore::parse(&said[..found]);
-                Ok((StoreMark { file }, left))
-            }
-            Err(e) if e.is_not_found() => {
-                let root = Path::new("");
-                let id = store.stat(root)?.id;
-                let place = Place {
-                    directory: root,
-                    id,
-                    name: OsStr::new(MARK_NAME),
-                };
-                let file = disk.inner.create(place, 0o600, tail::DAEMON)?;
-                disk.inner
-                    .sync_named(file.source(), Target::Named { path: root, id })?;
-                let left = LeftStore {
-                    is_clean: false,
-                    logs: OldLogs::None,
-                    epochs: Vec::new(),
-                };
-                Ok((StoreMark { file }, left))
-            }
-            Err(e) => Err(e),
+        if let Some(left) = LeftStore::read(&**store)? {
+            let file = disk.inner.open(path, store.stat(path)?.id)?;
+            return Ok((StoreMark { file }, left));
         }
+        let root = Path::new("");
+        let id = store.stat(root)?.id;
+        let place = Place {
+            directory: root,
+            id,
+            name: OsStr::new(MARK_NAME),
+        };
+        let file = disk.inner.create(place, 0o600, tail::DAEMON)?;
+        disk.inner
+            .sync_named(file.source(), Target::Named { path: root, id })?;
+        let left = LeftStore {
+            is_clean: false,
+            logs: OldLogs::None,
+            epochs: Vec::new(),
+        };
+        Ok((StoreMark { file }, left))
     }
 
     /// From now on the store is changed, by one more mount.

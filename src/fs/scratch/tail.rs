@@ -1,29 +1,26 @@
 //! The log of a file: what was synced of it and is not in its chunks yet, behind the last of them.
 //!
 //! Readers of Bloscpack files stop at the last chunk, so bytes behind it disturb nobody. The log is
-//! a row of records, each with a checksum of its own and the fingerprint of the chunks that it
-//! changes, then zeros, which are there ahead so that an fsync need not lengthen the file, then a
-//! [`TailMark`]. While a merge changes the file in place, the records are the bytes that it puts (a
-//! redo), and the mark says so: from the moment when that is on the disk the file is the new one,
-//! whatever becomes of the rest. A file without a log has a mark alone.
+//! a row of records ([`crate::records`]), whose sequence number is the fingerprint of the chunks
+//! that they change, then zeros, which are there ahead so that an fsync need not lengthen the file,
+//! then a [`TailMark`]. While a merge changes the file in place, the records are the bytes that it
+//! puts (a redo), and the mark says so: from the moment when that is on the disk the file is the
+//! new one, whatever becomes of the rest. A file without a log has a mark alone.
 //!
 //! A log is found by the mark, or behind the last chunk: a crash may have cost the mark alone.
 //! Records are those up to the first that does not check; of a log they count up to the last
 //! [`RecordKind::Whole`]. Used by [`super::flush`] and
 //! [`super::recovery`].
 
-use super::mark::{MARK_LEN, TailMark, checksum, number};
-use crate::container::bloscpack::layout::RECORD;
+use super::mark::{MARK_LEN, TailMark};
 use crate::disk::{Caller, DiskFile};
 use crate::error::Result;
 use crate::memory::fallible;
+use crate::records::{BYTES, FoundRecord, RecordHead, RecordSequence, Records, numbers};
 use crate::source::Source;
 
 /// The daemon itself: it moves bytes that their owners have written.
 pub(super) const DAEMON: Caller = Caller::of(0, 0);
-
-/// Bytes of a record before what it carries.
-const RECORD_HEAD: usize = 40;
 
 /// The longest that a record carries: more is split.
 pub(super) const RECORD_MOST: usize = 1 << 20;
@@ -36,13 +33,13 @@ const AHEAD: (u64, u64) = (16 << 10, 1 << 20);
 pub(super) enum RecordKind {
     /// Bytes of the file as programs see it.
     Data,
-    /// So many zeros of it; the record carries none.
+    /// So many zeros of it.
     Zeros,
     /// Its length from here on.
     Length,
     /// Bytes of the stored file, of a merge.
     Redo,
-    /// So many bytes that the merge has put behind the file already; it carries their CRC-32.
+    /// So many bytes that the merge has put behind the file already.
     Behind,
     /// When programs last changed the file, in nanoseconds since 1970, and when that was stored.
     Changed,
@@ -63,56 +60,77 @@ impl RecordKind {
     ];
 
     fn code(self) -> u8 {
-        match self {
-            RecordKind::Data => 1,
-            RecordKind::Zeros => 2,
-            RecordKind::Length => 3,
-            RecordKind::Redo => 4,
-            RecordKind::Behind => 5,
-            RecordKind::Changed => 6,
-            RecordKind::Whole => 7,
-        }
-    }
-
-    fn of(code: u8) -> Option<RecordKind> {
-        Self::ALL.into_iter().find(|kind| kind.code() == code)
+        BYTES
+            | match self {
+                RecordKind::Data => 1,
+                RecordKind::Zeros => 2,
+                RecordKind::Length => 3,
+                RecordKind::Redo => 4,
+                RecordKind::Behind => 5,
+                RecordKind::Changed => 6,
+                RecordKind::Whole => 7,
+            }
     }
 
     /// How many bytes follow one of this length.
     fn carries(self, len: u64) -> u64 {
         match self {
             RecordKind::Data | RecordKind::Redo => len,
-            RecordKind::Behind => 4,
-            RecordKind::Zeros | RecordKind::Length | RecordKind::Changed | RecordKind::Whole => 0,
+            _ => 0,
         }
     }
 }
 
-/// A record; `bytes` are those that it carries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TailRecord<'a> {
+/// A record that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TailRecord {
     pub(super) kind: RecordKind,
     /// Where its bytes belong, or the length.
     pub(super) at: u64,
     pub(super) len: u64,
-    pub(super) bytes: &'a [u8],
-    /// Where these lie in the stored file; of one that is to be written, that is not known yet.
+    /// The CRC-32 of what has been put behind the file.
+    pub(super) crc: u64,
+    /// Where the bytes lie in the stored file that it carries.
     pub(super) carried_at: u64,
 }
 
-impl TailRecord<'_> {
-    /// Appends the record's stored form.
-    pub(super) fn write(&self, fingerprint: u64, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.extend_from_slice(RECORD);
-        out.extend_from_slice(&[self.kind.code(), 0, 0, 0]);
-        for field in [self.at, self.len, fingerprint] {
-            out.extend_from_slice(&field.to_le_bytes());
+impl TailRecord {
+    fn of(found: &FoundRecord<'_>) -> Result<TailRecord> {
+        let kinds = RecordKind::ALL.into_iter();
+        let ([at, len, crc], carried_at, carried) = found.bytes();
+        let kind = kinds.filter(|kind| kind.carries(len) == carried);
+        match kind.clone().find(|kind| kind.code() == found.kind) {
+            Some(kind) if carried <= RECORD_MOST as u64 => Ok(TailRecord {
+                kind,
+                at,
+                len,
+                crc,
+                carried_at,
+            }),
+            _ => Err(found.nonsense(found.kind)),
         }
-        let sum = checksum(&out[start..], self.bytes);
-        out.extend_from_slice(&sum.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(self.bytes);
+    }
+
+    /// Appends the stored form of a record about so many bytes, which are these if it is one of
+    /// bytes.
+    pub(super) fn write(
+        kind: RecordKind,
+        (at, len): (u64, u64),
+        bytes: &[u8],
+        fingerprint: u64,
+        out: &mut Vec<u8>,
+    ) {
+        let crc = match kind {
+            RecordKind::Behind => crc32fast::hash(bytes).into(),
+            _ => 0,
+        };
+        let head = RecordHead {
+            kind: kind.code(),
+            sequence: fingerprint,
+            synced: 0,
+        };
+        let carried = &bytes[..kind.carries(bytes.len() as u64) as usize];
+        head.append(&[&numbers([at, len, crc]), carried], out);
     }
 }
 
@@ -121,37 +139,13 @@ pub(super) fn records(
     source: &dyn Source,
     start: u64,
     fingerprint: u64,
-    mut each: impl FnMut(TailRecord<'_>) -> Result<()>,
+    mut each: impl FnMut(TailRecord) -> Result<()>,
 ) -> Result<u64> {
-    let mut at = start;
-    loop {
-        let mut head = [0; RECORD_HEAD];
-        if source.read(at, &mut head)? < RECORD_HEAD {
-            return Ok(at);
-        }
-        let (kind, len) = (RecordKind::of(head[4]), number(&head, 16));
-        let Some(kind) = kind.filter(|_| head[..4] == RECORD[..]) else {
-            return Ok(at);
-        };
-        let carried = kind.carries(len);
-        if carried > RECORD_MOST as u64 || number(&head, 24) != fingerprint {
-            return Ok(at);
-        }
-        let mut bytes = fallible::zeros(carried, "cannot read a log")?;
-        let found = source.read(at + RECORD_HEAD as u64, &mut bytes)? as u64;
-        let sum = checksum(&head[..32], &bytes).to_le_bytes();
-        if found < carried || head[32..36] != sum {
-            return Ok(at);
-        }
-        each(TailRecord {
-            kind,
-            at: number(&head, 8),
-            len,
-            bytes: &bytes,
-            carried_at: at + RECORD_HEAD as u64,
-        })?;
-        at += RECORD_HEAD as u64 + carried;
+    let mut records = Records::new(source, start, RecordSequence::Same(fingerprint));
+    while let Some(found) = records.next()? {
+        each(TailRecord::of(&found)?)?;
     }
+    Ok(records.at())
 }
 
 /// Where the records of a log end that count.
@@ -195,14 +189,7 @@ impl TailLog {
     /// Writes records behind those there are, with one call, and that these are all. They are not
     /// synced.
     pub(super) fn append(&mut self, file: &dyn DiskFile, records: &mut Vec<u8>) -> Result<()> {
-        let whole = TailRecord {
-            kind: RecordKind::Whole,
-            at: 0,
-            len: 0,
-            bytes: &[],
-            carried_at: 0,
-        };
-        whole.write(self.fingerprint, records);
+        TailRecord::write(RecordKind::Whole, (0, 0), &[], self.fingerprint, records);
         let end = self.next.saturating_add(records.len() as u64);
         if end.saturating_add(MARK_LEN) <= self.len {
             put_all(file, self.next, records)?;
@@ -254,7 +241,7 @@ pub(super) fn pending_merge(source: &dyn Source, len: u64) -> Result<Option<Pend
         is_whole &= end.is_some_and(|end| end <= merge.start) && record.len <= left;
         left = left.saturating_sub(record.len);
         if record.kind == RecordKind::Behind && is_whole {
-            is_whole = crc_of(source, record.at, record.len)?.to_le_bytes() == record.bytes;
+            is_whole = u64::from(crc_of(source, record.at, record.len)?) == record.crc;
         }
         Ok(())
     })?;

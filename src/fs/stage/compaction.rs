@@ -90,7 +90,7 @@ impl StageLog {
     fn copy_to(&self, new: &mut LogWriter, layer: &Layer) -> Result<Moved> {
         let mut moved = Moved::default();
         for array in &self.arrays {
-            new.put(&Record::TypedArray(array.clone()))?;
+            new.put(&Record::Array(array.clone()))?;
         }
         for number in 0..self.arrays.len() {
             let array = StagedArray(number as u32);

@@ -5,9 +5,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::log::{fold, framed};
+use super::log::fold;
 use super::{FoundLog, LogOf, LogState, StagedArray, log_names};
 use crate::fuzz_input::{FuzzInput, no_bug};
+use crate::records::{BYTES, RecordHead};
 use crate::source::BytesSource;
 use crate::source::memory::MemoryStore;
 
@@ -46,7 +47,16 @@ fn records(input: &mut FuzzInput<'_>) -> Vec<u8> {
             _ => 1,
         };
         let len = input.number::<2>() as usize;
-        framed(kind & 15, sequence, input.bytes(len), &mut log);
+        let kind = match kind & 15 {
+            bytes @ (2 | 3) => BYTES | bytes,
+            small => small,
+        };
+        let head = RecordHead {
+            kind,
+            sequence,
+            synced: 0,
+        };
+        head.append(&[input.bytes(len)], &mut log);
     }
     log
 }

@@ -203,7 +203,7 @@ impl StageLog {
         while let (Some(writer), Some(array)) =
             (&mut self.writer, self.arrays.get(self.arrays_logged))
         {
-            writer.put(&Record::TypedArray(array.clone()))?;
+            writer.put(&Record::Array(array.clone()))?;
             self.arrays_logged += 1;
         }
         while let (Some(writer), Some(record)) = (&mut self.writer, self.deferred.first()) {

@@ -21,6 +21,7 @@ mod inode;
 mod listing;
 mod listing_cache;
 mod lost_names;
+pub mod mount_status;
 mod moves;
 mod named;
 mod node;
@@ -61,7 +62,7 @@ pub use listing::{ListedEntry, ListingStep};
 pub use lost_names::LostName;
 pub use open_file::HandleId;
 pub use ordinary::StalePages;
-pub use outdated::OutdatedPages;
+pub use outdated::PageDrop;
 #[cfg(test)]
 pub(crate) use writing::tests as driven;
 pub use writing::{COMES_BACK, Hole};
@@ -320,15 +321,6 @@ impl Tree {
             attr.stale = file.stale(moment, stat.identity());
         }
         Ok(attr)
-    }
-
-    /// Pages that are to go before the request is answered that made them outdated.
-    pub fn outdated(&self) -> &Receiver<OutdatedPages> {
-        self.outdated.taken()
-    }
-
-    pub fn has_outdated(&self) -> bool {
-        !self.outdated.is_empty()
     }
 
     /// Names that are to go before the request is answered by which they were lost.

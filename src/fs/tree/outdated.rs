@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::InodeId;
+use super::{InodeId, Tree};
 use crate::live::staged::replacing::OldPages;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -21,9 +21,16 @@ type WaitingAnswers = Arc<Mutex<HashMap<InodeId, usize>>>;
 
 /// Of a tree.
 pub(super) struct Outdated {
-    queue: Sender<OutdatedPages>,
-    taken: Receiver<OutdatedPages>,
+    queue: Sender<PageDrop>,
+    taken: Receiver<PageDrop>,
     waiting: WaitingAnswers,
+}
+
+/// What the thread that drops pages does next.
+pub enum PageDrop {
+    Outdated(OutdatedPages),
+    /// Whoever serves the tree has answers wait for what is before them.
+    Then(Box<dyn FnOnce() + Send>),
 }
 
 /// Pages that are to be dropped, until this is.
@@ -48,16 +55,11 @@ impl Outdated {
     /// `of`: what else ends when they have gone.
     pub(super) fn add(&self, inode: InodeId, of: Option<Arc<OldPages>>) {
         *lock(&self.waiting).entry(inode).or_default() += 1;
-        let _ = self.queue.send(OutdatedPages {
+        let _ = self.queue.send(PageDrop::Outdated(OutdatedPages {
             inode,
             waiting: Arc::clone(&self.waiting),
             of,
-        });
-    }
-
-    /// In the order in which they became outdated.
-    pub(super) fn taken(&self) -> &Receiver<OutdatedPages> {
-        &self.taken
+        }));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -66,6 +68,22 @@ impl Outdated {
 
     pub(super) fn has(&self, inode: InodeId) -> bool {
         lock(&self.waiting).contains_key(&inode)
+    }
+}
+
+impl Tree {
+    pub fn has_outdated(&self) -> bool {
+        !self.outdated.is_empty()
+    }
+
+    /// Is called when all pages have gone that are outdated by now, by who drops them.
+    pub fn after_outdated(&self, done: impl FnOnce() + Send + 'static) {
+        let _ = self.outdated.queue.send(PageDrop::Then(Box::new(done)));
+    }
+
+    /// All there will be, in their order.
+    pub fn page_drops(&self) -> impl Iterator<Item = PageDrop> {
+        self.outdated.taken.iter()
     }
 }
 
@@ -97,11 +115,13 @@ mod tests {
         assert!(outdated.is_empty());
         outdated.add(inode, None);
         outdated.add(inode, None);
-        let first = outdated.taken().try_recv().unwrap();
+        let Ok(PageDrop::Outdated(first)) = outdated.taken.try_recv() else {
+            panic!("nothing is outdated");
+        };
         assert_eq!(first.inode, inode);
         drop(first);
         assert!(outdated.has(inode) && !outdated.has(InodeId(8)));
-        drop(outdated.taken().try_recv());
+        drop(outdated.taken.try_recv());
         assert!(outdated.is_empty());
     }
 }

@@ -65,7 +65,8 @@ impl Tree {
             return self.access_list(inode, name);
         }
         if inode == InodeId::ROOT && name == STATUS {
-            return Ok(self.status().to_string().into_bytes());
+            let status = serde_json::to_vec(&self.status());
+            return status.map_err(|e| Error::Bug(e.to_string()));
         }
         if name == DEAD_BYTES
             && let Some(bytes) = self.dead_bytes(inode)?

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::{DescriptorText, LONGEST, Member, TEXT, ends_early, examine, followed, is_member};
 use crate::array::Array;
+use crate::array::held::HeldArray;
 use crate::array::uncached::{DecodeMemory, read_into};
 use crate::container::Attributes;
 use crate::container::rewrite::{ChangedArray, Consistency, change_of};
@@ -59,9 +60,9 @@ impl SparseArrays {
     }
 
     /// The descriptor as an array, if it can be written.
-    pub(crate) fn line(&self) -> Option<DescriptorText> {
+    pub(crate) fn line(&self) -> Option<HeldArray<DescriptorText>> {
         let text = || DescriptorText(Arc::clone(&self.descriptor));
-        self.follows.then(text)
+        self.follows.then(|| HeldArray::text(TEXT, text()))
     }
 
     pub(crate) fn new_descriptor(&self, changes: &[&ChangedArray]) -> Result<NewDescriptor> {

@@ -3,14 +3,11 @@
 //! It is shown from memory, as it was read when the container was opened. Used by the formats
 //! around this one.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::{LONGEST, TEXT};
-use crate::array::dtype::Dtype;
-use crate::array::{Array, Info, Order, Piece, direct_piece};
 use crate::container::rewrite::Change;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 
 pub(crate) struct DescriptorText(pub(crate) Arc<Vec<u8>>);
 
@@ -28,48 +25,10 @@ impl DescriptorText {
             false => Ok(()),
         }
     }
-
-    /// What a descriptor of so many bytes is.
-    pub(crate) fn info_at(bytes: u64) -> Info {
-        Info {
-            dtype: Dtype::Text,
-            shape: vec![1],
-            order: Order::C,
-            bytes,
-            stored_bytes: bytes,
-            blocks: 1,
-            codec: "none".into(),
-        }
-    }
 }
 
-impl Array for DescriptorText {
-    fn name(&self) -> &str {
-        TEXT
-    }
-
-    fn info(&self) -> Result<Info> {
-        Ok(DescriptorText::info_at(self.0.len() as u64))
-    }
-
-    fn weight(&self) -> u64 {
-        self.0.len() as u64 + 256
-    }
-
-    fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        direct_piece(range.start..range.end.min(self.0.len() as u64), out);
-        Ok(())
-    }
-
-    fn places_known(&self, _range: &Range<u64>) -> bool {
-        true
-    }
-
-    fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        let from = usize::try_from(at).unwrap_or(usize::MAX);
-        let bytes = self.0.get(from..).and_then(|rest| rest.get(..out.len()));
-        let shorter = || Fault::new("the descriptor is shorter than what is read of it");
-        out.copy_from_slice(bytes.ok_or_else(shorter)?);
-        Ok(())
+impl AsRef<[u8]> for DescriptorText {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }

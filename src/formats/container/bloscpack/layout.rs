@@ -59,10 +59,10 @@ pub fn read(source: &dyn Source, len: u64) -> Result<FileStart> {
     })
 }
 
-/// How the mark begins that a scratch mount leaves at the end of its files, and how a record of a
-/// log does: docs/formats.md, "Names in a scratch store".
-pub const MARK: &[u8; 8] = b"AFSmark2";
-pub const RECORD: &[u8; 4] = b"AFSr";
+/// How the mark begins that a scratch mount leaves at the end of its files, with its version, and
+/// how a record of a log does: docs/formats.md, "Names in a scratch store".
+pub const MARK: &[u8; 8] = b"AFSmark\x01";
+pub const RECORD: &[u8; 2] = b"\x7a\xa5";
 
 /// Bytes of a mark; that which says its kind, and the kinds of files that have a log, are amid a
 /// change, or at rest: nothing lies behind their chunks.
@@ -83,15 +83,20 @@ pub fn is_left(source: &dyn Source) -> Result<bool> {
     Ok(mark[..8] == MARK[..] && !is_synced)
 }
 
-/// Whether a file of a scratch store has something that is not in its chunks yet. A crash may have
-/// cost the mark alone: then records lie behind the last chunk.
+/// Whether a file of a scratch store has something that is not in its chunks yet, or may have: what
+/// another version has left. A crash may have cost the mark alone: then records lie behind the last
+/// chunk.
 pub fn has_log(source: &dyn Source) -> Result<bool> {
     let mut mark = [0; MARK_LEN];
     let Some(at) = source.len().checked_sub(MARK_LEN as u64) else {
         return Ok(false);
     };
     source.fetch_one(at, &mut mark)?;
-    let kind = Some(mark[MARK_KIND]).filter(|_| mark[..8] == MARK[..]);
+    let is_known = mark[..8] == MARK[..];
+    if mark[..7] == MARK[..7] && !is_known {
+        return Ok(true);
+    }
+    let kind = Some(mark[MARK_KIND]).filter(|_| is_known);
     let start = match (kind, mark[8..16].first_chunk()) {
         (Some(OF_REDO), _) => return Ok(true),
         (Some(OF_LOG), Some(start)) => Some(u64::from_le_bytes(*start)),

@@ -25,7 +25,6 @@ mod pointers;
 mod recognise;
 #[cfg(test)]
 mod tests;
-mod text_line;
 pub(crate) mod version;
 pub(crate) mod write;
 

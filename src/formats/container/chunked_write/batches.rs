@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use crate::container::numbers::Numbers;
 use crate::error::Result;
 use crate::memory::fallible;
+use crate::range_set::RangeSet;
 
 /// A batch of several blocks has at most so many changed chunks, and so many blocks.
 const MOST_CHUNKS: u64 = 64;
@@ -19,11 +19,11 @@ const MOST_BLOCKS: u64 = 64;
 const DENSE: u64 = 4;
 
 pub(crate) struct Batches<'a> {
-    dirty: &'a Numbers,
+    dirty: &'a RangeSet,
     /// Chunks of a block.
     block: u64,
-    /// Those with changed chunks.
-    blocks: Numbers,
+    /// Those with changed chunks, as runs, each with how many come before it.
+    blocks: Vec<(u64, Range<u64>)>,
     /// Which of them is the first of each batch; none: each block is one.
     firsts: Option<Vec<u64>>,
 }
@@ -49,16 +49,22 @@ impl Batch {
 
 impl<'a> Batches<'a> {
     /// `dirty`: the chunks that have changed, `block`: how many lie in a block.
-    pub(crate) fn of(dirty: &'a Numbers, block: u64) -> Result<Batches<'a>> {
+    pub(crate) fn of(dirty: &'a RangeSet, block: u64) -> Result<Batches<'a>> {
         let with = |run: Range<u64>| run.start / block..run.end.div_ceil(block);
-        let blocks = Numbers::of(dirty.runs().map(with).collect());
+        let mut before = 0;
+        let blocks = RangeSet::from_iter(dirty.iter().map(with));
+        let blocks = blocks.iter().map(|run| {
+            let first = before;
+            before += run.end - run.start;
+            (first, run)
+        });
         let mut batches = Batches {
             dirty,
             block,
-            blocks,
+            blocks: blocks.collect(),
             firsts: None,
         };
-        if dirty.count() / batches.blocks.count().max(1) < block / DENSE {
+        if dirty.len() / batches.blocks().max(1) < block / DENSE {
             batches.firsts = Some(batches.joined()?);
         }
         Ok(batches)
@@ -66,7 +72,7 @@ impl<'a> Batches<'a> {
 
     fn joined(&self) -> Result<Vec<u64>> {
         let (mut firsts, mut of_batch) = (Vec::new(), 0);
-        for (n, block) in (0..).zip(self.blocks.iter()) {
+        for (n, block) in (0..).zip(self.blocks.iter().flat_map(|(_, run)| run.clone())) {
             let chunks: u64 = self.runs_of(block).map(|run| run.end - run.start).sum();
             let first = firsts.last().copied();
             let fits = of_batch + chunks <= MOST_CHUNKS;
@@ -82,7 +88,7 @@ impl<'a> Batches<'a> {
 
     pub(crate) fn count(&self) -> u64 {
         let batches = self.firsts.as_ref().map(|firsts| firsts.len() as u64);
-        batches.unwrap_or_else(|| self.blocks.count())
+        batches.unwrap_or_else(|| self.blocks())
     }
 
     pub(crate) fn get(&self, batch: u64) -> Batch {
@@ -90,16 +96,30 @@ impl<'a> Batches<'a> {
             None => batch..batch + 1,
             Some(firsts) => {
                 let at = |batch: u64| firsts.get(usize::try_from(batch).unwrap_or(usize::MAX));
-                let end = at(batch + 1).copied().unwrap_or(self.blocks.count());
+                let end = at(batch + 1).copied().unwrap_or_else(|| self.blocks());
                 at(batch).copied().unwrap_or(end)..end
             }
         };
-        let blocks = range.filter_map(|n| self.blocks.get(n));
+        let blocks = range.filter_map(|n| self.block(n));
         Batch(blocks.flat_map(|block| self.runs_of(block)).collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Batch> + '_ {
         (0..self.count()).map(|batch| self.get(batch))
+    }
+
+    /// How many blocks have changed chunks.
+    fn blocks(&self) -> u64 {
+        let last = self.blocks.last();
+        last.map_or(0, |(before, run)| before + (run.end - run.start))
+    }
+
+    /// The n-th of them, counted from 0.
+    fn block(&self, n: u64) -> Option<u64> {
+        let at = self.blocks.partition_point(|(before, _)| *before <= n);
+        let (before, run) = self.blocks.get(at.checked_sub(1)?)?;
+        let number = run.start + (n - before);
+        (number < run.end).then_some(number)
     }
 
     /// The changed chunks of a block.
@@ -114,10 +134,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn numbers(runs: Vec<(u64, u64)>, single: Vec<u64>) -> Numbers {
+    fn numbers(runs: Vec<(u64, u64)>, single: Vec<u64>) -> RangeSet {
         let runs = runs.into_iter().map(|(start, len)| start..start + len);
         let single = single.into_iter().map(|one| one..one + 1);
-        Numbers::of(runs.chain(single).collect())
+        RangeSet::from_iter(runs.chain(single))
     }
 
     proptest! {
@@ -130,7 +150,7 @@ mod tests {
             let dirty = numbers(runs, single);
             let batches = Batches::of(&dirty, block).unwrap();
             let chunks = batches.iter().flat_map(|batch| batch.0.into_iter().flatten());
-            prop_assert_eq!(chunks.collect::<Vec<_>>(), dirty.iter().collect::<Vec<_>>());
+            prop_assert_eq!(chunks.collect::<Vec<_>>(), dirty.iter().flatten().collect::<Vec<_>>());
             for batch in batches.iter() {
                 let block_of = |chunk: u64| chunk / block;
                 prop_assert!(batch.runs().iter().all(|run| block_of(run.start) == block_of(run.end - 1)));

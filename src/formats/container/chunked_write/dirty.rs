@@ -7,9 +7,9 @@ use std::ops::Range;
 use crate::array::Array;
 use crate::array::chunking::Chunking;
 use crate::array::uncached::{DecodeMemory, gather};
-use crate::container::numbers::Numbers;
 use crate::error::Result;
 use crate::memory::Scratch;
+use crate::range_set::RangeSet;
 
 /// Reads what some chunks hold, one behind the other.
 pub(crate) fn read_chunks(
@@ -33,15 +33,16 @@ pub(crate) fn dirty_chunks<G: Chunking>(
     chunking: &G,
     before: Option<&G>,
     changed: impl Iterator<Item = Range<u64>>,
-) -> Numbers {
+) -> RangeSet {
     let Some(before) = before else {
         let all = 0..chunking.chunks();
-        return Numbers::of(std::iter::once(all).collect());
+        return RangeSet::from(all);
     };
-    let mut dirty = Vec::new();
-    changed.for_each(|range| chunking.touched(&range, &mut |chunks, _| dirty.push(chunks)));
-    chunking.reshaped(before, &mut dirty);
-    Numbers::of(dirty)
+    let (mut dirty, mut moved) = (RangeSet::default(), Vec::new());
+    changed.for_each(|range| chunking.touched(&range, &mut |chunks, _| dirty.insert(chunks)));
+    chunking.reshaped(before, &mut moved);
+    dirty.extend(moved);
+    dirty
 }
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ mod tests {
             let dirty = dirty_chunks(&new, Some(&old), std::iter::empty());
             let differs = |chunk: &u64| old.range(*chunk..chunk + 1) != new.range(*chunk..chunk + 1);
             for chunk in (0..new.chunks()).filter(differs) {
-                prop_assert!(dirty.iter().any(|dirty| dirty == chunk), "{chunk}");
+                prop_assert!(dirty.iter().flatten().any(|dirty| dirty == chunk), "{chunk}");
             }
             prop_assert!(before != after || dirty.is_empty());
         }

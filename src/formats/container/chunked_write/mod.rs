@@ -21,7 +21,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::numbers::Numbers;
 use super::rewrite::EncodedAhead;
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::error::{Error, Result};
@@ -29,6 +28,7 @@ use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 use crate::memory::{Scratch, fallible};
 use crate::pipeline::in_order;
+use crate::range_set::RangeSet;
 pub(crate) use batches::{Batch, Batches};
 use memory::{EncodeMemory, EncodeNeeds};
 use zeros::{EncodedZeros, are_zeros};
@@ -42,7 +42,7 @@ pub(crate) trait ChunkedArray: Sync {
     fn chunking(&self) -> impl Chunking;
 
     /// Those that do not stay as they are stored.
-    fn dirty(&self) -> &Numbers;
+    fn dirty(&self) -> &RangeSet;
 
     /// So many chunks in a row are encoded together where all have changed.
     fn chunks_together(&self) -> u64 {

@@ -5,11 +5,12 @@ use proptest::prelude::*;
 use super::dirty::dirty_chunks;
 use super::*;
 use crate::array::chunking::EvenChunks;
+use crate::range_set::RangeSet;
 
 struct Sample {
     plain: Vec<u8>,
     grid: EvenChunks,
-    dirty: Numbers,
+    dirty: RangeSet,
     together: u64,
     ahead: Option<AheadOf>,
     /// Zeros are known to be some.
@@ -55,7 +56,7 @@ impl Sample {
 
     fn written(&self, budget: &Arc<Budget>) -> Result<(Written<'_>, BatchCounts)> {
         let needs = |threads| self.needs(threads);
-        let mut memory = EncodeMemory::reserve(&needs, self.dirty.count(), 10, budget)?;
+        let mut memory = EncodeMemory::reserve(&needs, self.dirty.len(), 10, budget)?;
         let mut written = Written {
             of: self,
             bytes: Vec::new(),
@@ -73,7 +74,7 @@ impl ChunkedArray for Sample {
         self.grid
     }
 
-    fn dirty(&self) -> &Numbers {
+    fn dirty(&self) -> &RangeSet {
         &self.dirty
     }
 
@@ -179,12 +180,12 @@ proptest! {
         let budget = Budget::new(memory);
         let (written, _) = sample.written(&budget).unwrap();
         prop_assert_eq!(budget.used(), 0);
-        let is_dirty = |at: usize| sample.dirty.iter().any(|chunk| chunk == at as u64 / size);
+        let is_dirty = |at: usize| sample.dirty.iter().flatten().any(|chunk| chunk == at as u64 / size);
         let expected: Vec<u8> = (0..len)
             .map(|at| if is_dirty(at) { sample.plain[at] + 1 } else { 255 })
             .collect();
         prop_assert_eq!(written.bytes, expected);
-        prop_assert_eq!(written.kept, sample.grid.chunks() - sample.dirty.count());
+        prop_assert_eq!(written.kept, sample.grid.chunks() - sample.dirty.len());
     }
 }
 

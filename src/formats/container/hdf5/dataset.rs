@@ -21,7 +21,7 @@ use std::sync::Arc;
 use super::chunk_table::ChunkTable;
 use super::element::Element;
 use super::index::{self, Datatype, FileIndex, StorageLayout, VirtualLayout};
-use super::strings::compact::CompactStrings;
+use super::strings::compact::compact_strings;
 use super::strings::heap::Heap;
 use super::strings::{self, Strings};
 use super::worker;
@@ -91,10 +91,9 @@ pub(super) fn open_with(
     }
     if let StorageLayout::Texts(lines, lengths) = &dataset.layout {
         let shape = dataset.dims.as_deref().unwrap_or(&[0]);
-        let array =
-            CompactStrings::new(name, shape, lines, dataset.stored_bytes)?.with_lengths(lengths);
+        let array = compact_strings(name, shape, lines, dataset.stored_bytes)?;
         return Ok(OpenedDataset::Array {
-            array: Arc::new(array),
+            array: Arc::new(array.with_lengths(lengths)),
             dataset: None,
             trouble: None,
         });

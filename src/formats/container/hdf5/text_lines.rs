@@ -6,15 +6,13 @@
 //! read in is charged; longer lines than [`LINE_MOST`] are counted and not kept. Used by `create`
 //! for new files, and by `write` for what changes.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::Array;
-use crate::array::uncached::{DecodeMemory, lent_for, read_into};
+use crate::array::uncached::PartReader;
 use crate::container::chunked_write::memory::at_once;
 use crate::container::hdf5::made::TextRun;
 use crate::error::{Error, Result};
-use crate::memory::block::Workspace;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::no_memory;
 
@@ -75,6 +73,25 @@ impl Line {
         self.has_end = true;
     }
 
+    /// Becomes the next line of a text; says whether there is one.
+    pub(super) fn read(&mut self, text: &mut PartReader<'_>) -> Result<bool> {
+        self.clear();
+        loop {
+            let part = text.ahead()?;
+            if part.is_empty() {
+                return Ok(self.len > 0);
+            }
+            let end = memchr::memchr(b'\n', part);
+            let len = end.unwrap_or(part.len());
+            self.add(&part[..len])?;
+            self.has_end = end.is_some();
+            text.take(len + usize::from(self.has_end));
+            if self.has_end {
+                return Ok(true);
+            }
+        }
+    }
+
     /// Adds a line feed, and another line.
     pub(super) fn join(&mut self, next: &Line) -> Result<()> {
         self.add(b"\n")?;
@@ -116,68 +133,15 @@ impl TextValues {
             TextValues::One => Ok(u64::from(len > 0)),
         }
     }
-}
 
-/// Reads an array from its first line to its last.
-pub(super) struct LineReader<'a> {
-    array: &'a dyn Array,
-    len: u64,
-    /// Bytes that have been read.
-    done: u64,
-    space: Workspace,
-    /// What has been read and not given.
-    part: Range<usize>,
-}
-
-impl<'a> LineReader<'a> {
-    /// `len`: of the array, in bytes.
-    pub(super) fn new(
-        array: &'a dyn Array,
-        len: u64,
-        budget: &Arc<Budget>,
-    ) -> Result<LineReader<'a>> {
-        let lent = match len {
-            0 => 0,
-            _ => lent_for(array, 0..len)?,
-        };
-        let step = STEP.min(len.max(1));
-        let hold = at_once(step.saturating_add(lent), budget);
-        Ok(LineReader {
-            array,
-            len,
-            done: 0,
-            space: Workspace::new(step, lent, hold, step)?,
-            part: 0..0,
-        })
-    }
-
-    /// Puts the next line into `line`; says whether there is one.
-    pub(super) fn next(&mut self, line: &mut Line) -> Result<bool> {
-        line.clear();
-        loop {
-            if self.part.is_empty() && !self.read()? {
-                return Ok(line.len > 0);
-            }
-            let part = &self.space.parts().0[self.part.clone()];
-            let end = memchr::memchr(b'\n', part);
-            line.add(&part[..end.unwrap_or(part.len())])?;
-            if let Some(end) = end {
-                self.part.start += end + 1;
-                line.has_end = true;
-                return Ok(true);
-            }
-            self.part.start = self.part.end;
-        }
-    }
-
-    /// Puts the next value into `value`; says whether there is one.
-    pub(super) fn next_of(&mut self, values: TextValues, value: &mut Line) -> Result<bool> {
-        if values == TextValues::Lines {
-            return self.next(value);
+    /// Puts the next value of a text into `value`; says whether there is one.
+    pub(super) fn read(self, text: &mut PartReader<'_>, value: &mut Line) -> Result<bool> {
+        if self == TextValues::Lines {
+            return value.read(text);
         }
         value.clear();
         let (mut some, mut last) = (false, None);
-        while let Some(part) = self.next_bytes()? {
+        while let Some(part) = text.next()? {
             last = part.last().copied();
             value.add(part)?;
             some = true;
@@ -187,40 +151,20 @@ impl<'a> LineReader<'a> {
         }
         Ok(some)
     }
+}
 
-    /// The next bytes, whatever they are; none at the end.
-    pub(super) fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
-        if self.part.is_empty() && !self.read()? {
-            return Ok(None);
-        }
-        let part = std::mem::take(&mut self.part);
-        Ok(Some(&self.space.parts().0[part]))
-    }
-
-    fn read(&mut self) -> Result<bool> {
-        let len = STEP.min(self.len - self.done);
-        if len == 0 {
-            return Ok(false);
-        }
-        let (room, scratch) = self.space.parts();
-        let room = &mut room[..len as usize];
-        let read = read_into(self.array, self.done, room, DecodeMemory::Lent(scratch));
-        read.map_err(|e| e.of_array("", self.array.name()))?;
-        self.done += len;
-        self.part = 0..len as usize;
-        Ok(true)
-    }
+/// Reads a text of so many bytes, to be cut into [`Line`]s.
+pub(super) fn reader<'a>(
+    array: &'a dyn Array,
+    len: u64,
+    budget: &Arc<Budget>,
+) -> Result<PartReader<'a>> {
+    PartReader::new(array, len, STEP, |bytes| Ok(at_once(bytes, budget)))
 }
 
 /// Lines of an array of so many bytes.
 pub(super) fn count(array: &dyn Array, len: u64, budget: &Arc<Budget>) -> Result<u64> {
-    let mut reader = LineReader::new(array, len, budget)?;
-    let (mut lines, mut open) = (0u64, false);
-    while let Some(part) = reader.next_bytes()? {
-        lines += memchr::memchr_iter(b'\n', part).count() as u64;
-        open = !part.ends_with(b"\n");
-    }
-    Ok(lines + u64::from(open))
+    reader(array, len, budget)?.count_lines()
 }
 
 /// Why a line cannot be a value.
@@ -297,11 +241,11 @@ impl<'a, 's> TextBatch<'a, 's> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::hdf5::strings::compact::CompactStrings;
+    use crate::array::held::HeldArray;
     use proptest::prelude::*;
 
-    fn array(text: &[u8]) -> CompactStrings {
-        CompactStrings::new("x", &[0], text, 0).unwrap()
+    fn array(text: &[u8]) -> HeldArray<&[u8]> {
+        HeldArray::text("x", text)
     }
 
     proptest! {
@@ -309,16 +253,16 @@ mod tests {
         fn lines_are_what_lies_between_line_feeds(text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), Just(b'b')], 0..60)) {
             let budget = Budget::new(1 << 30);
             let array = array(&text);
-            let mut reader = LineReader::new(&array, text.len() as u64, &budget).unwrap();
+            let mut parts = reader(&array, text.len() as u64, &budget).unwrap();
             let (mut line, mut found, mut lines) = (Line::new(&budget).unwrap(), Vec::new(), 0);
-            while reader.next(&mut line).unwrap() {
+            while line.read(&mut parts).unwrap() {
                 found.extend_from_slice(line.text().unwrap());
                 found.extend_from_slice(if line.has_end { b"\n" } else { b"" });
                 lines += 1;
             }
             prop_assert_eq!(&found, &text);
             prop_assert_eq!(count(&array, text.len() as u64, &budget).unwrap(), lines);
-            drop((reader, line));
+            drop((parts, line));
             prop_assert_eq!(budget.used(), 0);
         }
     }
@@ -334,12 +278,12 @@ mod tests {
         ] {
             let array = array(text.as_bytes());
             let len = text.len() as u64;
-            let mut reader = LineReader::new(&array, len, &budget).unwrap();
+            let mut parts = reader(&array, len, &budget).unwrap();
             let mut line = Line::new(&budget).unwrap();
-            assert!(reader.next_of(TextValues::One, &mut line).unwrap());
+            assert!(TextValues::One.read(&mut parts, &mut line).unwrap());
             assert_eq!(line.text(), Some(value.as_bytes()));
             assert_eq!((line.len, line.has_end), (value.len() as u64, has_end));
-            assert!(!reader.next_of(TextValues::One, &mut line).unwrap());
+            assert!(!TextValues::One.read(&mut parts, &mut line).unwrap());
             assert_eq!(TextValues::One.count(&array, len, &budget).unwrap(), 1);
         }
         let none = array(b"");

@@ -15,7 +15,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunked_write::memory::spaces_in_turn;
-use super::numbers::Numbers;
 use super::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
@@ -24,6 +23,7 @@ use crate::memory::Scratch;
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 use crate::pipeline::in_order;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 use runs::{NEAR, Runs};
 
@@ -46,7 +46,7 @@ pub(super) struct PlainPart<'a> {
     pub(super) runs: Runs,
     /// Bytes that are not stored so at their places: whole elements. What lies behind `len` is
     /// filled.
-    pub(super) dirty: Numbers,
+    pub(super) dirty: RangeSet,
     /// Bytes of an element.
     pub(super) element: u64,
     /// Makes stored elements of shown ones.
@@ -167,7 +167,7 @@ impl PlainFile<'_> {
 
     /// About how many bytes of arrays change.
     pub(super) fn changed(&self) -> u64 {
-        let parts = self.parts.iter().map(|part| part.dirty.count());
+        let parts = self.parts.iter().map(|part| part.dirty.len());
         parts.fold(0, u64::saturating_add)
     }
 
@@ -175,7 +175,7 @@ impl PlainFile<'_> {
     fn spaces(&self, stretches: usize, budget: &Arc<Budget>) -> Result<Vec<Workspace>> {
         let mut lent = 0;
         for part in &self.parts {
-            for run in part.dirty.runs() {
+            for run in part.dirty.iter() {
                 let shown = run.start..run.end.min(part.len).min(part.stored);
                 if !shown.is_empty() {
                     lent = lent.max(lent_for(part.shown, shown)?);
@@ -285,12 +285,12 @@ pub(super) fn dirty_bytes(
     ranges: &[Range<u64>],
     (visible, len): (u64, u64),
     element: u64,
-) -> Numbers {
+) -> RangeSet {
     let whole = |range: &Range<u64>| {
         let start = range.start - range.start % element;
         start..range.end.min(len).next_multiple_of(element).min(len)
     };
     let mut dirty: Vec<_> = ranges.iter().map(whole).collect();
     dirty.push(visible - visible % element..len);
-    Numbers::of(dirty)
+    RangeSet::from_iter(dirty)
 }

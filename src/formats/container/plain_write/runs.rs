@@ -3,9 +3,8 @@
 //! Pure. The places of a sound file never overflow: whoever makes a [`Runs`] has held the end of
 //! the array against what a file can be. Used by [`super`] and the formats.
 
+use crate::range_set::RangeSet;
 use std::ops::Range;
-
-use crate::container::numbers::Numbers;
 
 /// Runs that are no farther apart are written with what lies between them.
 pub(super) const NEAR: u64 = 4 << 10;
@@ -46,7 +45,7 @@ impl Runs {
 
     /// The first place from `place` on where one of these bytes lies, and how far they go on, with
     /// what is near them.
-    pub(super) fn next(&self, bytes: &Numbers, place: u64) -> Option<Range<u64>> {
+    pub(super) fn next(&self, bytes: &RangeSet, place: u64) -> Option<Range<u64>> {
         let found = bytes.within(self.first_from(place)..u64::MAX).next()?;
         let start = self.offset(found.start);
         let end = match self.stride - self.run <= NEAR {
@@ -119,7 +118,7 @@ mod tests {
             gap in 0u64..9, first in 0u64..50, len in 1u64..50, place in 0u64..200,
         ) {
             let runs = Runs { begin: 5, run: 4, stride: 4 + gap };
-            let bytes = Numbers::of(std::iter::once(first..first + len).collect());
+            let bytes = RangeSet::from(first..first + len);
             let behind = |at: &u64| runs.offset(*at) >= place;
             let expected = (first..first + len).find(behind);
             let found = runs.next(&bytes, place);
@@ -137,7 +136,7 @@ mod tests {
             run: 8,
             stride: 1 << 20,
         };
-        let bytes = Numbers::of(std::iter::once(4..20).collect());
+        let bytes = RangeSet::from(4..20);
         assert_eq!(runs.next(&bytes, 0), Some(4..8));
         assert_eq!(runs.next(&bytes, 8), Some(1 << 20..(1 << 20) + 8));
         assert_eq!(runs.next(&bytes, (2 << 20) + 4), None);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::array::direct::DirectArray;
 use crate::array::dtype::Dtype;
+use crate::array::held::HeldArray;
 use crate::array::{Info, Order};
 use crate::source::BytesSource;
 
@@ -61,11 +61,7 @@ fn array(name: &str, bytes: Vec<u8>) -> Box<dyn Array> {
         blocks: 1,
         codec: "none".into(),
     };
-    let read = move |at: u64, out: &mut [u8]| {
-        out.copy_from_slice(&bytes[at as usize..at as usize + out.len()]);
-        Ok(())
-    };
-    Box::new(DirectArray::new(name.to_owned(), info, read))
+    Box::new(HeldArray::new(name, info, bytes))
 }
 
 fn turn(bytes: &mut [u8], size: usize) {
@@ -161,7 +157,7 @@ impl Case {
                 _ => self.records * self.widths[n - 1],
             };
             let dirty = dirty_bytes(&ranges, (stored, len), 4);
-            Numbers::of(dirty.runs().chain(std::iter::once(stored..all)).collect())
+            RangeSet::from_iter(dirty.iter().chain(std::iter::once(stored..all)))
         };
         let parts: Vec<_> = (0..3)
             .map(|n| PlainPart {
@@ -178,7 +174,7 @@ impl Case {
         let mut expected = old.clone();
         expected.resize(self.file_len(self.records + self.more) as usize, 0);
         for (n, part) in parts.iter().enumerate() {
-            for at in part.dirty.iter() {
+            for at in part.dirty.iter().flatten() {
                 let turned = at - at % 4 + 3 - at % 4;
                 let byte = shown[n].get(turned as usize).copied();
                 let byte = byte.unwrap_or([1, 2, 3, 4][turned as usize % 4]);
@@ -237,7 +233,7 @@ fn what_has_not_changed_stays() {
                 run: 1,
                 stride: 1 << 16,
             },
-            dirty: Numbers::of(vec![0..3, 100..101]),
+            dirty: RangeSet::from_iter([0..3, 100..101]),
             element: 1,
             to_stored: None,
             fill: &[0],

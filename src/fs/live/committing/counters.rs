@@ -5,6 +5,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 #[derive(Default)]
 pub(crate) struct CommitCounters {
     done: AtomicU64,
@@ -13,15 +15,18 @@ pub(crate) struct CommitCounters {
     bytes: AtomicU64,
 }
 
-/// The counters at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CountedCommits {
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
+/// What was counted until now, as the status of a mount tells it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CountedStatus {
+    pub commits: u64,
+    pub failed_commits: u64,
     /// All of them together, those that failed, too.
-    pub(crate) time: Duration,
+    pub commit_seconds: f64,
     /// What was put into files anew, or moved in them.
-    pub(crate) bytes: u64,
+    pub commit_bytes: u64,
+    /// Of the processes that run libhdf5.
+    pub worker_deaths: u64,
 }
 
 impl CommitCounters {
@@ -41,12 +46,13 @@ impl CommitCounters {
         self.nanos.fetch_add(nanos, Relaxed);
     }
 
-    pub(crate) fn snapshot(&self) -> CountedCommits {
-        CountedCommits {
-            done: self.done.load(Relaxed),
-            failed: self.failed.load(Relaxed),
-            time: Duration::from_nanos(self.nanos.load(Relaxed)),
-            bytes: self.bytes.load(Relaxed),
+    pub(crate) fn snapshot(&self) -> CountedStatus {
+        CountedStatus {
+            commits: self.done.load(Relaxed),
+            failed_commits: self.failed.load(Relaxed),
+            commit_seconds: Duration::from_nanos(self.nanos.load(Relaxed)).as_secs_f64(),
+            commit_bytes: self.bytes.load(Relaxed),
+            worker_deaths: crate::container::hdf5::worker_deaths(),
         }
     }
 }
@@ -62,6 +68,7 @@ mod tests {
         counters.done(begun, 8);
         counters.failed(begun);
         let counted = counters.snapshot();
-        assert_eq!((counted.done, counted.failed, counted.bytes), (2, 1, 15));
+        assert_eq!((counted.commits, counted.failed_commits), (2, 1));
+        assert_eq!(counted.commit_bytes, 15);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 
-use super::log::LeftLog;
-use crate::fuzz_input::FuzzInput;
+use super::log::{HEAD, LeftLog};
+use crate::fuzz_input::{FuzzInput, no_bug};
+use crate::source::BytesSource;
 
 /// A log of any records, of which the checksums are right, or of any bytes.
 pub fn conversion(data: &[u8]) {
@@ -14,13 +15,13 @@ pub fn conversion(data: &[u8]) {
     }
     while !input.is_empty() {
         let len = input.number::<2>() as usize;
-        let record = input.bytes(len);
-        log.extend((record.len() as u32).to_le_bytes());
-        log.extend(crc32fast::hash(record).to_le_bytes());
-        log.extend_from_slice(record);
+        HEAD.append(&[input.bytes(len)], &mut log);
     }
-    let left = LeftLog::parse(&log);
-    assert!(left.len <= log.len() as u64);
+    let len = log.len() as u64;
+    let Some(left) = no_bug(LeftLog::read(&BytesSource::new(log))) else {
+        return;
+    };
+    assert!(left.len <= len);
     for name in ["d.blp~", "d.blp"].map(OsStr::new) {
         let names = [
             left.log.stored_name(1, 2, name),

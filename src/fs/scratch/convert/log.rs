@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::super::tail::{DAEMON, put_all};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Place, Target};
 use crate::error::{Error, Result};
-use crate::memory::fallible;
-use crate::source::{FileId, Stat, Store, Timestamp};
+use crate::records::{RecordHead, RecordSequence, Records, encoded};
+use crate::source::{FileId, Source, Stat, Store, Timestamp};
 
 /// In the root of a tree that is being converted.
 pub(super) const LOG_NAME: &str = ".arrayfs-convert";
@@ -29,11 +29,12 @@ pub(super) const LOG_NAME: &str = ".arrayfs-convert";
 /// Bytes that are written at once.
 const TOGETHER: usize = 1 << 20;
 
-/// Bytes before each record: its length and checksum.
-const HEAD: usize = 8;
-
-/// No name makes a longer one.
-const RECORD_MOST: usize = 4096;
+/// Of all records: they are only ever read together.
+pub(super) const HEAD: RecordHead = RecordHead {
+    kind: 1,
+    sequence: 0,
+    synced: 0,
+};
 
 #[derive(Serialize, Deserialize)]
 enum ConvertRecord {
@@ -69,7 +70,8 @@ pub(super) struct ConvertLog {
 impl ConvertLog {
     /// The log that an interrupted conversion has left.
     pub(super) fn read(store: &dyn Store) -> Result<Option<LeftLog>> {
-        let file = match store.open(Path::new(LOG_NAME)) {
+        let path = Path::new(LOG_NAME);
+        let file = match store.open(path) {
             Ok(file) => file,
             Err(e) if e.is_not_found() => return Ok(None),
             Err(e) => return Err(e),
@@ -79,9 +81,8 @@ impl ConvertLog {
             let what = format!("{LOG_NAME} in it is not of this user; who began has to go on");
             return Err(Error::Invalid(what));
         }
-        let mut bytes = fallible::zeros(file.len(), "cannot read what was converted")?;
-        let found = file.read(0, &mut bytes)?;
-        Ok(Some(LeftLog::parse(&bytes[..found])))
+        let left = LeftLog::read(&*file).map_err(|e| e.of_container(&store.display(path)));
+        left.map(Some)
     }
 
     fn take(&mut self, record: ConvertRecord) {
@@ -171,36 +172,26 @@ pub(super) struct LeftLog {
 }
 
 impl LeftLog {
-    /// Of these bytes, as far as their records check.
-    pub(super) fn parse(bytes: &[u8]) -> LeftLog {
-        let (mut log, mut rest, mut is_finished) = (ConvertLog::default(), bytes, false);
-        while let Some((record, behind)) = first_record(rest) {
+    /// As far as its records check.
+    pub(super) fn read(source: &dyn Source) -> Result<LeftLog> {
+        let (mut log, mut is_finished) = (ConvertLog::default(), false);
+        let mut records = Records::new(source, 0, RecordSequence::Same(HEAD.sequence));
+        while let Some(found) = records.next()? {
+            let record = found.decoded()?;
             is_finished |= matches!(record, ConvertRecord::Ready);
             log.take(record);
-            rest = behind;
         }
-        LeftLog {
+        Ok(LeftLog {
             log,
-            len: (bytes.len() - rest.len()) as u64,
+            len: records.at(),
             is_finished,
-        }
+        })
     }
 }
 
 /// Whether it leads to nothing but an entry of a directory.
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && !name.contains(&b'/') && name != b"." && name != b".."
-}
-
-/// A record that checks, and what follows it.
-fn first_record(bytes: &[u8]) -> Option<(ConvertRecord, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-    let (len, sum) = head.split_first_chunk::<4>()?;
-    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
-    let record = rest.get(..len).filter(|_| len <= RECORD_MOST)?;
-    let is_whole = crc32fast::hash(record).to_le_bytes() == *sum;
-    let record = postcard::from_bytes(record).ok().filter(|_| is_whole)?;
-    Some((record, &rest[len..]))
 }
 
 /// A log that is being written, before anything is changed.
@@ -278,13 +269,7 @@ impl NewConvertLog {
     }
 
     fn note(&mut self, record: ConvertRecord) -> Result<()> {
-        let failed = |e: postcard::Error| Error::Bug(format!("a record cannot be written: {e}"));
-        let bytes = postcard::to_stdvec(&record).map_err(failed)?;
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        self.waiting.extend_from_slice(&len.to_le_bytes());
-        let sum = crc32fast::hash(&bytes);
-        self.waiting.extend_from_slice(&sum.to_le_bytes());
-        self.waiting.extend_from_slice(&bytes);
+        HEAD.append(&[&encoded(&record)?], &mut self.waiting);
         self.log.take(record);
         match self.waiting.len() >= TOGETHER {
             true => self.write(),
@@ -326,6 +311,7 @@ impl NewConvertLog {
 mod tests {
     use super::*;
     use crate::disk::local::LocalDisk;
+    use crate::records::put_next_version;
     use crate::source::local::LocalStore;
 
     #[test]
@@ -356,5 +342,12 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         assert!(ConvertLog::read(&*store).unwrap().unwrap().is_finished);
+        // One of another version is neither read nor cut.
+        let mut other = bytes;
+        put_next_version(&mut other);
+        std::fs::write(&path, &other).unwrap();
+        let refused = NewConvertLog::begin(&*store, &disk, &root).err().unwrap();
+        assert!(refused.to_string().contains("version 2"), "{refused}");
+        assert!(std::fs::read(&path).unwrap() == other);
     }
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::names;
-use super::super::store_mark::MARK_NAME;
+use super::super::store_mark::LeftStore;
 use super::log::{ConvertLog, NewConvertLog};
 use super::walk::{self, Becomes, WalkedDirectory};
 use super::{ConvertDirection, ConvertWatch};
@@ -35,7 +35,7 @@ pub(super) fn plan(
     watch: &dyn ConvertWatch,
 ) -> Result<Option<ConvertPlan>> {
     let root = store.stat(Path::new(""))?;
-    let stored_names = store.stat(Path::new(MARK_NAME)).is_ok();
+    let stored_names = LeftStore::read(store)?.is_some();
     let becomes_store = direction == ConvertDirection::Pack && !stored_names;
     let is_new = !ConvertLog::read(store)?.is_some_and(|left| left.is_finished);
     let mut log = NewConvertLog::begin(store, disk, &root)?;

@@ -35,14 +35,7 @@ fn with_log(
             RecordKind::Data => vec![7; len as usize],
             _ => Vec::new(),
         };
-        TailRecord {
-            kind,
-            at,
-            len,
-            bytes: &bytes,
-            carried_at: 0,
-        }
-        .write(fingerprint, &mut stored);
+        TailRecord::write(kind, (at, len), &bytes, fingerprint, &mut stored);
     }
     stored.extend(TailMark::Log { start, fingerprint }.bytes());
     assert!(layout::has_log(&BytesSource::new(stored.clone())).unwrap());

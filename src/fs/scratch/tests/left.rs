@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::disk::NewAttributes;
-use crate::source::{Stat, Timestamp};
+use crate::records::put_next_version;
+use crate::scratch::mark::{MARK_LEN, TailMark};
+use crate::scratch::store_mark::MARK_NAME;
+use crate::source::{BytesSource, Stat, Timestamp};
 
 fn stat(on: &Mounted, name: &str) -> Stat {
     on.mount.store().stat(Path::new(name)).unwrap()
@@ -202,4 +205,55 @@ fn damage_of_what_no_crash_can_have_touched_stays_where_it_is() {
             );
         }
     }
+}
+
+/// Nothing of it is cut, and nothing is taken for what a crash has torn.
+#[test]
+fn what_another_version_has_left_is_refused_and_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (path, mark) = (at.join("x.blp"), at.join(MARK_NAME));
+    let on = mount(at);
+    let file = on.create("x");
+    for from in [0, 100] {
+        file.put(from, &bytes(3, 3000), Putting::default(), ROOT)
+            .unwrap();
+        on.disk().sync(Target::Open(file.source()), false).unwrap();
+    }
+    drop((file, on));
+    let left = std::fs::read(&path).unwrap();
+    let found = BytesSource::new(left.clone());
+    let Some(TailMark::Log { start, .. }) = TailMark::read(&found, left.len() as u64).unwrap()
+    else {
+        panic!("a log");
+    };
+    let assert_kept = |stored: &[u8]| {
+        std::fs::write(&path, stored).unwrap();
+        let on = mount(at);
+        for read in content_read_only(at).into_iter().chain([on.content("x")]) {
+            let refused = read.unwrap_err().to_string();
+            assert!(refused.contains("version 2"), "{refused}");
+        }
+        assert!(std::fs::read(&path).unwrap() == stored);
+    };
+    let mut other = left.clone();
+    put_next_version(&mut other[start as usize..]);
+    assert_kept(&other);
+    let mut other = left;
+    let end = other.len() - MARK_LEN as usize;
+    other[end + 7] = 2;
+    let sum = crc32fast::hash(&other[end..end + 36]);
+    other[end + 36..].copy_from_slice(&sum.to_le_bytes());
+    other[start as usize..end].fill(0);
+    assert_kept(&other);
+    let said = std::fs::read_to_string(&mark).unwrap();
+    let said = said.replace("store 1:", "store 2:");
+    std::fs::write(&mark, &said).unwrap();
+    let store = Arc::new(LocalStore::open(at, at).unwrap());
+    let disk: Arc<dyn Disk> = Arc::new(LocalDisk::new(Arc::clone(&store)));
+    let cache = BlockCache::new(4 << 20);
+    let refused = ScratchMount::new(store, Some(disk), cache, EncodeOptions::default());
+    assert!(refused.err().unwrap().to_string().contains("version 2"));
+    assert!(std::fs::read_to_string(&mark).unwrap() == said);
+    assert!(std::fs::read(&path).unwrap() == other);
 }

@@ -38,7 +38,7 @@ impl ArrayChanges {
     /// What its intervals take.
     fn intervals(&self) -> u64 {
         EXTENT * self.extents.count() as u64
-            + RANGE * self.unlogged.count() as u64
+            + RANGE * self.unlogged.ranges() as u64
             + CHUNK * self.ahead.counted() as u64
     }
 }

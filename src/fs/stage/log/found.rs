@@ -21,11 +21,11 @@ use layer::LoggedChange;
 use provisional::Provisional;
 
 use super::patch::{Patch, last_said};
-use super::read::FoundRecord;
-use super::record::{self, Begin, LoggedArray, NewFileRecord, Record, SealedFile, SealedTime};
+use super::record::{self, Begin, CommitRecord, LoggedArray, NewFileRecord, Record, SealedFile};
 use super::{Base, LogBytes};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Fault, Result};
 use crate::memory::fallible;
+use crate::records::FoundRecord;
 use crate::source::{FileIdentity, Source};
 use crate::stage::StagedArray;
 use crate::stage::layer::Layer;
@@ -79,17 +79,11 @@ impl PendingCommit {
 
 impl LogState {
     pub(super) fn new(begin: Begin, name: &OsStr, source: Arc<dyn Source>) -> Result<LogState> {
-        let known = record::OLDEST..=record::VERSION;
-        if !known.contains(&begin.version) {
-            let fault = Fault::new("the log is of a version that is not known");
-            let expected = format_args!("{} to {}", known.start(), known.end());
-            return Err(fault.expected(expected).found(begin.version).into());
-        }
         let state = LogState {
             name: name.to_owned(),
             source,
             base: begin.base,
-            arrays: begin.arrays.into_iter().map(untyped).collect(),
+            arrays: Vec::new(),
             steps: BTreeMap::new(),
             provisional: Provisional::default(),
             committed: 0,
@@ -103,51 +97,40 @@ impl LogState {
             sequence: 0,
         };
         state.check_base(&state.base)?;
-        let mut arrays = state.arrays.iter();
-        arrays.try_for_each(|array| check_len(array.len))?;
         Ok(state)
     }
 
-    pub(super) fn add(&mut self, found: FoundRecord) -> Result<()> {
-        match found {
-            FoundRecord::Begin(_) => Err(Fault::new("the log begins twice").into()),
-            FoundRecord::Bytes {
-                redo: true,
-                index,
-                offset,
-                at,
-                len,
-                ..
-            } => {
-                check_range(offset, len)?;
-                let patch = Patch {
-                    at: offset,
-                    logged: at..at + len,
-                };
-                fallible::push(self.redo.entry(index).or_default(), patch, DOING)
-            }
-            FoundRecord::Bytes {
-                layer,
-                index: array,
-                offset,
-                at,
-                len,
-                ..
-            } => {
-                self.check_array(array)?;
-                check_range(offset, len)?;
-                self.step(
-                    layer,
-                    LoggedChange::Put {
-                        array,
-                        offset,
-                        len,
-                        at,
-                    },
-                )
-            }
-            FoundRecord::Other(record) => self.add_other(record),
+    pub(super) fn add(&mut self, found: &FoundRecord<'_>) -> Result<()> {
+        match found.kind {
+            record::EXTENT | record::REDO => self.add_bytes(found),
+            record::COMMIT => self.add_commit(found.decoded()?),
+            record::OTHER => self.add_other(found.decoded()?),
+            record::BEGIN => Err(Fault::new("the log begins twice").into()),
+            kind => Err(found.nonsense(format_args!("a record of kind {kind}"))),
         }
+    }
+
+    fn add_bytes(&mut self, found: &FoundRecord<'_>) -> Result<()> {
+        let ([layer, index, offset], at, len) = found.bytes();
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        check_range(offset, len)?;
+        if found.kind == record::REDO {
+            let patch = Patch {
+                at: offset,
+                logged: at..at + len,
+            };
+            return fallible::push(self.redo.entry(index).or_default(), patch, DOING);
+        }
+        self.check_array(index)?;
+        self.step(
+            layer,
+            LoggedChange::Put {
+                array: index,
+                offset,
+                len,
+                at,
+            },
+        )
     }
 
     fn add_other(&mut self, record: Record) -> Result<()> {
@@ -156,10 +139,6 @@ impl LogState {
                 self.check_array(array)?;
                 check_len(len)?;
                 self.step(layer, LoggedChange::Length { array, len })
-            }
-            Record::RedoLength { file, len } => {
-                check_len(len)?;
-                fallible::push(&mut self.lengths, (file, len), DOING)
             }
             Record::Synced => Ok(()),
             Record::Zeros {
@@ -172,8 +151,10 @@ impl LogState {
                 check_range(offset, len)?;
                 self.step(layer, LoggedChange::Zeros { array, offset, len })
             }
-            Record::Array { path, len } => self.add_array(untyped((path, len))),
-            Record::TypedArray(array) => self.add_array(array),
+            Record::Array(array) => {
+                check_len(array.len)?;
+                fallible::push(&mut self.arrays, array, DOING)
+            }
             Record::Held(held) => self.hold(held),
             Record::Provisional { layer, array } => {
                 self.check_array(array)?;
@@ -190,40 +171,30 @@ impl LogState {
                 let known = self.check_array(array);
                 known.map(|()| drop(self.provisional.end(array)))
             }
-            commit @ (Record::Sealed { .. }
-            | Record::SealedFiles { .. }
-            | Record::Replacing { .. }
-            | Record::Growing { .. }
-            | Record::Grown { .. }
-            | Record::Thawed { .. }
-            | Record::Committed { .. }) => self.add_commit(commit),
-        }
-    }
-
-    /// A record of a commit: its seal, or its end.
-    fn add_commit(&mut self, record: Record) -> Result<()> {
-        match record {
-            Record::Sealed { layer, times, .. } => {
-                let files = times.iter().map(|time| self.sealed_before(time));
-                let files = files.collect::<Result<_>>()?;
-                self.pend(PendingCommit::Sealed { layer, files })
-            }
-            Record::SealedFiles { layer, files } => {
-                files.iter().try_for_each(|file| check_name(&file.name))?;
-                self.pend(PendingCommit::Sealed { layer, files })
-            }
-            Record::Replacing { layer, files } => {
-                files.iter().try_for_each(|file| check_name(&file.name))?;
-                self.pend(PendingCommit::Replacing { layer, files })
-            }
             Record::Thawed { .. } => {
                 self.end_commit();
                 Ok(())
             }
-            Record::Growing { layer, file } => self.grow(layer, file),
-            Record::Grown { name, end, grown } => self.has_grown(&name, (end, grown)),
             Record::Committed { layer, base, lens } => self.commit(layer, base, &lens),
-            _ => Err(Error::Bug("a record that is none of a commit".into())),
+        }
+    }
+
+    fn add_commit(&mut self, record: CommitRecord) -> Result<()> {
+        match record {
+            CommitRecord::RedoLength { file, len } => {
+                check_len(len)?;
+                fallible::push(&mut self.lengths, (file, len), DOING)
+            }
+            CommitRecord::Sealed { layer, files } => {
+                files.iter().try_for_each(|file| check_name(&file.name))?;
+                self.pend(PendingCommit::Sealed { layer, files })
+            }
+            CommitRecord::Replacing { layer, files } => {
+                files.iter().try_for_each(|file| check_name(&file.name))?;
+                self.pend(PendingCommit::Replacing { layer, files })
+            }
+            CommitRecord::Growing { layer, file } => self.grow(layer, file),
+            CommitRecord::Grown { name, end, grown } => self.has_grown(&name, (end, grown)),
         }
     }
 
@@ -295,30 +266,8 @@ impl LogState {
         }
     }
 
-    fn add_array(&mut self, array: LoggedArray) -> Result<()> {
-        check_len(array.len)?;
-        fallible::push(&mut self.arrays, array, DOING)
-    }
-
     fn check_array(&self, array: u32) -> Result<()> {
         check_index("an array", array, self.arrays.len())
-    }
-
-    /// What the last release said of a file, whose length stayed if it said none.
-    fn sealed_before(&mut self, time: &SealedTime) -> Result<SealedFile> {
-        check_index("a file", time.file, self.base.files.len())?;
-        let base = &self.base.files[time.file as usize];
-        let (name, len) = (base.name.clone(), base.size);
-        if self.said_length(time.file).is_none() {
-            fallible::push(&mut self.lengths, (time.file, len), DOING)?;
-        }
-        Ok(SealedFile {
-            file: time.file,
-            name,
-            mtime: Some((time.secs, time.nanos)),
-            untouched: time.untouched,
-            samples: Vec::new(),
-        })
     }
 
     /// Whether everything that a sealed commit does is done to files that it names.
@@ -487,14 +436,5 @@ impl LogState {
 
     pub(super) fn sequence(&self) -> u64 {
         self.sequence
-    }
-}
-
-/// As earlier releases name an array.
-fn untyped((path, len): (String, u64)) -> LoggedArray {
-    LoggedArray {
-        path,
-        len,
-        dtype: String::new(),
     }
 }

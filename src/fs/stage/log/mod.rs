@@ -2,7 +2,7 @@
 //! appended.
 //!
 //! Staged bytes go there when memory is short, an fsync makes them durable there, and the recovery
-//! reads them from there. [`record`] is how bytes become records, [`writer`] appends them, [`read`]
+//! reads them from there. [`record`] is what they say, [`writer`] appends them, [`read`]
 //! folds them into what is staged. A log names its container by what `cp -a` keeps: names, sizes
 //! and times of modification, not inode numbers. It lies under the first of the names that a log of
 //! the container may have ([`log_names`]), or the next one where something else lies. Used by the
@@ -25,7 +25,6 @@ pub use patch::{Patch, last_said};
 pub(crate) use read::fold;
 pub use read::{FoundLog, read_log};
 pub(super) use record::Record;
-pub(crate) use record::framed;
 pub use record::{
     CommitRecord, GrowingFile, HeldFile, LoggedArray, NewFileRecord, RangeSample, SealedFile,
 };
@@ -39,7 +38,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::reopened::ReopenedFile;
 use crate::disk::{Caller, Disk, DiskFile};
-use crate::error::{Error, Fault, Result};
+use crate::error::Result;
+use crate::records::read_all;
 use crate::source::{FileId, FileIdentity, Source, Store, Timestamp};
 
 /// Where the log of a container lies, and whose it is.
@@ -141,18 +141,6 @@ impl LogBytes {
 
     /// Not `fetch`: a log that grows is still the same.
     pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        while done < out.len() {
-            let from = at.saturating_add(done as u64);
-            match self.source().read(from, &mut out[done..])? {
-                0 => {
-                    let end = at.saturating_add(out.len() as u64);
-                    let fault = Fault::new("the log of the stage ends early").bytes(at..end);
-                    return Err(Error::from(fault));
-                }
-                n => done += n,
-            }
-        }
-        Ok(())
+        read_all(self.source(), at, out)
     }
 }

@@ -1,6 +1,6 @@
 //! Appends to a log, and syncs it.
 //!
-//! Sequence numbers are never given twice, not even for a record that could not be written. An
+//! RecordSequence numbers are never given twice, not even for a record that could not be written. An
 //! fsync should write nothing but the bytes of its records: so the file is filled with zeros ahead,
 //! by more each time, and its length and blocks are there when records come. Zeros are written, not
 //! allocated: the first write to an allocated range changes metadata.
@@ -14,13 +14,13 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::read::RECOVERED;
-use super::record::{self, BEFORE_BYTES, Begin, CommitRecord, HEADER, Record, RecordHeader};
+use super::record::{self, Begin, CommitRecord, Record};
 use super::{Base, LogBytes, LogSpot, LogState, log_names};
 use crate::disk::reopened::ReopenedFile;
 use crate::disk::{Caller, DiskFile, Place, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
+use crate::records::{HEADER, NUMBERS, RecordHead, encoded, numbers};
 use crate::stage::{LogPlace, StagedArray};
 use file::{create_file, opened};
 
@@ -33,6 +33,13 @@ const MOST_ROOM: u64 = 4 << 20;
 /// The largest buffer that records are put together in, and the smallest, which is always there.
 const BUFFER: usize = 256 << 10;
 const SMALL_BUFFER: usize = 8 << 10;
+
+/// What lies before the bytes of a record.
+const FRONT: usize = HEADER + NUMBERS;
+
+/// After a recovery sequence numbers rise by more than the number of records that a crash may have
+/// left behind the end.
+const RECOVERED: u64 = 1 << 32;
 
 static ZEROS: [u8; ROOM as usize] = [0; ROOM as usize];
 
@@ -66,7 +73,7 @@ pub(crate) struct SyncRound {
 
 /// Runs with memory for a record of so many bytes, or fewer if there is none.
 pub(crate) fn with_buffer<T>(bytes: usize, with: impl FnOnce(&mut [u8]) -> T) -> T {
-    let size = bytes.saturating_add(HEADER + BEFORE_BYTES + 8).min(BUFFER);
+    let size = bytes.saturating_add(FRONT + 8).min(BUFFER);
     let large = (size > SMALL_BUFFER).then(|| fallible::zeros(size as u64, "cannot write a log"));
     match large {
         Some(Ok(mut large)) => with(&mut large),
@@ -108,13 +115,11 @@ impl LogWriter {
     fn begin(&mut self, spot: &LogSpot, base: &Base) -> Result<()> {
         use std::os::unix::ffi::OsStrExt;
         let begin = Begin {
-            version: record::VERSION,
             container: spot.container.as_bytes().to_vec(),
             base: base.clone(),
-            arrays: Vec::new(),
         };
         self.check_owner()?;
-        self.put_payload(record::BEGIN, &record::encode(&begin)?)
+        self.put_payload(record::BEGIN, &encoded(&begin)?)
     }
 
     /// Goes on with a log that was read, behind its last record.
@@ -216,33 +221,11 @@ impl LogWriter {
     }
 
     pub(crate) fn put(&mut self, what: &Record) -> Result<()> {
-        self.put_payload(record::OTHER, &record::encode(what)?)
+        self.put_payload(record::OTHER, &encoded(what)?)
     }
 
     pub(crate) fn put_commit(&mut self, what: &CommitRecord) -> Result<()> {
-        match *what {
-            CommitRecord::RedoLength { file, len } => self.put(&Record::RedoLength { file, len }),
-            CommitRecord::Sealed { layer, ref files } => {
-                let files = files.clone();
-                self.put(&Record::SealedFiles { layer, files })
-            }
-            CommitRecord::Replacing { layer, ref files } => {
-                let files = files.clone();
-                self.put(&Record::Replacing { layer, files })
-            }
-            CommitRecord::Grown {
-                ref name,
-                end,
-                grown,
-            } => {
-                let name = name.clone();
-                self.put(&Record::Grown { name, end, grown })
-            }
-            CommitRecord::Growing { layer, ref file } => {
-                let file = file.clone();
-                self.put(&Record::Growing { layer, file })
-            }
-        }
+        self.put_payload(record::COMMIT, &encoded(what)?)
     }
 
     /// Tells `each` part's offset in the file, and where in the log it lies.
@@ -256,7 +239,7 @@ impl LogWriter {
         with_buffer(bytes.len(), |buffer| {
             let mut done = 0;
             while done < bytes.len() {
-                let before = record::before_bytes(0, file, offset + done as u64);
+                let before = numbers([0, file.into(), offset + done as u64]);
                 let (put, n) = self.put_bytes(record::REDO, before, buffer, |room| {
                     let n = room.len().min(bytes.len() - done);
                     room[..n].copy_from_slice(&bytes[done..][..n]);
@@ -279,48 +262,39 @@ impl LogWriter {
         buffer: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<(u64, usize)> {
-        let before = record::before_bytes(layer, array.0, offset);
+        let before = numbers([layer, array.0.into(), offset]);
         self.put_bytes(record::EXTENT, before, buffer, fill)
     }
 
     fn put_bytes(
         &mut self,
         kind: u8,
-        before: [u8; BEFORE_BYTES],
+        before: [u8; NUMBERS],
         buffer: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> usize,
     ) -> Result<(u64, usize)> {
-        const FRONT: usize = HEADER + BEFORE_BYTES;
         buffer[HEADER..FRONT].copy_from_slice(&before);
         // The end is filled up to a multiple of 8.
         let room = (buffer.len() - FRONT) & !7;
         let n = fill(&mut buffer[FRONT..][..room]);
-        let payload = BEFORE_BYTES + n;
-        let end = HEADER + payload.next_multiple_of(8);
-        buffer[HEADER + payload..end].fill(0);
-        let header = self.header(kind, payload, &buffer[HEADER..end]);
-        buffer[..HEADER].copy_from_slice(&header.encode());
+        let end = FRONT + n.next_multiple_of(8);
+        buffer[FRONT + n..end].fill(0);
+        self.next_head(kind).seal(NUMBERS + n, &mut buffer[..end]);
         let at = self.end + FRONT as u64;
         self.append(&buffer[..end])?;
         Ok((at, n))
     }
 
     fn put_payload(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
-        let mut record = vec![0; HEADER];
-        record.extend_from_slice(payload);
-        record.resize(record.len().next_multiple_of(8), 0);
-        let header = self.header(kind, payload.len(), &record[HEADER..]);
-        record[..HEADER].copy_from_slice(&header.encode());
+        let mut record = Vec::new();
+        self.next_head(kind).append(&[payload], &mut record);
         self.append(&record)
     }
 
-    /// `filled`: the payload and the zeros that follow it.
-    fn header(&mut self, kind: u8, payload: usize, filled: &[u8]) -> RecordHeader {
+    fn next_head(&mut self, kind: u8) -> RecordHead {
         self.sequence += 1;
-        RecordHeader {
+        RecordHead {
             kind,
-            payload: payload as u32,
-            payload_crc: crc32fast::hash(filled),
             sequence: self.sequence,
             synced: self.synced,
         }

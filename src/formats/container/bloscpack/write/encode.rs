@@ -14,11 +14,11 @@ use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::chunked_write::dirty::read_chunks;
 use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, ChunkedArray, PutPart};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{CommitWay, EncodedAhead};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::{Scratch, fallible, no_memory, room};
+use crate::range_set::RangeSet;
 
 /// Most bytes that are looked at to find out how a chunk was written.
 const FIRST: u64 = 64 << 10;
@@ -38,14 +38,14 @@ impl ChunkedArray for Plan<'_> {
         self.new.chunking()
     }
 
-    fn dirty(&self) -> &Numbers {
+    fn dirty(&self) -> &RangeSet {
         &self.dirty
     }
 
     fn needs(&self, threads: usize) -> Result<EncodeNeeds> {
         let mut most = EncodeNeeds::default();
         let mut before = None;
-        for number in self.dirty.iter() {
+        for number in self.dirty.iter().flatten() {
             let plain = self.new.plain(number);
             let len = plain.end - plain.start;
             let stored = self.stored_before(number)?;

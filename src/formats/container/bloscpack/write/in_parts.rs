@@ -29,7 +29,7 @@ impl From<EncodeError> for PartError {
 
 pub(super) fn needs(plan: &Plan<'_>) -> Result<EncodeNeeds> {
     let mut most = EncodeNeeds::default();
-    for number in plan.dirty.iter() {
+    for number in plan.dirty.iter().flatten() {
         let bytes = plan.new.plain(number);
         let settings = plan.chunk_settings(plan.stored_before(number)?)?;
         let needs = part_needs(&settings, &bytes)?;

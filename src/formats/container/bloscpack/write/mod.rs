@@ -33,12 +33,12 @@ use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::encode_alone;
 use crate::container::creation::GivenType;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, MemberNumber, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use layout::FileLayout;
 use recipe::Plan;
 
@@ -123,7 +123,7 @@ impl BloscpackFile {
     }
 
     /// The chunks that do not stay as they are stored.
-    fn dirty(&self, old: &FileLayout, new: &FileLayout, changed: &ChangedArray) -> Numbers {
+    fn dirty(&self, old: &FileLayout, new: &FileLayout, changed: &ChangedArray) -> RangeSet {
         let behind = changed.visible..changed.len;
         let ranges = changed
             .ranges
@@ -240,7 +240,7 @@ impl Rewrite for BloscpackFile {
             self.layout(),
             self.new_layout(changed.len, metadata.as_deref()),
         );
-        let dirty = self.dirty(&old, &new, changed).count();
+        let dirty = self.dirty(&old, &new, changed).len();
         // About as many stored bytes for each plain one as there are now.
         let plain = u128::from(dirty) * u128::from(new.chunk_size);
         let ratio = plain * u128::from(stored) / u128::from(old.len().max(1));
@@ -272,7 +272,7 @@ impl Rewrite for BloscpackFile {
         if whole.shape() != block.shape || block.number >= whole.chunks() {
             return Ok(None);
         }
-        plan.dirty = Numbers::one(block.number);
+        plan.dirty = RangeSet::from(block.number..block.number.saturating_add(1));
         encode_alone(&plan, budget)
     }
 

@@ -30,10 +30,10 @@ use crate::container::creation::{
     Creation, GivenArray, GivenContent, GivenDescription, GivenType, RawArray,
 };
 use crate::container::inside::ContainerNumber;
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use crate::source::BytesSource;
 
 pub(super) const ARRAY: &str = "data";
@@ -223,7 +223,7 @@ impl FileSettings {
             changed: &changed,
             old,
             new: new.placed(true, file.after_metadata),
-            dirty: Numbers::of(std::iter::once(0..chunks).collect()),
+            dirty: RangeSet::from(0..chunks),
             metadata: None,
             way: CommitWay::Replaced,
         };

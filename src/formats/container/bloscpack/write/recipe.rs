@@ -17,10 +17,10 @@ use crate::container::chunked_write::memory::EncodeMemory;
 use crate::container::chunked_write::{
     BatchCounts, ChunkWriter, EncodedBatch, PutPart, write_chunks,
 };
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 const FILE: MemberNumber = MemberNumber::ONLY;
 
@@ -32,14 +32,14 @@ pub(super) struct Plan<'a> {
     pub(super) changed: &'a ChangedArray,
     pub(super) old: FileLayout,
     pub(super) new: FileLayout,
-    pub(super) dirty: Numbers,
+    pub(super) dirty: RangeSet,
     pub(super) metadata: Option<Vec<u8>>,
     pub(super) way: CommitWay,
 }
 
 impl Plan<'_> {
     pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<BatchCounts> {
-        let mut memory = EncodeMemory::for_array(self, self.dirty.count(), budget)?;
+        let mut memory = EncodeMemory::for_array(self, self.dirty.len(), budget)?;
         let mut recipe = BloscpackWriter {
             plan: self,
             write,

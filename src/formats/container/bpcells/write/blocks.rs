@@ -16,10 +16,10 @@ use crate::codec::bp128::{self, Bp128Error};
 use crate::container::bpcells::packed::BLOCK_BYTES;
 use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, Batches, ChunkedArray};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::EncodedAhead;
 use crate::error::{Error, Result};
 use crate::memory::{Scratch, room};
+use crate::range_set::RangeSet;
 
 /// What a block is encoded to: an index entry for every chunk and one more, start values, and words
 /// at full width.
@@ -85,7 +85,7 @@ impl ChunkedArray for StreamPlan<'_> {
         self.values_chunking()
     }
 
-    fn dirty(&self) -> &Numbers {
+    fn dirty(&self) -> &RangeSet {
         &self.dirty
     }
 

@@ -12,10 +12,10 @@ use crate::array::uncached::{DecodeMemory, read_into};
 use crate::array::{Array, Piece};
 use crate::container::bpcells::matrix::StorageOrder;
 use crate::container::bpcells::version::{self, Holds, Seen, Variant};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::ChangedArray;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Scratch;
+use crate::range_set::RangeSet;
 
 /// Longest line of a few that there are, and more than that.
 const LONGEST_WORD: u64 = version::MOST as u64;
@@ -155,25 +155,25 @@ impl<'a> MergedContainer<'a> {
 
 impl MergedArray<'_> {
     /// The bytes that are not, or not known to be, as they were.
-    pub(super) fn dirty(&self) -> Numbers {
+    pub(super) fn dirty(&self) -> RangeSet {
         let (Some(change), Some(stored)) = (self.change, self.stored) else {
             let all = match self.stored {
                 Some(_) => 0..0,
                 None => 0..self.len,
             };
-            return Numbers::of(std::iter::once(all).collect());
+            return RangeSet::from(all);
         };
         let cut = |range: &Range<u64>| range.start.min(self.len)..range.end.min(self.len);
         let mut ranges: Vec<_> = change.ranges.iter().map(cut).collect();
         ranges.push(change.visible.min(stored).min(self.len)..self.len);
-        Numbers::of(ranges)
+        RangeSet::from_iter(ranges)
     }
 
     /// The elements with such bytes.
-    pub(super) fn dirty_elements(&self) -> Numbers {
+    pub(super) fn dirty_elements(&self) -> RangeSet {
         let (width, count) = (self.form.width().unwrap_or(1), self.count());
         let elements = |run: Range<u64>| run.start / width..run.end.div_ceil(width).min(count);
-        Numbers::of(self.dirty().runs().map(elements).collect())
+        RangeSet::from_iter(self.dirty().iter().map(elements))
     }
 
     /// Whole elements.

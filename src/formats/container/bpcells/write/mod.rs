@@ -46,20 +46,20 @@ use super::directory::MemberSources;
 use super::matrix::StorageOrder;
 use super::packed::BLOCK_BYTES;
 use super::packed::idx_offsets::WRAP;
-use super::text_line::TextLine;
 use super::version::Variant;
 use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
 use crate::array::dtype::Dtype;
+use crate::array::held::HeldArray;
 use crate::array::{Array, Info};
 use crate::container::Container;
 use crate::container::chunked_write::encode_alone;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use forms::{ArrayForm, form_of};
 pub(crate) use forms::{is_array, stored_first};
 use merged::MergedContainer;
@@ -105,18 +105,24 @@ pub(super) fn offer(container: &mut Container, variant: Variant, opened: MemberS
 }
 
 /// A text that says how a container is stored, as an array.
-fn line(container: &Container, name: &'static str) -> Option<TextLine> {
+fn line(container: &Container, name: &str) -> Option<Arc<dyn Array>> {
     let text = container.texts.iter().find(|text| text.name == name)?;
     let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
-    Some(TextLine::new(name, &String::from_utf8_lossy(line)))
+    Some(text_line(name, line))
 }
 
 /// Makes such a text an array, to be written.
-pub(crate) fn take_line(container: &mut Container, name: &'static str) {
+pub(crate) fn take_line(container: &mut Container, name: &str) {
     if let Some(line) = line(container, name) {
         container.texts.retain(|text| text.name != name);
-        container.lines.push(Arc::new(line));
+        container.lines.push(line);
     }
+}
+
+/// A text of one line that says how a container is stored, as an array that can be written.
+fn text_line(name: &str, line: &[u8]) -> Arc<dyn Array> {
+    let content = format!("{}\n", String::from_utf8_lossy(line));
+    Arc::new(HeldArray::text(name, content.into_bytes()))
 }
 
 impl MemberFiles {
@@ -125,7 +131,6 @@ impl MemberFiles {
         let order = container.attributes.get(ORDER).and_then(Value::as_str);
         let order = order.and_then(|order| StorageOrder::named(order.as_bytes()));
         let lines = LINES.iter().filter_map(|name| line(container, name));
-        let lines = lines.map(|line| Arc::new(line) as Arc<dyn Array>);
         MemberFiles {
             variant,
             version: container.version.clone(),
@@ -250,7 +255,7 @@ impl Rewrite for MemberFiles {
         let merged = merged.map_err(Objection::error)?;
         let mut plan = recipe::stream(&merged, merged.array(name)?, None, form, false)?;
         let bytes = blocks.range(block.number..block.number + 1);
-        plan.dirty = Numbers::of(vec![plan.values_chunking().of(&bytes)]);
+        plan.dirty = RangeSet::from(plan.values_chunking().of(&bytes));
         encode_alone(&plan, budget)
     }
 

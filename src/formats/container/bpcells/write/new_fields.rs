@@ -12,7 +12,7 @@ use super::new_container::{NewDirectory, accept};
 use super::packed_words::{NewStream, PackedWords, ToldIndex};
 use super::stored::StoredMembers;
 use super::told::ToldMembers;
-use super::{END_MAX, ORDER, TextLine, VERSION};
+use super::{END_MAX, ORDER, VERSION, text_line};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::lazy::computed_array;
@@ -68,7 +68,7 @@ impl NewFields {
                 let array = match (told.source(&name), number) {
                     (Some(_), _) => told.numbers(&name)?,
                     (None, Some(_)) if name != *of => self.words(of, &join(path, &name), &told)?,
-                    _ if *of == ORDER => Arc::new(TextLine::new(ORDER, self.0.files.order.name())),
+                    _ if *of == ORDER => text_line(ORDER, self.0.files.order.name().as_bytes()),
                     _ => self.shown(of)?,
                 };
                 fields.push(NewField {

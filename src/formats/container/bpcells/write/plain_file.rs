@@ -10,10 +10,10 @@ use super::spaces::{lent, read_step, steps};
 use crate::array::Array;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{MemberNumber, Recipe};
 use crate::error::Result;
 use crate::memory::block::Workspace;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 pub(super) struct PlainPlan<'a> {
@@ -24,14 +24,14 @@ pub(super) struct PlainPlan<'a> {
     pub(super) shown: &'a dyn Array,
     pub(super) len: u64,
     /// Bytes that are read from what is shown; the others are stored as they are.
-    pub(super) dirty: Numbers,
+    pub(super) dirty: RangeSet,
 }
 
 impl PlainPlan<'_> {
     /// What reading it takes.
     pub(super) fn lent(&self) -> Result<u64> {
         let mut most = 0;
-        for run in self.dirty.runs() {
+        for run in self.dirty.iter() {
             most = most.max(lent(self.shown, run)?);
         }
         Ok(most)
@@ -43,7 +43,7 @@ impl PlainPlan<'_> {
             file.header(number, write)?;
         }
         let mut at = 0;
-        for run in self.dirty.runs() {
+        for run in self.dirty.iter() {
             file.copy(self.stored(at..run.start), write)?;
             at = run.end;
             for step in steps(run) {

@@ -18,10 +18,10 @@ use super::{END_MAX, ORDER, VERSION};
 use crate::container::bpcells::fragments::RUN;
 use crate::container::chunked_write::ChunkedArray;
 use crate::container::chunked_write::memory::EncodeNeeds;
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{Amount, MemberNumber, Recipe};
 use crate::error::Result;
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 /// What is told of one array.
 enum MemberPlan<'a> {
@@ -66,7 +66,7 @@ pub(super) fn amount(merged: &MergedContainer<'_>) -> Result<Amount> {
         amount.stored = amount.stored.saturating_add(stored);
         amount.changed = amount.changed.saturating_add(changed);
         if let MemberPlan::Stream(stream) = &plan {
-            let encoded = stream.dirty.count().saturating_mul(CHUNK_BYTES);
+            let encoded = stream.dirty.len().saturating_mul(CHUNK_BYTES);
             amount.moves = true;
             amount.encoded = amount.encoded.saturating_add(encoded);
             amount.guessed |= Amount::is_guess(stream.stored_plain(), encoded);
@@ -161,7 +161,7 @@ fn plain<'a>(
     // Names may be stored in another way than they are shown.
     let dirty = match same && number.is_some() {
         true => array.dirty(),
-        false => Numbers::of(std::iter::once(0..array.len).collect()),
+        false => RangeSet::from(0..array.len),
     };
     Ok(PlainPlan {
         file: member(array.name)?,
@@ -223,7 +223,7 @@ impl MemberPlan<'_> {
             MemberPlan::Stream(stream) => {
                 let stored = stream.sources.iter().map(|(_, source)| source.len());
                 let stored = stored.fold(0, u64::saturating_add);
-                let plain = stream.dirty.count().saturating_mul(CHUNK_BYTES);
+                let plain = stream.dirty.len().saturating_mul(CHUNK_BYTES);
                 // About as many stored bytes for each plain one as there are now.
                 let ratio = u128::from(plain) * u128::from(stored);
                 let changed = ratio / u128::from(stream.stored_plain().max(1));
@@ -234,7 +234,7 @@ impl MemberPlan<'_> {
             }
             MemberPlan::Plain(plain) => {
                 let stored = plain.source.as_ref().map_or(0, |source| source.len());
-                (stored, plain.dirty.count())
+                (stored, plain.dirty.len())
             }
             MemberPlan::Word(_, line) => (line.len() as u64 + 1, line.len() as u64 + 1),
             MemberPlan::Maxima(maxima) => {

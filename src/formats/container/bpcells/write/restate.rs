@@ -9,12 +9,15 @@ use std::sync::Arc;
 use super::forms::{ArrayForm, arrays_of};
 use super::merged::{MergedArray, MergedContainer};
 use super::recipe::maxima;
-use super::spaces::{lent, read_step, reading_space, steps};
+use super::spaces::{lent, read_step, reading_space};
 use super::told::ToldMembers;
 use super::{END_MAX, MemberFiles, VERSION};
 use crate::array::Info;
 use crate::array::dtype::Dtype;
+use crate::array::uncached::PartReader;
+use crate::container::bpcells::packed::BLOCK_BYTES;
 use crate::container::bpcells::version::Holds;
+use crate::container::chunked_write::memory::at_once;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
 use crate::memory::budget::Budget;
@@ -84,14 +87,8 @@ fn lines(array: &MergedArray<'_>, budget: &Arc<Budget>) -> Result<u64> {
     if array.change.is_none() {
         return Ok(array.shown.info()?.shape.first().copied().unwrap_or(0));
     }
-    let mut space = reading_space(lent(array.shown, 0..array.len)?, budget)?;
-    let (mut lines, mut last) = (0, b'\n');
-    for step in steps(0..array.len) {
-        let text = read_step(array.shown, &step, &mut space)?;
-        lines += memchr::memchr_iter(b'\n', text).count() as u64;
-        last = text.last().copied().unwrap_or(last);
-    }
-    Ok(lines + u64::from(last != b'\n'))
+    let hold = |bytes| Ok(at_once(bytes, budget));
+    PartReader::new(array.shown, array.len, BLOCK_BYTES, hold)?.count_lines()
 }
 
 /// The attributes that `matrix` and `fragments` give a stored container, where they are others now.

@@ -17,9 +17,9 @@ use crate::container::bpcells::packed::PackedStream;
 use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::memory::EncodeMemory;
 use crate::container::chunked_write::{BatchCounts, Batches, write_chunks};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{EncodedAhead, Recipe};
 use crate::error::Result;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 /// What is packed.
@@ -41,7 +41,7 @@ pub(super) struct StreamPlan<'a> {
     /// Files that are there, by what their names end with.
     pub(super) sources: Vec<(&'static str, Arc<dyn Source>)>,
     /// Chunks to be encoded.
-    pub(super) dirty: Numbers,
+    pub(super) dirty: RangeSet,
     /// Words after which the index begins again.
     pub(super) wrap: u64,
     pub(super) ahead: Option<&'a dyn EncodedAhead>,
@@ -82,14 +82,14 @@ impl StreamPlan<'_> {
 
 /// The chunks of an array, which may be made of two, that do not stay as they are stored. `same` is
 /// whether they are stored in the same form.
-pub(super) fn dirty_of(arrays: &[&MergedArray<'_>], same: bool) -> Numbers {
+pub(super) fn dirty_of(arrays: &[&MergedArray<'_>], same: bool) -> RangeSet {
     let Some(first) = arrays.first() else {
-        return Numbers::default();
+        return RangeSet::default();
     };
     let grid = |len| EvenChunks::new(CHUNK_BYTES, len);
     // The last one is filled with its last value.
     let before = first.stored.filter(|_| same).map(grid);
     let dirty: Vec<_> = arrays.iter().map(|array| array.dirty()).collect();
-    let ranges = dirty.iter().flat_map(|dirty| dirty.runs());
+    let ranges = dirty.iter().flat_map(RangeSet::iter);
     dirty_chunks(&grid(first.len), before.as_ref(), ranges)
 }

@@ -14,13 +14,13 @@ use super::super::value::ValueType;
 use super::super::write::{NewEntries, dense_head, put_sparse};
 use super::object::{NewArray, NewObject};
 use crate::container::creation::GivenContent;
-use crate::container::numbers::Numbers;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart};
 use crate::container::rewrite::{CommitWay, Recipe};
 use crate::container::{Dialect, Preferences};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use crate::source::{BytesSource, Source};
 
 /// Rows or columns of a block, and of a matrix of the program's form.
@@ -150,7 +150,7 @@ fn part(array: &NewArray, runs: Runs) -> PlainPart<'_> {
         len: array.len,
         stored: array.len,
         runs,
-        dirty: Numbers::of(std::iter::once(0..array.len).collect()),
+        dirty: RangeSet::from(0..array.len),
         element: array.value.size() as u64,
         to_stored: None,
         fill: &[0],

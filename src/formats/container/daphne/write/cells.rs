@@ -17,13 +17,13 @@ use super::file_writer::FileWriter;
 use super::{ROWS_AT, WrittenObject, change_of, of_object, too_large};
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::plain_write::dirty_bytes;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 /// A block that stores few of its cells may have so many that to look at all of them would not end.
 const MOST_CELLS: u64 = 1 << 34;
@@ -42,7 +42,7 @@ pub(super) struct CellFile {
 /// The cells that have changed.
 struct DirtyCells {
     /// By their numbers, of each array.
-    of_arrays: Vec<Numbers>,
+    of_arrays: Vec<RangeSet>,
     cols: u64,
     is_matrix: bool,
 }
@@ -59,7 +59,7 @@ impl DirtyCells {
             .any(|column| column.within(rows.clone()).next().is_some())
     }
 
-    fn touch_matrix(&self, all: &Numbers, rows: &Range<u64>, cols: &Range<u64>) -> bool {
+    fn touch_matrix(&self, all: &RangeSet, rows: &Range<u64>, cols: &Range<u64>) -> bool {
         let width = self.cols.max(1);
         let cells = rows.start.saturating_mul(width)..rows.end.saturating_mul(width);
         all.within(cells).any(|run| {
@@ -92,14 +92,14 @@ impl CellFile {
     fn dirty(&self, changed: &[ChangedArray]) -> DirtyCells {
         let of = |(array, value): (&Arc<dyn Array>, ValueType)| {
             let Some(change) = change_of(array.name(), changed) else {
-                return Numbers::default();
+                return RangeSet::default();
             };
             let size = value.size() as u64;
             let bytes = dirty_bytes(&change.ranges, (change.visible, change.len), size);
             let cells = bytes
-                .runs()
+                .iter()
                 .map(|run| run.start / size..run.end.div_ceil(size));
-            Numbers::of(cells.collect())
+            RangeSet::from_iter(cells)
         };
         DirtyCells {
             of_arrays: self.typed().map(of).collect(),
@@ -328,7 +328,7 @@ impl Rewrite for CellFile {
     fn amount(&self, changed: &[ChangedArray]) -> Result<Amount> {
         let (dirty, rows) = (self.dirty(changed), self.object.new_rows(changed)?);
         let stored = &self.body.cells.stored;
-        let counts = dirty.of_arrays.iter().map(Numbers::count);
+        let counts = dirty.of_arrays.iter().map(RangeSet::len);
         let mut bytes = counts.fold(0, u64::saturating_add).saturating_mul(8);
         let mut moves = rows < self.object.rows;
         if let Some((labels, change)) = self.object.changed_labels(changed) {

@@ -97,7 +97,7 @@ fn outside(
         return Ok(None);
     };
     let mut wrong = None;
-    for run in dirty_bytes(&change.ranges, (change.visible, change.len), 8).runs() {
+    for run in dirty_bytes(&change.ranges, (change.visible, change.len), 8).iter() {
         each(&*change.shown, run, budget, &mut |at, column| {
             if column >= matrix.cols {
                 wrong.get_or_insert((at, column));

@@ -17,13 +17,13 @@ use super::{COLUMNS, OFFSETS, ROWS_AT, VALUES, WrittenObject};
 use super::{change_of, consistency, of_object, too_large};
 use crate::array::Info;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::plain_write::dirty_bytes;
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
 };
 use crate::error::Result;
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 /// The blocks, and where they begin.
 pub(crate) struct EntryBody {
@@ -38,17 +38,17 @@ pub(super) struct EntryFile {
 
 impl EntryFile {
     /// The changed entries, by their numbers, if nothing but values has changed.
-    fn changed_values(&self, changed: &[ChangedArray]) -> Result<Option<Numbers>> {
+    fn changed_values(&self, changed: &[ChangedArray]) -> Result<Option<RangeSet>> {
         let others = [COLUMNS, OFFSETS];
         let size = self.object.element(VALUES)?;
         let is_longer = self.object.len(VALUES, changed)? != self.object.len(VALUES, &[])?;
         if is_longer || others.iter().any(|name| change_of(name, changed).is_some()) {
             return Ok(None);
         }
-        let dirty = change_of(VALUES, changed).map_or_else(Numbers::default, |change| {
+        let dirty = change_of(VALUES, changed).map_or_else(RangeSet::default, |change| {
             let bytes = dirty_bytes(&change.ranges, (change.visible, change.len), size);
-            let entries = bytes.runs().map(|run| run.start / size..run.end / size);
-            Numbers::of(entries.collect())
+            let entries = bytes.iter().map(|run| run.start / size..run.end / size);
+            RangeSet::from_iter(entries)
         });
         Ok(Some(dirty))
     }
@@ -77,7 +77,7 @@ impl EntryFile {
     /// The same cutting; blocks with a changed entry are written anew.
     fn tell_values(
         &self,
-        dirty: &Numbers,
+        dirty: &RangeSet,
         mut shown: ShownEntries<'_>,
         mut write: FileWriter<'_>,
     ) -> Result<()> {

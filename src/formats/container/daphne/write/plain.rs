@@ -12,7 +12,6 @@ use super::{COLUMNS, OFFSETS, ROWS_AT, VALUES, WrittenObject};
 use super::{change_of, consistency, of_object, too_large};
 use crate::array::Info;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::{
@@ -20,6 +19,7 @@ use crate::container::rewrite::{
 };
 use crate::error::Result;
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 
 /// Where the block has its number of rows.
@@ -133,11 +133,9 @@ impl PlainMatrix {
             let (runs, element) = (self.runs(name, new)?, self.object.element(name)?);
             let dirty = match change {
                 // It lies elsewhere.
-                _ if runs != self.runs(name, old)? => {
-                    Numbers::of(std::iter::once(0..len).collect())
-                }
+                _ if runs != self.runs(name, old)? => RangeSet::from(0..len),
                 Some(change) => dirty_bytes(&change.ranges, (change.visible, len), element),
-                None => Numbers::default(),
+                None => RangeSet::default(),
             };
             parts.push(PlainPart {
                 shown: change.map_or(&**array, |change| &*change.shown),

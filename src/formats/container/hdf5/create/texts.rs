@@ -12,9 +12,10 @@ use serde_json::Value;
 use super::dataset::count;
 use super::maker::{IfRefused, Maker};
 use crate::array::Array;
+use crate::array::uncached::PartReader;
 use crate::container::creation::GivenArray;
 use crate::container::hdf5::made::{MadeDataset, MakeStep};
-use crate::container::hdf5::text_lines::{Line, LineReader, MOST, TextBatch, TextValues};
+use crate::container::hdf5::text_lines::{self, Line, MOST, TextBatch, TextValues};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 
@@ -51,7 +52,7 @@ pub(super) fn put(
         maker.add(step, (name.to_owned(), IfRefused::Ends), bytes)
     };
     let mut batch = TextBatch::new(name, &mut send);
-    let mut reader = LineReader::new(&**array, bytes, &budget)?;
+    let mut reader = text_lines::reader(&**array, bytes, &budget)?;
     let mut line = Line::new(&budget)?;
     for number in 0..elements {
         if split.next(number, &mut reader, &mut line)? {
@@ -93,8 +94,8 @@ impl LinesOfValues {
     }
 
     /// Puts the value of this number into `line`; says whether there is one.
-    fn next(&self, number: u64, reader: &mut LineReader<'_>, line: &mut Line) -> Result<bool> {
-        let some = reader.next_of(self.values, line)?;
+    fn next(&self, number: u64, reader: &mut PartReader<'_>, line: &mut Line) -> Result<bool> {
+        let some = self.values.read(reader, line)?;
         let feeds = self.feeds.get(&number).copied().unwrap_or(0);
         let mut more = None;
         for _ in 0..feeds {
@@ -102,7 +103,7 @@ impl LinesOfValues {
                 Some(next) => next,
                 none => none.insert(Line::new(&self.budget)?),
             };
-            reader.next(next)?;
+            next.read(reader)?;
             line.join(next)?;
         }
         Ok(some)

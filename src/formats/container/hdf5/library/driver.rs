@@ -131,7 +131,7 @@ impl DrivenFile {
     /// Address and length of what has been noted, in order; none if it was too much.
     pub(super) fn take_noted(&mut self) -> Vec<(u64, u64)> {
         let noted = std::mem::take(&mut self.noted);
-        match noted.count() <= NOTED_MOST {
+        match noted.ranges() <= NOTED_MOST {
             true => noted
                 .iter()
                 .map(|it| (it.start, it.end - it.start))
@@ -141,7 +141,7 @@ impl DrivenFile {
     }
 
     fn read(&mut self, at: u64, out: &mut [u8]) -> Outcome<()> {
-        if self.notes && self.noted.count() <= NOTED_MOST {
+        if self.notes && self.noted.ranges() <= NOTED_MOST {
             self.noted.insert(at..at.saturating_add(out.len() as u64));
         }
         let there = self.bytes.len().saturating_sub(at).min(out.len() as u64);

@@ -89,7 +89,7 @@ impl WrittenBytes {
         if self.places.overlapping(&(at..end)).is_some() {
             return Err("two chunks have one place".into());
         }
-        if self.places.count() >= PLACES_MOST {
+        if self.places.ranges() >= PLACES_MOST {
             return Err("more chunks are put than can be listed".into());
         }
         self.cut(at..end);

@@ -23,11 +23,11 @@ use crate::container::chunked_write::{Batch, ChunkedArray, encode_alone, write_c
 use crate::container::hdf5::dataset::chunked::{Chunked, filter_pipeline};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, StorageLayout};
-use crate::container::numbers::Numbers;
 use crate::container::rewrite::{Amount, ChangedArray, EncodedAhead};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::memory::{Scratch, room};
+use crate::range_set::RangeSet;
 
 /// So many chunks are few.
 const FEW: u64 = 64;
@@ -149,14 +149,14 @@ impl ChunkedPlace {
     ) -> Result<()> {
         let plan = ChangedChunks::new(dataset, self, change)?;
         let (mut stored, mut before) = (0u64, 0u64);
-        for number in plan.dirty.iter() {
+        for number in plan.dirty.iter().flatten() {
             if let Some(chunk) = plan.before(number)? {
                 stored = stored.saturating_add(chunk.size);
                 before += 1;
             }
         }
-        let new = (plan.dirty.count() - before).saturating_mul(self.stored);
-        let encoded = plan.dirty.count().saturating_mul(self.stored);
+        let new = (plan.dirty.len() - before).saturating_mul(self.stored);
+        let encoded = plan.dirty.len().saturating_mul(self.stored);
         let plain = before.saturating_mul(self.stored);
         amount.changed = amount.changed.saturating_add(stored).saturating_add(new);
         if self.has_filters {
@@ -176,7 +176,7 @@ impl ChunkedPlace {
         if plan.dirty.is_empty() {
             return Ok(());
         }
-        let mut memory = EncodeMemory::for_array(&plan, plan.dirty.count(), budget)?;
+        let mut memory = EncodeMemory::for_array(&plan, plan.dirty.len(), budget)?;
         let mut teller = ChunkTeller {
             plan: &plan,
             budget,
@@ -197,7 +197,7 @@ pub(super) fn encode_whole(
     (number, budget): (u64, &Arc<Budget>),
 ) -> Result<Option<Vec<u8>>> {
     let mut plan = ChangedChunks::of_none(dataset, place, change)?;
-    plan.dirty = Numbers::one(number);
+    plan.dirty = RangeSet::from(number..number.saturating_add(1));
     encode_alone(&plan, budget)
 }
 
@@ -208,9 +208,9 @@ pub(super) struct ChangedChunks<'a> {
     change: &'a ChangedArray,
     shown: ChunkGrid,
     pub(super) dims: Vec<u64>,
-    /// Numbers from here on are new.
+    /// RangeSet from here on are new.
     chunks_before: u64,
-    dirty: Numbers,
+    dirty: RangeSet,
 }
 
 impl<'a> ChangedChunks<'a> {
@@ -243,13 +243,13 @@ impl<'a> ChangedChunks<'a> {
             shown,
             dims,
             chunks_before: before.chunks(),
-            dirty: Numbers::default(),
+            dirty: RangeSet::default(),
         })
     }
 
     /// Those that hold something else, and those that the edge has moved into or out of: what they
     /// hold outside of the dataset must be the fill value.
-    fn changed_chunks(&self) -> Numbers {
+    fn changed_chunks(&self) -> RangeSet {
         let (change, before) = (self.change, self.dataset.bytes);
         let mut dirty = Vec::new();
         let written = change.ranges.iter();
@@ -273,7 +273,7 @@ impl<'a> ChangedChunks<'a> {
                 dirty.push(at..at.saturating_add(row).min(self.shown.chunks()));
             }
         }
-        Numbers::of(dirty)
+        RangeSet::from_iter(dirty)
     }
 
     fn chunked(&self) -> Option<&Chunked> {
@@ -290,7 +290,7 @@ impl<'a> ChangedChunks<'a> {
 
     /// Few chunks change, or most stay: where many are new none gets room that it does not need.
     pub(super) fn changes_few(&self) -> bool {
-        let changed = self.dirty.count();
+        let changed = self.dirty.len();
         changed <= FEW || changed < self.shown.chunks() / 2
     }
 
@@ -359,11 +359,7 @@ impl<'a> ChangedChunks<'a> {
     pub(super) fn reading(&self) -> u64 {
         let array = &self.dataset.array;
         let mut decode = 0;
-        for number in self
-            .dirty
-            .iter()
-            .filter(|&number| number < self.chunks_before)
-        {
+        for number in self.dirty.within(0..self.chunks_before).flatten() {
             decode = array.scratch(BlockId(number)).max(decode);
         }
         let block = lent(self.shown.chunk_bytes(), decode);
@@ -386,7 +382,7 @@ impl ChunkedArray for ChangedChunks<'_> {
         }
     }
 
-    fn dirty(&self) -> &Numbers {
+    fn dirty(&self) -> &RangeSet {
         &self.dirty
     }
 

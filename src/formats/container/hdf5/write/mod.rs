@@ -240,7 +240,7 @@ impl Rewrite for Hdf5File {
             return rules.directory.info(array, len);
         }
         match (self.descriptor(array), self.text(array)) {
-            (Some(_), _) => Ok(binsparse::DescriptorText::info_at(len)),
+            (Some(_), _) => Ok(Info::text(len)),
             (None, Some(text)) => text.info(len, None),
             (None, None) => self.dataset(array)?.info(len),
         }
@@ -262,7 +262,7 @@ impl Rewrite for Hdf5File {
         }
         let mut restated = Restated::default();
         if let Some(text) = self.followed(container, changed)? {
-            let info = binsparse::DescriptorText::info_at(text.len() as u64);
+            let info = Info::text(text.len() as u64);
             restated.arrays.insert(binsparse::TEXT.into(), info);
         }
         let changed = &*self.names.by_each(changed);

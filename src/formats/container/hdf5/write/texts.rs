@@ -20,7 +20,7 @@ use crate::container::hdf5::index::{
     DatasetEntry, Datatype, StorageLayout, TEXT_MOST as COMPACT_MOST, UNLIMITED,
 };
 use crate::container::hdf5::made::TextRun;
-use crate::container::hdf5::text_lines::{self, Line, LineReader, MOST, TextBatch, TextValues};
+use crate::container::hdf5::text_lines::{self, Line, MOST, TextBatch, TextValues};
 use crate::container::rewrite::{Change, ChangedArray, Consistency};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -291,13 +291,13 @@ impl WrittenTexts {
         visit: &mut dyn FnMut(LinePair<'_>) -> Result<()>,
     ) -> Result<()> {
         let stored = self.array.info()?.bytes;
-        let mut before = LineReader::new(&*self.array, stored, budget)?;
-        let mut after = LineReader::new(&*change.shown, change.len, budget)?;
+        let mut before = text_lines::reader(&*self.array, stored, budget)?;
+        let mut after = text_lines::reader(&*change.shown, change.len, budget)?;
         let (mut old, mut new) = (Line::new(budget)?, Line::new(budget)?);
         let values = self.values(budget)?;
         for number in 0.. {
-            let has_old = before.next_of(values, &mut old)?;
-            let has_new = after.next_of(values, &mut new)?;
+            let has_old = values.read(&mut before, &mut old)?;
+            let has_new = values.read(&mut after, &mut new)?;
             if !has_old && !has_new {
                 break;
             }
@@ -375,11 +375,11 @@ fn too_large(what: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::hdf5::strings::compact::CompactStrings;
+    use crate::container::hdf5::strings::compact::compact_strings;
     use crate::container::inside::ContainerNumber;
 
     fn array(count: u64, text: &str) -> Arc<dyn Array> {
-        Arc::new(CompactStrings::new("x", &[count], text.as_bytes(), 0).unwrap())
+        Arc::new(compact_strings("x", &[count], text.as_bytes(), 0).unwrap())
     }
 
     fn texts(count: u64, text: &str, place: TextPlace) -> WrittenTexts {

@@ -16,7 +16,7 @@ use crate::array::nested::NestedBlocks;
 use crate::container::hdf5::dataset::{self, ChunkTables};
 use crate::container::hdf5::index::{DatasetEntry, Datatype, FileIndex, StorageLayout};
 use crate::container::hdf5::strings::Strings;
-use crate::container::hdf5::text_lines::LineReader;
+use crate::container::hdf5::text_lines;
 use crate::container::hdf5::worker;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -118,10 +118,10 @@ fn check_written(after: TextFile<'_>, plan: &PlannedTexts<'_>, budget: &Arc<Budg
     let wanted = (&*change.shown, change.len);
     let same = match &dataset.layout {
         StorageLayout::Texts(lines, _) => {
-            let mut reader = LineReader::new(wanted.0, wanted.1, budget)?;
+            let mut reader = text_lines::reader(wanted.0, wanted.1, budget)?;
             let mut rest = &lines[..];
             let mut same = true;
-            while let Some(part) = reader.next_bytes()? {
+            while let Some(part) = reader.next()? {
                 let found = rest.strip_prefix(part);
                 same &= found.is_some();
                 rest = found.unwrap_or_default();
@@ -183,10 +183,10 @@ fn is_alike(
     if one_len != other_len {
         return Ok(false);
     }
-    let mut one = LineReader::new(one, one_len, budget)?;
-    let mut other = LineReader::new(other, other_len, budget)?;
-    while let Some(part) = one.next_bytes()? {
-        if other.next_bytes()? != Some(part) {
+    let mut one = text_lines::reader(one, one_len, budget)?;
+    let mut other = text_lines::reader(other, other_len, budget)?;
+    while let Some(part) = one.next()? {
+        if other.next()? != Some(part) {
             return Ok(false);
         }
     }

@@ -14,7 +14,6 @@ use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::container::chunked_write::memory::spaces_in_turn;
 use crate::container::hdf5::edit::{EditReply, EditStep};
 use crate::container::hdf5::worker::wrong_reply;
-use crate::container::numbers::Numbers;
 use crate::container::plain_write::dirty_bytes;
 use crate::container::rewrite::{Amount, ChangedArray};
 use crate::error::{Error, Fault, Result};
@@ -22,6 +21,7 @@ use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 use crate::memory::fallible;
 use crate::pipeline::in_order;
+use crate::range_set::RangeSet;
 
 /// Shown bytes that are put at once, at least an element.
 const STEP: u64 = 1 << 20;
@@ -30,7 +30,7 @@ const STEP: u64 = 1 << 20;
 const AT_A_TIME: usize = 4096;
 
 /// Shown bytes that have changed, as whole elements.
-pub(super) fn dirty(dataset: &WrittenDataset, change: &ChangedArray) -> Numbers {
+pub(super) fn dirty(dataset: &WrittenDataset, change: &ChangedArray) -> RangeSet {
     let element = dataset.element.shown;
     dirty_bytes(&change.ranges, (change.visible, change.len), element)
 }
@@ -59,12 +59,12 @@ impl<'a> Stretches<'a> {
     /// For the shown bytes of a stretch, and its stored ones.
     fn spaces(
         &self,
-        (dirty, stretches): (&Numbers, usize),
+        (dirty, stretches): (&RangeSet, usize),
         budget: &Arc<Budget>,
     ) -> Result<Vec<Workspace>> {
         let element = &self.dataset.element;
         let mut lent = 0;
-        for range in dirty.runs().flat_map(|run| self.not_zeros(run)) {
+        for range in dirty.iter().flat_map(|run| self.not_zeros(run)) {
             lent = lent.max(lent_for(&*self.change.shown, range)?);
         }
         let stored = self.step / element.shown * element.stored;
@@ -112,12 +112,12 @@ impl<'a> Stretches<'a> {
     /// Has all changed elements put, in order.
     fn each(
         &self,
-        dirty: &Numbers,
+        dirty: &RangeSet,
         budget: &Arc<Budget>,
         before: &(dyn Fn(u64, &mut [u8]) -> Result<()> + Sync),
         put: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let mut all = dirty.runs().flat_map(|run| self.steps(run));
+        let mut all = dirty.iter().flat_map(|run| self.steps(run));
         let mut some: Vec<_> = all.by_ref().take(AT_A_TIME).collect();
         let mut spaces = self.spaces((dirty, some.len()), budget)?;
         while !some.is_empty() {
@@ -219,8 +219,8 @@ pub(super) fn add_amount(
         return;
     }
     let changed = match has_place {
-        true => dirty.count(),
-        false => first_values(dataset, change, 0).count(),
+        true => dirty.len(),
+        false => first_values(dataset, change, 0).len(),
     };
     amount.changed = amount.changed.saturating_add(changed);
     if !has_place && dataset.fill.is_some() {
@@ -232,15 +232,16 @@ pub(super) fn add_amount(
 
 /// What is put of a dataset that gets a place: all of it where there is a fill value, else what has
 /// been written, and the part that lies over so many bytes which the file has already.
-fn first_values(dataset: &WrittenDataset, change: &ChangedArray, there: u64) -> Numbers {
+fn first_values(dataset: &WrittenDataset, change: &ChangedArray, there: u64) -> RangeSet {
     if dataset.fill.is_some() {
-        return Numbers::of(std::iter::once(0..dataset.bytes).collect());
+        return RangeSet::from(0..dataset.bytes);
     }
     let element = &dataset.element;
     let there = there.div_ceil(element.stored.max(1));
     let there = there.saturating_mul(element.shown).min(dataset.bytes);
-    let written = dirty_bytes(&change.ranges, (change.len, change.len), element.shown);
-    Numbers::of(written.runs().chain(std::iter::once(0..there)).collect())
+    let mut written = dirty_bytes(&change.ranges, (change.len, change.len), element.shown);
+    written.insert(0..there);
+    written
 }
 
 fn allocate(dataset: &WrittenDataset, recipe: &mut EditRecipe<'_, '_>) -> Result<u64> {

@@ -22,13 +22,13 @@ use crate::array::{Array, Info, Order};
 use crate::container::binsparse::{self, GivenMembers};
 use crate::container::creation::{GivenArray, GivenDescription};
 use crate::container::names;
-use crate::container::numbers::Numbers;
 use crate::container::own_lengths::ArrayLengths;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart};
 use crate::container::rewrite::{CommitWay, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use crate::source::{BytesSource, Source};
 
 /// Longest variable, and part of a record, of the versions before CDF-5.
@@ -320,7 +320,7 @@ impl NewClassic {
             len: variable.len,
             stored: variable.len,
             runs,
-            dirty: Numbers::of(std::iter::once(0..stored).collect()),
+            dirty: RangeSet::from(0..stored),
             element: element as u64,
             to_stored: Some(swap::elements),
             fill: &variable.fill[..element],

@@ -22,7 +22,6 @@ use crate::array::dtype::Dtype;
 use crate::container::Container;
 use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT, is_member};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::numbers::Numbers;
 use crate::container::own_lengths::ArrayLengths;
 use crate::container::plain_write::{NewStart, PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::{
@@ -30,6 +29,7 @@ use crate::container::rewrite::{
 };
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 use crate::source::Source;
 use sparse::SparseFile;
 use variable::RecordLayout;
@@ -196,11 +196,10 @@ impl ClassicFile {
                 dirty_bytes(&change.ranges, (change.visible, change.len), element),
                 new.len,
             ),
-            None => (Numbers::default(), stored),
+            None => (RangeSet::default(), stored),
         };
         if filled < new.stored {
-            let runs = dirty.runs().chain(std::iter::once(filled..new.stored));
-            dirty = Numbers::of(runs.collect());
+            dirty.insert(filled..new.stored);
         }
         PlainPart {
             shown: change.map_or(&*variable.array, |change| &*change.shown),
@@ -338,7 +337,7 @@ impl Rewrite for ClassicFile {
 
     fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
         if self.descriptor(array).is_some() {
-            return Ok(DescriptorText::info_at(len));
+            return Ok(Info::text(len));
         }
         let variable = self.variable(array.name)?;
         let stored = variable.array.info()?;

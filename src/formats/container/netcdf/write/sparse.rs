@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::super::header::ClassicHeader;
 use super::header::{HeaderPlaces, NewHeader};
+use crate::array::Info;
 use crate::container::Container;
-use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT};
+use crate::container::binsparse::{SparseArrays, TEXT};
 use crate::container::plain_write::NewStart;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Consistency, Restated};
 use crate::error::Result;
@@ -46,7 +47,7 @@ impl SparseFile {
     pub(super) fn restate(&self, changed: &[ChangedArray], restated: &mut Restated) -> Result<()> {
         let changes: Vec<&ChangedArray> = changed.iter().collect();
         if let Some(text) = self.arrays.followed(&changes)? {
-            let info = DescriptorText::info_at(text.len() as u64);
+            let info = Info::text(text.len() as u64);
             restated.arrays.insert(TEXT.into(), info);
         }
         let (version, attributes) = self.arrays.examined(&changes)?;

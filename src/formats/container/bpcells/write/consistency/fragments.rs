@@ -7,7 +7,7 @@ use crate::container::bpcells::write::chromosomes::{Chromosomes, unsigned};
 use crate::container::bpcells::write::merged::MergedArray;
 use crate::container::bpcells::write::objection::Objection;
 use crate::container::bpcells::write::spaces::{read_step, telling_steps};
-use crate::container::numbers::Numbers;
+use crate::range_set::RangeSet;
 
 pub(super) fn judge(judge: &Judge<'_>) -> Ruling {
     let merged = judge.merged;
@@ -83,7 +83,7 @@ impl Judge<'_> {
             _ => None,
         };
         let elements = match before.is_some_and(|before| count < before) {
-            true => Numbers::of(std::iter::once(0..cell.count()).collect()),
+            true => RangeSet::from(0..cell.count()),
             false => cell.dirty_elements(),
         };
         if elements.is_empty() {
@@ -113,7 +113,7 @@ impl Judge<'_> {
         let merged = self.merged;
         let start = merged.array("start")?;
         let elements = match merged.has_changed(&["chr_ptr"]) {
-            true => Numbers::of(std::iter::once(0..start.count()).collect()),
+            true => RangeSet::from(0..start.count()),
             false => with_neighbours(&start),
         };
         if elements.is_empty() {
@@ -122,7 +122,7 @@ impl Judge<'_> {
         let mut space = self.space(pointers)?;
         let chromosomes = Chromosomes::read(pointers, &mut space, self.budget)?;
         space = self.space(&start)?;
-        for run in elements.runs() {
+        for run in elements.iter() {
             let mut before = None;
             for step in telling_steps(start.shown, 4 * run.start..4 * run.end) {
                 let Some(values) = passable(read_step(start.shown, &step, &mut space))? else {
@@ -148,10 +148,10 @@ impl Judge<'_> {
 }
 
 /// What has changed, and the elements beside it.
-fn with_neighbours(array: &MergedArray<'_>) -> Numbers {
+fn with_neighbours(array: &MergedArray<'_>) -> RangeSet {
     let count = array.count();
     let wider = |run: std::ops::Range<u64>| {
         run.start.saturating_sub(1)..run.end.saturating_add(1).min(count)
     };
-    Numbers::of(array.dirty_elements().runs().map(wider).collect())
+    RangeSet::from_iter(array.dirty_elements().iter().map(wider))
 }

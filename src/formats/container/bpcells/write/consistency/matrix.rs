@@ -8,7 +8,7 @@ use crate::container::bpcells::write::forms::ArrayForm;
 use crate::container::bpcells::write::merged::MergedArray;
 use crate::container::bpcells::write::objection::Objection;
 use crate::container::bpcells::write::spaces::{read_step, telling_steps};
-use crate::container::numbers::Numbers;
+use crate::range_set::RangeSet;
 
 pub(super) fn judge(judge: &Judge<'_>) -> Ruling {
     let merged = judge.merged;
@@ -137,7 +137,7 @@ impl Judge<'_> {
         let index = merged.array("index")?;
         let all = merged.order != merged.files.order || self.has_shrunk(limit)?;
         let elements = match all {
-            true => Numbers::of(std::iter::once(0..index.count()).collect()),
+            true => RangeSet::from(0..index.count()),
             false => index.dirty_elements(),
         };
         if elements.is_empty() {

@@ -17,10 +17,10 @@ use super::merged::{MergedArray, MergedContainer};
 use super::objection::Objection;
 use super::spaces::{lent, read_step, reading_space, telling_steps};
 use crate::container::bpcells::version::Holds;
-use crate::container::numbers::Numbers;
 use crate::error::Error;
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
+use crate::range_set::RangeSet;
 
 pub(super) type Ruling<T = ()> = std::result::Result<T, Objection>;
 
@@ -77,12 +77,12 @@ impl Judge<'_> {
     fn all_below(
         &self,
         array: &MergedArray<'_>,
-        elements: &Numbers,
+        elements: &RangeSet,
         limit: u64,
         things: &str,
     ) -> Ruling {
         let mut space = self.space(array)?;
-        for run in elements.runs() {
+        for run in elements.iter() {
             for step in telling_steps(array.shown, 4 * run.start..4 * run.end) {
                 let Some(values) = passable(read_step(array.shown, &step, &mut space))? else {
                     continue;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::array::Info;
-use crate::array::direct::DirectArray;
+use crate::array::held::HeldArray;
 use crate::array::uncached::read;
 use crate::container::hdf5::Hdf5;
 use crate::container::hdf5::left::LeftInFile;
@@ -104,13 +104,9 @@ impl Ground {
             bytes: len,
             ..self.array(name).info().unwrap()
         };
-        let read = move |at: u64, out: &mut [u8]| {
-            out.copy_from_slice(&bytes[at as usize..at as usize + out.len()]);
-            Ok(())
-        };
         let change = ChangedArray {
             container: ContainerNumber::OUTERMOST,
-            shown: Arc::new(DirectArray::new(name.to_owned(), info, read)),
+            shown: Arc::new(HeldArray::new(name, info, bytes)),
             len,
             ranges: std::iter::once(0..len).collect(),
             visible: 0,

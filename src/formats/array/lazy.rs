@@ -1,4 +1,5 @@
-//! A file that is not there, made of parts when it is read: bytes, and what is computed.
+//! A file that is not there, made of parts when it is read: bytes, parts of other files, and what
+//! is computed.
 //!
 //! A [`LazySource`] keeps what its parts are and nothing of what they give, so it may be of any
 //! size; who reads the same twice has it made twice, or reads it through a cache. Its parts must
@@ -11,7 +12,8 @@ use super::direct::DirectArray;
 use super::dtype::Dtype;
 use super::{Array, Info, Order};
 use crate::error::{Error, Result};
-use crate::source::{Fetch, Source, SourceIdentity};
+use crate::memory::budget::Hold;
+use crate::source::{Fetch, ObjectTag, Source, SourceIdentity};
 
 /// Bytes that are computed from wherever they are asked for.
 pub trait Computed: Send + Sync {
@@ -23,26 +25,38 @@ pub trait Computed: Send + Sync {
 
 /// What lies next in a file.
 pub enum LazyPart {
-    Bytes(Vec<u8>),
+    Bytes {
+        bytes: Vec<u8>,
+        _hold: Option<Hold>,
+    },
+    /// From there on in another file, so many bytes.
+    Stored(Arc<dyn Source>, u64, u64),
     Computed(Arc<dyn Computed>),
 }
 
 impl LazyPart {
-    fn len(&self) -> u64 {
+    /// These bytes, charged if there may be many.
+    pub fn of(bytes: Vec<u8>, hold: Option<Hold>) -> LazyPart {
+        LazyPart::Bytes { bytes, _hold: hold }
+    }
+
+    pub fn len(&self) -> u64 {
         match self {
-            LazyPart::Bytes(bytes) => bytes.len() as u64,
+            LazyPart::Bytes { bytes, .. } => bytes.len() as u64,
+            LazyPart::Stored(_, _, len) => *len,
             LazyPart::Computed(computed) => computed.len(),
         }
     }
 
     fn fill(&self, at: u64, out: &mut [u8]) -> Result<()> {
         match self {
-            LazyPart::Bytes(bytes) => {
+            LazyPart::Bytes { bytes, .. } => {
                 let from = usize::try_from(at).ok();
                 let part = from.and_then(|at| bytes.get(at..)?.get(..out.len()));
                 out.copy_from_slice(part.ok_or_else(beyond)?);
                 Ok(())
             }
+            LazyPart::Stored(source, from, _) => source.fetch_one(from.saturating_add(at), out),
             LazyPart::Computed(computed) => computed.fill(at, out),
         }
     }
@@ -56,12 +70,10 @@ fn beyond() -> Error {
 pub struct LazySource {
     /// Each with where it ends, in order.
     parts: Vec<(u64, LazyPart)>,
-    identity: SourceIdentity,
 }
 
 impl LazySource {
-    /// `identity`: of what the parts are made of.
-    pub fn new(identity: SourceIdentity, parts: impl IntoIterator<Item = LazyPart>) -> LazySource {
+    pub fn new(parts: impl IntoIterator<Item = LazyPart>) -> LazySource {
         let mut end = 0u64;
         let parts = parts.into_iter().map(|part| {
             end = end.saturating_add(part.len());
@@ -69,7 +81,6 @@ impl LazySource {
         });
         LazySource {
             parts: parts.collect(),
-            identity,
         }
     }
 
@@ -97,7 +108,7 @@ impl Source for LazySource {
     }
 
     fn identity(&self) -> SourceIdentity {
-        self.identity.resized(self.len())
+        SourceIdentity::of_object(ObjectTag::default(), self.len())
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
@@ -157,22 +168,21 @@ mod tests {
     proptest! {
         #[test]
         fn any_range_is_that_of_the_parts_behind_each_other(
-            parts in proptest::collection::vec((any::<bool>(), 0u64..40), 0..6),
+            parts in proptest::collection::vec((0u64..3, 0u64..40), 0..6),
             (at, len) in (0u64..150, 1usize..100),
         ) {
             let mut expected = Vec::new();
-            let made = parts.into_iter().map(|(is_computed, len)| {
-                let counted: Vec<u8> = (0..len as u8).collect();
-                match is_computed {
-                    true => (counted, LazyPart::Computed(Arc::new(Counting(len)))),
-                    false => (counted.clone(), LazyPart::Bytes(counted)),
-                }
+            let stored: Arc<dyn Source> = Arc::new(BytesSource::new((0..50).collect()));
+            let made = parts.into_iter().map(|(kind, len)| match kind {
+                0 => (0, LazyPart::Computed(Arc::new(Counting(len)))),
+                1 => (0, LazyPart::of((0..len as u8).collect(), None)),
+                _ => (7, LazyPart::Stored(Arc::clone(&stored), 7, len)),
             });
-            let made: Vec<_> = made.map(|(bytes, part)| {
-                expected.extend(bytes);
+            let made: Vec<_> = made.map(|(first, part)| {
+                expected.extend(first..first + part.len() as u8);
                 part
             }).collect();
-            let source = LazySource::new(BytesSource::new(Vec::new()).identity(), made);
+            let source = LazySource::new(made);
             prop_assert_eq!(source.len(), expected.len() as u64);
             let mut out = vec![0; len];
             let range = expected.get(at as usize..).and_then(|rest| rest.get(..len));

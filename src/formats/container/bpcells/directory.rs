@@ -4,6 +4,7 @@
 //! is ignored, as by BPCells itself. Files of other names are never looked at.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -25,15 +26,11 @@ pub(super) struct Directory<'a> {
     store: &'a dyn Store,
     path: &'a Path,
     budget: &'a Arc<Budget>,
-    opened: RefCell<Vec<OpenedMember>>,
+    opened: RefCell<MemberSources>,
 }
 
-/// A file of a container, as it was opened.
-#[derive(Clone)]
-pub(super) struct OpenedMember {
-    pub(super) name: String,
-    pub(super) source: Arc<dyn Source>,
-}
+/// The files of a container as they were opened, by their names.
+pub(super) type MemberSources = BTreeMap<String, Arc<dyn Source>>;
 
 impl<'a> Directory<'a> {
     pub(super) fn new(request: &OpenRequest<'a>) -> Self {
@@ -56,15 +53,13 @@ impl<'a> Directory<'a> {
     fn open(&self, name: &str) -> Result<Arc<dyn Source>> {
         let opened = self.store.open(&self.path.join(name));
         let source = opened.map_err(|e| unusable(name, e))?;
-        self.opened.borrow_mut().push(OpenedMember {
-            name: name.to_owned(),
-            source: Arc::clone(&source),
-        });
+        let mut opened = self.opened.borrow_mut();
+        opened.insert(name.to_owned(), Arc::clone(&source));
         Ok(source)
     }
 
     /// The files that were opened.
-    pub(super) fn into_opened(self) -> Vec<OpenedMember> {
+    pub(super) fn into_opened(self) -> MemberSources {
         self.opened.into_inner()
     }
 }

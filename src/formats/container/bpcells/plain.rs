@@ -1,7 +1,7 @@
 //! Numbers stored as they are shown: read straight from their field, never decoded nor cached here.
 //!
 //! `shape` and `end_max` always, everything of unpacked containers, and float and double values of
-//! packed ones. Used by `matrix` and `fragments`.
+//! packed ones. Used by `matrix` and `fragments`, and by `write` for files that are told.
 
 use std::ops::Range;
 use std::sync::Arc;

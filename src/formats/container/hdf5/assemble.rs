@@ -122,13 +122,9 @@ pub(super) fn container(
 }
 
 /// An array that a container needs, and the same as it can be written.
-type NeededArray = (Arc<dyn Array>, Option<Arc<DatasetArray>>);
+pub(super) type NeededArray = (Arc<dyn Array>, Option<Arc<DatasetArray>>);
 
 impl<'a> Assembly<'a> {
-    pub(super) fn source(&self) -> &Arc<dyn Source> {
-        self.source
-    }
-
     pub(super) fn dataset(&self, target: &LinkTarget) -> Option<&'a index::DatasetEntry> {
         self.index.dataset(target)
     }
@@ -247,16 +243,17 @@ impl<'a> Assembly<'a> {
         }
         let attributes = self.json(&group.attributes, except)?;
         container.attributes.extend(attributes);
+        let (bpcells, texts) = rules.unzip();
         Ok(Draft {
             container,
             parent,
             path,
             full,
             written: Vec::new(),
-            texts: Vec::new(),
+            texts: texts.unwrap_or_default(),
             named: Vec::new(),
             sparse: None,
-            bpcells: rules,
+            bpcells,
             rules: Vec::new(),
             binsparse,
         })

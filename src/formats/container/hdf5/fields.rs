@@ -7,18 +7,17 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::assemble::{Assembly, no_dataset, of_packed};
-use super::dataset::DatasetArray;
+use super::assemble::{Assembly, NeededArray, no_dataset, of_packed};
 use super::index::{self, GroupEntry};
 use super::lines::FixedLines;
-use super::write::{BpcellsRules, WrittenDataset, WrittenMember, WrittenTexts};
+use super::write::{BpcellsRules, WrittenDataset, WrittenTexts};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::nested::NestedArray;
 use crate::container::Container;
 use crate::container::bpcells::fields::{Field, Fields, Number};
 use crate::container::bpcells::version::Variant;
-use crate::container::bpcells::write::{of_fields, stored_first};
+use crate::container::bpcells::write::{MemberFiles, NamedField, stored_first};
 use crate::error::{Fault, Result};
 use crate::source::StoredRanges;
 
@@ -30,17 +29,10 @@ const WIDEST: usize = 8;
 pub(super) struct GroupFields<'a> {
     assembly: &'a Assembly<'a>,
     group: &'a GroupEntry,
-    /// The numeric ones that were opened.
-    opened: RefCell<Vec<OpenedField>>,
+    /// The numeric ones that were opened, each with its dataset if it can be written as it is.
+    opened: RefCell<Vec<(NamedField, Option<WrittenDataset>)>>,
     /// The texts that can be written.
     texts: RefCell<Vec<WrittenTexts>>,
-}
-
-struct OpenedField {
-    name: String,
-    field: Arc<dyn Field>,
-    /// If it can be written as it is.
-    dataset: Option<WrittenDataset>,
 }
 
 impl<'a> GroupFields<'a> {
@@ -53,33 +45,19 @@ impl<'a> GroupFields<'a> {
         }
     }
 
-    /// How the container of these fields can be changed, if all of them can be.
+    /// How the container of these fields can be changed, if all of them can be, with its texts that
+    /// can be written.
     pub(super) fn into_rules(
         self,
         container: &Container,
         variant: Variant,
-    ) -> Option<BpcellsRules> {
-        let (mut fields, mut members) = (Vec::new(), Vec::new());
-        for OpenedField {
-            name,
-            field,
-            dataset,
-        } in self.opened.into_inner()
-        {
-            fields.push((name.clone(), Arc::clone(&field)));
-            members.push(WrittenMember {
-                name,
-                field,
-                dataset: dataset?,
-            });
-        }
-        let identity = self.assembly.source().identity();
-        let directory = of_fields(container, variant, (&fields, identity));
-        Some(BpcellsRules {
-            directory,
-            members,
-            texts: self.texts.into_inner(),
-        })
+    ) -> Option<(BpcellsRules, Vec<WrittenTexts>)> {
+        let (fields, datasets): (_, Vec<_>) = self.opened.into_inner().into_iter().unzip();
+        let rules = BpcellsRules {
+            datasets: datasets.into_iter().collect::<Option<_>>()?,
+            directory: MemberFiles::of_fields(container, variant, fields),
+        };
+        Some((rules, self.texts.into_inner()))
     }
 
     /// Says of the arrays how their datasets are stored: all of an array's alike.
@@ -111,45 +89,28 @@ impl<'a> GroupFields<'a> {
         })
     }
 
-    fn open(&self, name: &str) -> Result<OpenedList<'_>> {
+    /// Opens a dataset of one dimension; says of one to which no other name leads what it is.
+    fn open(&self, name: &str) -> Result<(NeededArray, Option<&index::DatasetEntry>)> {
         let dataset = self.dataset(name)?;
         let opened = self.assembly.open(name, dataset);
-        let (array, opened) = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
-        let info = array.info()?;
-        if info.shape.len() != 1 {
+        let opened = opened.map_err(|e| e.map_fault(|fault| fault.file(name)))?;
+        let dimensions = opened.0.info()?.shape.len();
+        if dimensions != 1 {
             let fault = Fault::new("the dataset is not a list").file(name);
-            let fault = fault.expected("one dimension").found(info.shape.len());
+            let fault = fault.expected("one dimension").found(dimensions);
             return Err(fault.into());
         }
-        let link = self.link(name);
-        let is_alone = link.is_some_and(|link| self.assembly.has_one_name(&link.target));
-        Ok(OpenedList {
-            array,
-            opened: opened.filter(|_| is_alone),
-            described: Some(dataset).filter(|_| is_alone),
-        })
-    }
-}
-
-/// A dataset of one dimension.
-struct OpenedList<'a> {
-    array: Arc<dyn Array>,
-    opened: Option<Arc<DatasetArray>>,
-    /// If no other name leads to it.
-    described: Option<&'a index::DatasetEntry>,
-}
-
-impl OpenedList<'_> {
-    /// As it can be written, if it holds numbers.
-    fn written(&self) -> Option<WrittenDataset> {
-        WrittenDataset::of(self.opened.as_ref()?, self.described?, true)
+        let is_alone = |link: &&index::LinkEntry| self.assembly.has_one_name(&link.target);
+        let alone = self.link(name).filter(is_alone);
+        Ok((opened, alone.map(|_| dataset)))
     }
 }
 
 impl Fields for GroupFields<'_> {
     fn field(&self, name: &str, number: Number) -> Result<Arc<dyn Field>> {
-        let list = self.open(name)?;
-        let (dataset, array) = (list.written(), list.array);
+        let ((array, opened), alone) = self.open(name)?;
+        let written = opened.zip(alone);
+        let written = written.and_then(|(opened, one)| WrittenDataset::of(&opened, one, true));
         let info = array.info()?;
         let Some(stored) =
             DatasetNumber::of(&info.dtype).filter(|stored| stored.converts_to(number))
@@ -168,21 +129,17 @@ impl Fields for GroupFields<'_> {
             number,
             values: self.assembly.nested.array(array),
         });
-        self.opened.borrow_mut().push(OpenedField {
-            name: name.to_owned(),
-            field: Arc::clone(&field),
-            dataset: dataset.filter(|_| stored.is(number)),
-        });
+        let named = (name.to_owned(), Arc::clone(&field));
+        let written = written.filter(|_| stored.is(number));
+        self.opened.borrow_mut().push((named, written));
         Ok(field)
     }
 
     fn names(&self, name: &str) -> Result<Arc<dyn Array>> {
-        let OpenedList {
-            array, described, ..
-        } = self.open(name)?;
+        let ((array, _), alone) = self.open(name)?;
         match array.info()?.dtype {
             Dtype::Text => {
-                let written = described.and_then(|one| WrittenTexts::of(&array, one, true));
+                let written = alone.and_then(|one| WrittenTexts::of(&array, one, true));
                 self.texts.borrow_mut().extend(written);
                 Ok(array)
             }
@@ -276,28 +233,17 @@ enum NumberValue {
 }
 
 impl NumberValue {
-    /// Writes the value as `number` into `out`, which is as wide; says whether it fits.
-    fn put(self, number: Number, out: &mut [u8]) -> bool {
-        match (number, self) {
-            (Number::U32, NumberValue::Integer(n)) => match u32::try_from(n) {
-                Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
-                Err(_) => return false,
-            },
-            (Number::U64, NumberValue::Integer(n)) => match u64::try_from(n) {
-                Ok(n) => out.copy_from_slice(&n.to_le_bytes()),
-                Err(_) => return false,
-            },
-            (Number::F32, NumberValue::Integer(n)) => {
-                out.copy_from_slice(&(n as f32).to_le_bytes())
-            }
-            (Number::F64, NumberValue::Integer(n)) => {
-                out.copy_from_slice(&(n as f64).to_le_bytes())
-            }
-            (Number::F32, NumberValue::Float(x)) => out.copy_from_slice(&(x as f32).to_le_bytes()),
-            (Number::F64, NumberValue::Float(x)) => out.copy_from_slice(&x.to_le_bytes()),
-            (Number::U32 | Number::U64, NumberValue::Float(_)) => return false,
-        }
-        true
+    /// The bits of the value as `number`; none if it does not fit.
+    fn bits(self, number: Number) -> Option<u64> {
+        Some(match (number, self) {
+            (Number::U32, NumberValue::Integer(n)) => u32::try_from(n).ok()?.into(),
+            (Number::U64, NumberValue::Integer(n)) => u64::try_from(n).ok()?,
+            (Number::F32, NumberValue::Integer(n)) => (n as f32).to_bits().into(),
+            (Number::F64, NumberValue::Integer(n)) => (n as f64).to_bits(),
+            (Number::F32, NumberValue::Float(x)) => (x as f32).to_bits().into(),
+            (Number::F64, NumberValue::Float(x)) => x.to_bits(),
+            (Number::U32 | Number::U64, NumberValue::Float(_)) => return None,
+        })
     }
 }
 
@@ -322,27 +268,15 @@ impl DatasetField {
         let places = out.chunks_exact_mut(self.number.width() as usize);
         for ((element, place), at) in elements.zip(places).zip(first..) {
             let value = self.stored.value(element);
-            if !value.put(self.number, place) {
-                return Err(Fault::new("a value does not fit")
+            let unfit = || {
+                Fault::new("a value does not fit")
                     .file(&self.name)
                     .expected(self.number.dtype().name())
                     .found(format_args!("{value:?} at element {at}"))
-                    .into());
-            }
+            };
+            let bits = value.bits(self.number).ok_or_else(unfit)?;
+            place.copy_from_slice(&bits.to_le_bytes()[..place.len()]);
         }
-        Ok(())
-    }
-
-    /// The same for bytes `skip..` of them.
-    fn convert_part(&self, first: u64, skip: usize, out: &mut [u8]) -> Result<()> {
-        let width = self.number.width() as usize;
-        if skip == 0 && out.len().is_multiple_of(width) {
-            return self.convert(first, out);
-        }
-        let mut whole = [0; STEP * WIDEST];
-        let whole = &mut whole[..(skip + out.len()).next_multiple_of(width)];
-        self.convert(first, whole)?;
-        out.copy_from_slice(&whole[skip..][..out.len()]);
         Ok(())
     }
 
@@ -380,7 +314,10 @@ impl Field for DatasetField {
         while !rest.is_empty() {
             let n = (STEP * width as usize - skip).min(rest.len());
             let (part, others) = rest.split_at_mut(n);
-            self.convert_part(element, skip, part)?;
+            let mut whole = [0; STEP * WIDEST];
+            let whole = &mut whole[..(skip + n).next_multiple_of(width as usize)];
+            self.convert(element, whole)?;
+            part.copy_from_slice(&whole[skip..][..n]);
             rest = others;
             (element, skip) = (element + STEP as u64, 0);
         }
@@ -431,12 +368,8 @@ mod tests {
             let stored = DatasetNumber { kind: NumberKind::Signed, size };
             let value = stored.value(&cut.to_le_bytes()[..size]);
             prop_assert_eq!(value, NumberValue::Integer(i128::from(cut)));
-            let mut out = [0; 4];
-            let fits = value.put(Number::U32, &mut out);
-            prop_assert_eq!(fits, u32::try_from(cut).is_ok());
-            if fits {
-                prop_assert_eq!(out, (cut as u32).to_le_bytes());
-            }
+            let fits = u32::try_from(cut).ok();
+            prop_assert_eq!(value.bits(Number::U32), fits.map(u64::from));
         }
     }
 }

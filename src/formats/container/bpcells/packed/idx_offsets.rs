@@ -2,7 +2,7 @@
 //!
 //! The index entries of numbers `offsets[i]..offsets[i + 1]` count modulo 2^32 and get `i * 2^32`
 //! words added. Version 1 has no such array and reads as if it held `[0, 2^64 - 1]`. Used by
-//! [`super`].
+//! [`super`], and by `write`.
 
 use crate::container::bpcells::fields::{Fields, Number};
 use crate::error::{Fault, Result};
@@ -13,14 +13,14 @@ pub(crate) const WRAP: u64 = 1 << 32;
 /// memory.
 const MOST: u64 = 4096;
 
-pub(super) struct Offsets {
+pub(crate) struct Offsets {
     firsts: Vec<u64>,
     wrap: u64,
 }
 
 impl Offsets {
     /// What version 1 is read with.
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Offsets {
             firsts: vec![0, u64::MAX],
             wrap: WRAP,
@@ -28,7 +28,7 @@ impl Offsets {
     }
 
     /// Reads and checks the array; `entries` is the length of the index that is needed.
-    pub(super) fn open(
+    pub(crate) fn open(
         fields: &dyn Fields,
         name: &str,
         entries: u64,
@@ -59,7 +59,7 @@ impl Offsets {
     }
 
     /// Word position that index entry `entry`, stored as `low`, stands for.
-    pub(super) fn position(&self, entry: u64, low: u32) -> Option<u64> {
+    pub(crate) fn position(&self, entry: u64, low: u32) -> Option<u64> {
         position(&self.firsts, entry, low.into(), self.wrap)
     }
 }

@@ -60,6 +60,23 @@ impl ArrayForm {
             ArrayForm::Lines | ArrayForm::Word => None,
         }
     }
+
+    /// The files of an array of this name, and what is in them; none for text.
+    pub(super) fn files(self, name: &str) -> Vec<(String, Option<Number>)> {
+        let part = |part| {
+            let number = match part {
+                "idx_offsets" => Number::U64,
+                _ => Number::U32,
+            };
+            (format!("{name}_{part}"), Some(number))
+        };
+        match self {
+            ArrayForm::Packed(stream) | ArrayForm::Lengths(stream) => {
+                stream.parts().map(part).collect()
+            }
+            other => vec![(name.to_owned(), other.number())],
+        }
+    }
 }
 
 const OF_MATRIX: &[&str] = &[
@@ -187,14 +204,11 @@ mod tests {
                     continue;
                 };
                 for name in arrays_of(variant) {
-                    let files = match form_of(variant, name).expect("a form") {
-                        ArrayForm::Packed(stream) | ArrayForm::Lengths(stream) => stream
-                            .parts()
-                            .map(|part| format!("{name}_{part}"))
-                            .collect(),
-                        _ => vec![name.to_string()],
-                    };
-                    assert!(files.iter().all(|file| member(file).is_ok()), "{files:?}");
+                    let files = form_of(variant, name).expect("a form").files(name);
+                    assert!(
+                        files.iter().all(|(file, _)| member(file).is_ok()),
+                        "{files:?}"
+                    );
                 }
             }
         }

@@ -8,8 +8,8 @@
 //!   [`plain_file`] and [`end_max`] tell them, each through a [`member_writer`], which tells
 //!   nothing of a file that stays as it is.
 //! - [`new_container`]: a directory that is not there yet; [`of_fields`]: one that is a group of an
-//!   HDF5 file; [`new_fields`]: a new one of that kind,
-//!   whose packed words are encoded when they are read ([`packed_words`]).
+//!   HDF5 file; [`new_fields`]: a new one of that kind, whose packed words are encoded when they
+//!   are read ([`packed_words`]). Files of both that are [`told`] are read as they are going to be.
 //! - [`restate`]: what the container says of itself meanwhile.
 //!
 //! Assumes a container without faults, in files of its own; others are not offered for writing.
@@ -36,10 +36,13 @@ mod stored_index;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::sync::Arc;
 
-use super::directory::OpenedMember;
+use serde_json::Value;
+
+use super::directory::MemberSources;
 use super::matrix::StorageOrder;
 use super::packed::BLOCK_BYTES;
 use super::packed::idx_offsets::WRAP;
@@ -60,9 +63,9 @@ use crate::range_set::RangeSet;
 use forms::{ArrayForm, form_of};
 pub(crate) use forms::{is_array, stored_first};
 use merged::MergedContainer;
-pub(crate) use new_fields::{NewField, NewFieldContent, NewFields, is_stored_alone};
+pub(crate) use new_fields::{NewFields, is_stored_alone};
 use objection::Objection;
-pub(crate) use of_fields::{ELEMENTS_AT, ORDER, file_number, of_fields, take_order};
+pub(crate) use of_fields::NamedField;
 use stored::StoredMembers;
 
 /// The longest array: what a file can be.
@@ -70,8 +73,16 @@ const MOST: u64 = i64::MAX as u64;
 
 const VERSION: &str = "version";
 
+const END_MAX: &str = "end_max";
+
+/// The array that says along which dimension a matrix is stored.
+pub(crate) const ORDER: &str = "storage_order";
+
+/// What says how a container is stored.
+const LINES: [&str; 2] = [ORDER, VERSION];
+
 /// A container in files of its own, to be changed.
-pub(super) struct MemberFiles {
+pub(crate) struct MemberFiles {
     variant: Variant,
     version: String,
     /// Of a matrix.
@@ -85,30 +96,27 @@ pub(super) struct MemberFiles {
 
 /// Lets a container be written whose files are these, if it is sound: what says how it is stored,
 /// too.
-pub(super) fn offer(container: &mut Container, variant: Variant, opened: Vec<OpenedMember>) {
-    if !container.faults.is_empty() {
-        return;
+pub(super) fn offer(container: &mut Container, variant: Variant, opened: MemberSources) {
+    if container.faults.is_empty() {
+        let files = MemberFiles::new(container, variant, opened);
+        LINES.iter().for_each(|name| take_line(container, name));
+        container.rewrite = Some(Arc::new(files));
     }
-    let mut order = StorageOrder::Col;
-    let lines = [ORDER, VERSION].into_iter().filter_map(|name| {
-        let at = container.texts.iter().position(|text| text.name == name)?;
-        let text = container.texts.remove(at);
-        let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
-        if let Some(named) = StorageOrder::named(line) {
-            order = named;
-        }
-        Some(text_line(name, line))
-    });
-    let lines: Vec<_> = lines.collect();
-    container.lines.extend(lines);
-    container.rewrite = Some(Arc::new(MemberFiles {
-        variant,
-        version: container.version.clone(),
-        order,
-        arrays: container.written().map(Arc::clone).collect(),
-        members: StoredMembers(opened),
-        wrap: WRAP,
-    }));
+}
+
+/// A text that says how a container is stored, as an array.
+fn line(container: &Container, name: &str) -> Option<Arc<dyn Array>> {
+    let text = container.texts.iter().find(|text| text.name == name)?;
+    let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
+    Some(text_line(name, line))
+}
+
+/// Makes such a text an array, to be written.
+pub(crate) fn take_line(container: &mut Container, name: &str) {
+    if let Some(line) = line(container, name) {
+        container.texts.retain(|text| text.name != name);
+        container.lines.push(line);
+    }
 }
 
 /// A text of one line that says how a container is stored, as an array that can be written.
@@ -118,6 +126,21 @@ fn text_line(name: &str, line: &[u8]) -> Arc<dyn Array> {
 }
 
 impl MemberFiles {
+    /// Those of a container that can be written, or could be.
+    fn new(container: &Container, variant: Variant, opened: MemberSources) -> MemberFiles {
+        let order = container.attributes.get(ORDER).and_then(Value::as_str);
+        let order = order.and_then(|order| StorageOrder::named(order.as_bytes()));
+        let lines = LINES.iter().filter_map(|name| line(container, name));
+        MemberFiles {
+            variant,
+            version: container.version.clone(),
+            order: order.unwrap_or(StorageOrder::Col),
+            arrays: container.written().map(Arc::clone).chain(lines).collect(),
+            members: StoredMembers(opened),
+            wrap: WRAP,
+        }
+    }
+
     fn array(&self, name: &str) -> Option<&Arc<dyn Array>> {
         self.arrays.iter().find(|array| array.name() == name)
     }

@@ -14,11 +14,12 @@ use super::forms::{ArrayForm, arrays_of, form_of, is_array};
 use super::merged::{MergedContainer, line_of};
 use super::objection::Objection;
 use super::stored::StoredMembers;
-use super::{MemberFiles, ORDER, VERSION, consistency, recipe};
+use super::{END_MAX, MemberFiles, ORDER, VERSION, consistency, recipe};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::container::Layout;
 use crate::container::Preferences;
+use crate::container::bpcells::directory::MemberSources;
 use crate::container::bpcells::header;
 use crate::container::bpcells::matrix::StorageOrder;
 use crate::container::bpcells::packed::idx_offsets::WRAP;
@@ -38,8 +39,6 @@ const USUAL: &str = "packed-uint-matrix-v2";
 
 /// How its arrays may be encoded; which it is follows from the version.
 const CODECS: &[&str] = &["none", "bp128", "bp128 m1", "bp128 d1", "bp128 d1z"];
-
-const END_MAX: &str = "end_max";
 
 /// Arrays of which a stored file has a header, if there is one of their name.
 const NUMBERS: [&str; 9] = [
@@ -145,15 +144,10 @@ impl NewDirectory {
             version,
             order,
             arrays: Vec::new(),
-            members: StoredMembers(Vec::new()),
+            members: StoredMembers(MemberSources::new()),
             wrap,
         };
         Ok(NewDirectory { files, changed })
-    }
-
-    /// Along which dimension a matrix is stored.
-    pub(super) fn order(&self) -> &'static str {
-        self.files.order.name()
     }
 
     pub(super) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<()> {

@@ -2,22 +2,24 @@
 //! and told as one.
 //!
 //! What is stored as it is shown, and names, its keeper has already: of what is told only indices
-//! and computed fields concern him. Packed words, which may be many, are encoded once more when he
+//! and computed fields are kept. Packed words, which may be many, are encoded once more when he
 //! reads them. The `version` is no field. Used by `container::hdf5`.
 
 use std::sync::Arc;
 
-use super::ORDER;
 use super::forms::{ArrayForm, arrays_of, form_of, is_array};
 use super::new_container::{NewDirectory, accept};
 use super::packed_words::{NewStream, PackedWords, ToldIndex};
+use super::stored::StoredMembers;
+use super::told::ToldMembers;
+use super::{END_MAX, ORDER, VERSION, text_line};
 use crate::array::Array;
 use crate::array::dtype::Dtype;
 use crate::array::lazy::computed_array;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::creation::GivenDescription;
-use crate::container::rewrite::Recipe;
+use crate::container::inside::join;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 
@@ -29,18 +31,9 @@ pub(crate) struct NewField {
     pub(crate) name: String,
     /// The array that it is made of.
     pub(crate) of: &'static str,
-    pub(crate) content: NewFieldContent,
-}
-
-pub(crate) enum NewFieldContent {
-    /// What is told of its file, without the header.
-    Told(Number),
-    /// What an array is packed to.
-    Words,
-    /// The array as it is shown.
-    Shown(Number, Arc<dyn Array>),
-    Lines(Arc<dyn Array>),
-    Word(String),
+    /// None for lines of text.
+    pub(crate) number: Option<Number>,
+    pub(crate) array: Arc<dyn Array>,
 }
 
 /// Whether `name` is a file of BPCells' own that holds no array as it is shown.
@@ -65,51 +58,37 @@ impl NewFields {
         &self.0.files.version
     }
 
-    pub(crate) fn all(&self) -> Vec<NewField> {
-        let names = arrays_of(self.0.files.variant).iter();
-        names.flat_map(|name| self.of_array(name)).collect()
+    /// All of them, in order, of a container at this path; EINVAL if the arrays do not agree.
+    pub(crate) fn all(&self, path: &str, budget: &Arc<Budget>) -> Result<Vec<NewField>> {
+        let told = self.told(budget)?;
+        let mut fields = Vec::new();
+        for of in arrays_of(self.0.files.variant) {
+            let form = form_of(self.0.files.variant, of).filter(|_| *of != VERSION);
+            for (name, number) in form.map_or_else(Vec::new, |form| form.files(of)) {
+                let array = match (told.source(&name), number) {
+                    (Some(_), _) => told.numbers(&name)?,
+                    (None, Some(_)) if name != *of => self.words(of, &join(path, &name), &told)?,
+                    _ if *of == ORDER => text_line(ORDER, self.0.files.order.name().as_bytes()),
+                    _ => self.shown(of)?,
+                };
+                fields.push(NewField {
+                    name,
+                    of,
+                    number,
+                    array,
+                });
+            }
+        }
+        Ok(fields)
     }
 
-    fn of_array(&self, of: &'static str) -> Vec<NewField> {
-        let field = |name: &str, content| NewField {
-            name: name.to_owned(),
-            of,
-            content,
-        };
-        let shown = || self.shown(of).ok();
-        match form_of(self.0.files.variant, of) {
-            Some(ArrayForm::Plain(number)) => {
-                let shown = shown().map(|array| NewFieldContent::Shown(number, array));
-                shown
-                    .map(|content| field(of, content))
-                    .into_iter()
-                    .collect()
-            }
-            Some(ArrayForm::Packed(stream) | ArrayForm::Lengths(stream)) => {
-                let part = |part| {
-                    let content = match part {
-                        "data" => NewFieldContent::Words,
-                        "idx_offsets" => NewFieldContent::Told(Number::U64),
-                        _ => NewFieldContent::Told(Number::U32),
-                    };
-                    field(&format!("{of}_{part}"), content)
-                };
-                stream.parts().map(part).collect()
-            }
-            Some(ArrayForm::Maxima) => vec![field(of, NewFieldContent::Told(Number::U32))],
-            Some(ArrayForm::Lines) => {
-                let lines = shown().map(NewFieldContent::Lines);
-                lines
-                    .map(|content| field(of, content))
-                    .into_iter()
-                    .collect()
-            }
-            Some(ArrayForm::Word) if of == ORDER => {
-                let word = self.0.order().to_owned();
-                vec![field(of, NewFieldContent::Word(word))]
-            }
-            Some(ArrayForm::Word) | None => Vec::new(),
-        }
+    /// What nobody has but who is told.
+    pub(super) fn told(&self, budget: &Arc<Budget>) -> Result<StoredMembers> {
+        let is_index = |name: &str| is_stored_alone(name) && !name.ends_with("_data");
+        let kept = |name: &str| name == END_MAX || is_index(name);
+        let mut told = ToldMembers::new(&self.0.files.members, &kept, budget);
+        self.0.tell(budget, &mut told)?;
+        Ok(told.into_files().0)
     }
 
     fn shown(&self, name: &str) -> Result<Arc<dyn Array>> {
@@ -119,13 +98,12 @@ impl NewFields {
         found.map(|array| Arc::clone(&array.shown)).ok_or_else(none)
     }
 
-    /// The words of a packed array, as an array of another name; of its index as it was told, and
-    /// of the offsets of that, if it has some.
-    pub(crate) fn words(
+    /// The words of a packed array, as an array of this name; of its index as it was told.
+    pub(super) fn words(
         &self,
         of: &str,
         name: &str,
-        (idx, offsets): (Arc<dyn Array>, Option<Arc<dyn Array>>),
+        told: &StoredMembers,
     ) -> Result<Arc<dyn Array>> {
         let values = self.shown(of)?;
         let (form, less) = match form_of(self.0.files.variant, of) {
@@ -139,13 +117,8 @@ impl NewFields {
             values,
             less,
         };
-        let index = ToldIndex::new(idx, offsets.as_deref(), self.0.files.wrap)?;
+        let index = ToldIndex::open(told, of, (form, stream.chunks()), self.0.files.wrap)?;
         let words = PackedWords::new(name, stream, index)?;
         Ok(computed_array(name, Dtype::U32, words))
-    }
-
-    /// Tells the files that a directory would have; EINVAL if the arrays do not agree.
-    pub(crate) fn tell(&self, budget: &Arc<Budget>, write: &mut dyn Recipe) -> Result<()> {
-        self.0.tell(budget, write)
     }
 }

@@ -1,80 +1,68 @@
 //! A container whose arrays lie in fields that are no files: changed as if they did.
 //!
 //! Each field is shown as the file that a directory would have, its header before its elements, and
-//! the recipe is one of these files. Who keeps the fields makes of it what they are going to be, by
-//! [`ELEMENTS_AT`]; of texts, which are no fields, he has what they are to be. The `version` stays.
+//! the recipe is one of these files, of which [`told`](super::told) makes what the fields are going
+//! to be. Of texts, which are no fields, their keeper has what they are to be. The `version` stays.
 //! Used by `container::hdf5`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::forms::member;
-use super::{MemberFiles, VERSION, text_line};
+use super::MemberFiles;
+use super::told::ToldMembers;
 use crate::array::lazy::{Computed, LazyPart, LazySource};
 use crate::container::Container;
-use crate::container::bpcells::directory::OpenedMember;
 use crate::container::bpcells::fields::Field;
 use crate::container::bpcells::header;
-use crate::container::bpcells::matrix::StorageOrder;
-use crate::container::bpcells::packed::idx_offsets::WRAP;
 use crate::container::bpcells::version::Variant;
-use crate::container::rewrite::{MemberNumber, Rewrite};
+use crate::container::inside::ContainerNumber;
+use crate::container::rewrite::{ChangedArray, CommitWay, Rewrite};
 use crate::error::Result;
-use crate::source::SourceIdentity;
-
-/// Where the elements of a field begin in the file that it is shown as.
-pub(crate) const ELEMENTS_AT: u64 = header::LEN as u64;
-
-/// The array that says along which dimension a matrix is stored.
-pub(crate) const ORDER: &str = "storage_order";
+use crate::memory::budget::Budget;
+use crate::source::Source;
 
 /// A field, and the name of the file that it stands for.
 pub(crate) type NamedField = (String, Arc<dyn Field>);
 
-/// How a container can be changed that has these fields, by the names of the files that they stand
-/// for, in a file of this identity.
-pub(crate) fn of_fields(
-    container: &Container,
-    variant: Variant,
-    (fields, identity): (&[NamedField], SourceIdentity),
-) -> Arc<dyn Rewrite> {
-    let mut arrays: Vec<_> = container.written().map(Arc::clone).collect();
-    let mut order = StorageOrder::Col;
-    for name in [ORDER, VERSION] {
-        let mut texts = container.texts.iter();
-        let Some(text) = texts.find(|text| text.name == name) else {
-            continue;
-        };
-        let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
-        order = StorageOrder::named(line).unwrap_or(order);
-        arrays.push(text_line(name, line));
+impl MemberFiles {
+    /// Those of a container that has these fields.
+    pub(crate) fn of_fields(
+        container: &Container,
+        variant: Variant,
+        fields: Vec<NamedField>,
+    ) -> MemberFiles {
+        let members = fields.into_iter();
+        let members = members.map(|(name, field)| (name, field_file(field)));
+        MemberFiles::new(container, variant, members.collect())
     }
-    let members = fields.iter().map(|(name, field)| OpenedMember {
-        name: name.clone(),
-        source: Arc::new(field_file(field, identity)),
-    });
-    Arc::new(MemberFiles {
-        variant,
-        version: container.version.clone(),
-        order,
-        arrays,
-        members: super::StoredMembers(members.collect()),
-        wrap: WRAP,
-    })
-}
 
-/// Makes the text that says along which dimension a matrix is stored an array, to be written.
-pub(crate) fn take_order(container: &mut Container) {
-    let mut texts = container.texts.iter();
-    if let Some(at) = texts.position(|text| text.name == ORDER) {
-        let text = container.texts.remove(at);
-        let line = text.content.strip_suffix(b"\n").unwrap_or(&text.content);
-        container.lines.push(text_line(ORDER, line));
+    /// What becomes of the fields, by the names of their files: of those that are `kept`.
+    pub(crate) fn changed_fields(
+        &self,
+        (container, changed): (ContainerNumber, &[ChangedArray]),
+        kept: &dyn Fn(&str) -> bool,
+        budget: &Arc<Budget>,
+    ) -> Result<BTreeMap<&'static str, ChangedArray>> {
+        let mut told = ToldMembers::new(&self.members, kept, budget);
+        self.recipe(changed, CommitWay::Replaced, budget, &mut told)?;
+        let (files, changed) = told.into_files();
+        let changes = changed.into_iter().map(|(name, ranges)| {
+            let shown = files.numbers(name)?;
+            let len = shown.info()?.bytes;
+            let before = self.members.source(name).map_or(0, |file| file.len());
+            let visible = before.saturating_sub(header::LEN as u64).min(len);
+            let change = ChangedArray {
+                container,
+                shown,
+                len,
+                ranges,
+                visible,
+                ahead: None,
+            };
+            Ok((name, change))
+        });
+        changes.collect()
     }
-}
-
-/// The number that the file of this name has in a recipe.
-pub(crate) fn file_number(name: &str) -> Result<MemberNumber> {
-    member(name)
 }
 
 /// The elements of a field.
@@ -91,8 +79,8 @@ impl Computed for FieldElements {
 }
 
 /// A field as a file: its header before its elements.
-fn field_file(field: &Arc<dyn Field>, identity: SourceIdentity) -> LazySource {
-    let header = LazyPart::Bytes(header::magic(field.number()).to_vec());
-    let elements = LazyPart::Computed(Arc::new(FieldElements(Arc::clone(field))));
-    LazySource::new(identity, [header, elements])
+fn field_file(field: Arc<dyn Field>) -> Arc<dyn Source> {
+    let header = LazyPart::of(header::magic(field.number()).to_vec(), None);
+    let elements = LazyPart::Computed(Arc::new(FieldElements(field)));
+    Arc::new(LazySource::new([header, elements]))
 }

@@ -9,10 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::blocks::subtract;
+use super::forms::StreamForm;
 use super::spaces::CHUNK_BYTES;
+use super::stored::StoredMembers;
 use crate::array::Array;
 use crate::array::lazy::Computed;
 use crate::codec::bp128::{self, Transform};
+use crate::container::bpcells::fields::{Field, Fields, Number};
+use crate::container::bpcells::packed::idx_offsets::Offsets;
 use crate::error::{Error, Result};
 
 /// Chunks that are encoded at once, on the stack.
@@ -32,10 +36,8 @@ pub(super) struct NewStream {
 
 /// An index as it was told.
 pub(super) struct ToldIndex {
-    entries: Arc<dyn Array>,
-    /// Number of the first entry behind each wrap.
-    firsts: Vec<u64>,
-    wrap: u64,
+    entries: Arc<dyn Field>,
+    offsets: Offsets,
 }
 
 pub(super) struct PackedWords {
@@ -53,38 +55,35 @@ struct EncodedRun {
     words: [u8; VALUES],
 }
 
+impl NewStream {
+    pub(super) fn chunks(&self) -> u64 {
+        self.len.div_ceil(CHUNK_BYTES)
+    }
+}
+
 impl ToldIndex {
-    /// Of an index and its offsets, if there are any, that begins again after so many words.
-    pub(super) fn new(
-        entries: Arc<dyn Array>,
-        offsets: Option<&dyn Array>,
+    /// Of so many chunks of this array; it begins again after `wrap` words.
+    pub(super) fn open(
+        told: &StoredMembers,
+        of: &str,
+        (form, chunks): (StreamForm, u64),
         wrap: u64,
     ) -> Result<ToldIndex> {
-        let mut firsts = Vec::new();
-        if let Some(offsets) = offsets {
-            let numbers = offsets.info()?.bytes / 8;
-            // The first and the last are those of the index.
-            for number in 1..numbers.saturating_sub(1) {
-                let mut first = [0; 8];
-                offsets.read_direct(8 * number, &mut first)?;
-                firsts.push(u64::from_le_bytes(first));
-            }
-        }
+        let offsets = match form.has_offsets() {
+            true => Offsets::open(told, &format!("{of}_idx_offsets"), chunks + 1, wrap)?.0,
+            false => Offsets::none(),
+        };
         Ok(ToldIndex {
-            entries,
-            firsts,
-            wrap,
+            entries: told.field(&format!("{of}_idx"), Number::U32)?,
+            offsets,
         })
     }
 
     /// Words before a chunk.
     fn words(&self, chunk: u64) -> Result<u64> {
-        let mut entry = [0; 4];
-        self.entries
-            .read_direct(chunk.saturating_mul(4), &mut entry)?;
-        let wraps = self.firsts.partition_point(|first| *first <= chunk) as u64;
-        let behind = wraps.saturating_mul(self.wrap);
-        Ok(behind.saturating_add(u32::from_le_bytes(entry).into()))
+        let low = self.entries.read_unsigned(chunk)? as u32;
+        let none = || Error::Bug(format!("nothing is told of chunk {chunk}"));
+        self.offsets.position(chunk, low).ok_or_else(none)
     }
 
     /// The last of so many chunks that has no more than these words before it.
@@ -103,7 +102,7 @@ impl ToldIndex {
 
 impl PackedWords {
     pub(super) fn new(name: &str, stream: NewStream, index: ToldIndex) -> Result<PackedWords> {
-        let words = index.words(stream.len.div_ceil(CHUNK_BYTES))?;
+        let words = index.words(stream.chunks())?;
         Ok(PackedWords {
             name: name.to_owned(),
             stream,
@@ -114,7 +113,7 @@ impl PackedWords {
 
     /// The chunk that a byte lies in, and some of those behind it, up to another byte.
     fn encoded(&self, bytes: Range<u64>) -> Result<EncodedRun> {
-        let chunks = self.stream.len.div_ceil(CHUNK_BYTES);
+        let chunks = self.stream.chunks();
         let first = self.index.chunk_of(bytes.start / 4, chunks)?;
         let start = self.index.words(first)?;
         let mut ends = [0; AT_ONCE];

@@ -14,7 +14,7 @@ use super::merged::{MergedArray, MergedContainer};
 use super::plain_file::PlainPlan;
 use super::spaces::{CHUNK_BYTES, encode_memory, reading};
 use super::stream::{StreamPlan, StreamValues, dirty_of};
-use super::{ORDER, VERSION};
+use super::{END_MAX, ORDER, VERSION};
 use crate::container::bpcells::fragments::RUN;
 use crate::container::chunked_write::ChunkedArray;
 use crate::container::chunked_write::memory::EncodeNeeds;
@@ -74,8 +74,6 @@ pub(super) fn amount(merged: &MergedContainer<'_>) -> Result<Amount> {
     }
     Ok(amount)
 }
-
-const END_MAX: &str = "end_max";
 
 /// What has to be done for the arrays that do not stay as they are stored.
 fn plans<'a>(merged: &MergedContainer<'a>) -> Result<Vec<MemberPlan<'a>>> {

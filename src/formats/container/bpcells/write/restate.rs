@@ -10,17 +10,16 @@ use super::forms::{ArrayForm, arrays_of};
 use super::merged::{MergedArray, MergedContainer};
 use super::recipe::maxima;
 use super::spaces::{lent, read_step, reading_space};
-use super::{MemberFiles, VERSION};
+use super::told::ToldMembers;
+use super::{END_MAX, MemberFiles, VERSION};
 use crate::array::Info;
 use crate::array::dtype::Dtype;
 use crate::array::uncached::PartReader;
-use crate::container::bpcells::fields::Number;
-use crate::container::bpcells::header;
 use crate::container::bpcells::packed::BLOCK_BYTES;
 use crate::container::bpcells::version::Holds;
 use crate::container::chunked_write::memory::at_once;
-use crate::container::rewrite::{ChangedArray, ComputedBytes, MemberNumber, Recipe, Restated};
-use crate::error::{Error, Result};
+use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
+use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::memory::fallible;
 
@@ -142,38 +141,14 @@ pub(super) fn computed(
     };
     // Nothing is left out as what is stored already.
     plan.source = None;
-    let len = plan.len();
-    let hold = budget.keep(len)?;
-    let room = usize::try_from(len).unwrap_or(usize::MAX);
-    let mut values = FileInMemory(fallible::room_for(room, DOING)?);
+    let mut told = ToldMembers::new(&files.members, &|_| true, budget);
     let mut space = reading_space(plan.lent()?, budget)?;
-    plan.tell(&mut space, budget, &mut values)?;
-    Ok(Some(ComputedBytes {
-        bytes: values.0,
-        hold,
-    }))
-}
-
-/// A numeric file that is told from its start to its end, without its header.
-struct FileInMemory(Vec<u8>);
-
-impl Recipe for FileInMemory {
-    fn copy(&mut self, _: MemberNumber, _: std::ops::Range<u64>, _: u64) -> Result<()> {
-        Err(Error::Bug("what is computed copies nothing".into()))
-    }
-
-    fn put(&mut self, _: MemberNumber, at: u64, bytes: &[u8]) -> Result<()> {
-        let header = header::magic(Number::U32).len() as u64;
-        let before = usize::try_from(header.saturating_sub(at)).unwrap_or(usize::MAX);
-        let values = bytes.get(before..).unwrap_or_default();
-        let len = self.0.len().saturating_add(values.len());
-        let start = self.0.len();
-        fallible::lengthen(&mut self.0, len, DOING)?;
-        self.0[start..].copy_from_slice(values);
-        Ok(())
-    }
-
-    fn set_len(&mut self, _: MemberNumber, _: u64) -> Result<()> {
-        Ok(())
-    }
+    plan.tell(&mut space, budget, &mut told)?;
+    let (hold, mut bytes) = (
+        budget.keep(plan.len())?,
+        fallible::zeros(plan.len(), DOING)?,
+    );
+    let (files, _) = told.into_files();
+    files.numbers(END_MAX)?.read_direct(0, &mut bytes)?;
+    Ok(Some(ComputedBytes { bytes, hold }))
 }

@@ -13,16 +13,14 @@ use serde_json::{Map, Value, json};
 use crate::array::partly_replaced::PartlyReplaced;
 use crate::array::{Array, Info};
 use crate::container::bpcells::fields::Number;
-use crate::container::bpcells::write::{NewField, NewFieldContent, NewFields, is_stored_alone};
+use crate::container::bpcells::write::{NewFields, is_stored_alone};
 use crate::container::creation::{
-    GivenArray, GivenContent, GivenDescription, RawArray, packed_member, split,
+    GivenArray, GivenContent, GivenDescription, packed_member, split,
 };
 use crate::container::hdf5::text_lines;
-use crate::container::hdf5::write::told_fields;
 use crate::container::inside::join;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
-use crate::source::BytesSource;
 
 /// Elements of a chunk, as BPCells makes them.
 const CHUNK: u64 = 1024;
@@ -72,53 +70,21 @@ impl PackedGroups {
         check_links(path, content)?;
         let described = description(path, content);
         let new = NewFields::given(&own, &described)?;
-        let mut told = told_fields(&new, path, budget)?;
-        for field in new.all() {
-            let told = told.remove(&field.name);
-            self.add_field((path, field), told, &described, budget)?;
+        for field in new.all(path, budget)? {
+            let mut settings = described.arrays.iter();
+            let settings = settings.find(|array| array.name == field.of);
+            let (name, array) = (join(path, &field.name), field.array);
+            self.described.push(match field.number {
+                Some(number) => numbers(&name, number, &array.info()?, settings),
+                None => {
+                    let bytes = array.info()?.bytes;
+                    texts(&name, text_lines::count(&*array, bytes, budget)?)
+                }
+            });
+            self.content.arrays.push(renamed(&name, array));
         }
         let version = new.version().to_owned();
         self.versions.insert(path.to_owned(), version);
-        Ok(())
-    }
-
-    fn add_field(
-        &mut self,
-        (path, field): (&str, NewField),
-        told: Option<Arc<dyn Array>>,
-        described: &GivenDescription,
-        budget: &Arc<Budget>,
-    ) -> Result<()> {
-        let name = join(path, &field.name);
-        let mut arrays = described.arrays.iter();
-        let settings = arrays.find(|array| array.name == field.of);
-        let (array, new) = match field.content {
-            NewFieldContent::Told(_) | NewFieldContent::Words => {
-                let none = || Error::Bug(format!("{name} is not told"));
-                let array = told.ok_or_else(none)?;
-                let number = match field.content {
-                    NewFieldContent::Told(number) => number,
-                    _ => Number::U32,
-                };
-                let new = numbers(&name, number, &array.info()?, settings);
-                (array, new)
-            }
-            NewFieldContent::Shown(number, array) => {
-                let new = numbers(&name, number, &array.info()?, settings);
-                (renamed(&name, array), new)
-            }
-            NewFieldContent::Lines(array) => {
-                let lines = text_lines::count(&*array, array.info()?.bytes, budget)?;
-                (renamed(&name, array), texts(&name, lines))
-            }
-            NewFieldContent::Word(word) => {
-                let line = BytesSource::new(format!("{word}\n").into_bytes());
-                let array: Arc<dyn Array> = Arc::new(RawArray::new(&name, Arc::new(line)));
-                (array, texts(&name, 1))
-            }
-        };
-        self.content.arrays.push(array);
-        self.described.push(new);
         Ok(())
     }
 }

@@ -21,7 +21,6 @@ mod chunk_teller;
 mod chunks;
 mod dataset;
 mod edit_recipe;
-mod field_changes;
 mod further_names;
 mod gathered;
 mod headers;
@@ -64,7 +63,7 @@ use crate::source::switched::SwitchedSource;
 use crate::sync::Mutex;
 use ahead::WholeChunks;
 pub(super) use anndata::{CategoricalColumn, CompressedMatrix, Dataframe};
-pub(super) use bpcells::{BpcellsRules, WrittenMember, told_fields};
+pub(super) use bpcells::BpcellsRules;
 pub(super) use dataset::WrittenDataset;
 use edit_recipe::{EditRecipe, EditedFile};
 use further_names::FurtherNames;
@@ -210,10 +209,10 @@ impl Rewrite for Hdf5File {
         let is_descriptor = self.descriptor(array).is_some();
         if let Some(rules) = self.bpcells(array.container) {
             rules.directory.permits(array, change)?;
-            return match (rules.text(array.name), rules.is_written(array.name)) {
-                (Some(text), _) => text.permits(change),
-                (None, true) => Ok(()),
-                (None, false) => Err(Error::ReadOnly),
+            return match self.text(array) {
+                Some(text) => text.permits(change),
+                None if BpcellsRules::is_written(array.name) => Ok(()),
+                None => Err(Error::ReadOnly),
             };
         }
         if let Some(text) = self.text(array) {
@@ -323,17 +322,14 @@ impl Rewrite for Hdf5File {
                 return Ok(Consistency::NotYet(why));
             }
         }
-        let of_bpcells = self.changed_bpcells(changed);
-        for (_, rules, own) in &of_bpcells {
+        for (_, rules, own) in &self.changed_bpcells(changed) {
             match rules.directory.consistency(own, budget)? {
                 Consistency::Now => {}
                 objection => return Ok(objection),
             }
         }
         // All of them are written by one edit, which has one limit.
-        let packed = of_bpcells.iter();
-        let packed = packed.flat_map(|(_, rules, own)| rules.changed_texts(own));
-        match texts::judge(self.changed_texts(changed).chain(packed), budget)? {
+        match texts::judge(self.changed_texts(changed), budget)? {
             Consistency::Now => {}
             objection => return Ok(objection),
         }
@@ -360,7 +356,10 @@ impl Rewrite for Hdf5File {
         for (dataset, change) in self.changes(changed)? {
             dataset.add_amount(change, &mut amount)?;
         }
-        for (_, change) in self.changed_texts(changed) {
+        let texts = self.changed_texts(changed);
+        let is_packed = |change: &ChangedArray| self.bpcells(change.container).is_some();
+        let texts = texts.filter(|(_, change)| !is_packed(change));
+        for (_, change) in texts {
             amount.changed = amount.changed.saturating_add(change.len);
         }
         for (_, rules, own) in self.changed_bpcells(changed) {
@@ -387,8 +386,9 @@ impl Rewrite for Hdf5File {
         let of_bpcells = self.changed_bpcells(changed);
         let (mut packed, mut planned) = (Vec::new(), Vec::new());
         for (number, rules, own) in &of_bpcells {
-            packed.extend(rules.datasets(*number, own, budget)?);
-            planned.extend(rules.planned_texts(own, budget)?);
+            let container = *number;
+            let is_text = |name: &str| self.text(ArrayAddress { container, name }).is_some();
+            packed.extend(rules.datasets((*number, own), &is_text, budget)?);
         }
         changes.extend(packed.iter().map(|(dataset, change)| (*dataset, change)));
         for (texts, change) in self.changed_texts(changed) {

@@ -14,7 +14,7 @@ use super::rules::GroupRules;
 use super::sparse::SparseRules;
 use super::texts::WrittenTexts;
 use crate::container::binsparse;
-use crate::container::bpcells::write::take_order;
+use crate::container::bpcells::write::{ORDER, take_line};
 use crate::container::hdf5::index::{FileIndex, StorageLayout};
 use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::inside::ContainerNumber;
@@ -158,9 +158,9 @@ fn numbered(
             container.texts.retain(|text| text.name != binsparse::TEXT);
             container.lines.push(Arc::new(line));
         }
-        let rules = sound.as_ref().and_then(|group| group.bpcells.as_ref());
-        if rules.is_some_and(BpcellsRules::has_order) {
-            take_order(container);
+        let packed = sound.as_ref().filter(|group| group.bpcells.is_some());
+        if packed.is_some_and(|group| group.text(ORDER).is_some()) {
+            take_line(container, ORDER);
         }
         numbered.extend(sound.map(|group| (number, group)));
         Ok(())

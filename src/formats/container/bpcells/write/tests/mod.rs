@@ -20,7 +20,7 @@ use crate::array::uncached::read_all;
 use crate::container::bpcells::MEMBERS;
 use crate::container::creation::RawArray;
 use crate::container::rewrite::MemberNumber;
-use crate::source::BytesSource;
+use crate::source::{BytesSource, Source};
 
 /// Arrays of a container as they are shown, by their names.
 type Model = BTreeMap<String, Vec<u8>>;
@@ -192,10 +192,10 @@ fn stored(model: &Model, files: &Files, wrap: u64) -> MemberFiles {
     if let Some(end_max) = files.get("end_max") {
         arrays.push(shown("end_max", &end_max[8..]));
     }
-    let opened = files.iter().map(|(name, bytes)| OpenedMember {
-        name: name.clone(),
-        source: Arc::new(BytesSource::new(bytes.clone())),
-    });
+    let source = |bytes: &Vec<u8>| Arc::new(BytesSource::new(bytes.clone())) as Arc<dyn Source>;
+    let opened = files
+        .iter()
+        .map(|(name, bytes)| (name.clone(), source(bytes)));
     MemberFiles {
         variant,
         version,

@@ -1,11 +1,11 @@
-//! Words that are encoded when they are read are those that are told.
+//! Fields of a new container are what is told of files, words that are encoded when they are read,
+//! too.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::array::direct::DirectArray;
-use crate::container::bpcells::write::new_fields::{NewFieldContent, NewFields};
+use crate::container::bpcells::write::new_fields::NewFields;
 
 /// Of one column, with values of any width in runs of any length.
 fn long_matrix(version: &str, values: &[(u32, u8)]) -> Model {
@@ -37,18 +37,9 @@ fn fields_of(model: &Model, wrap: u64) -> NewFields {
     NewFields(NewDirectory::given(&arrays, None, wrap).unwrap())
 }
 
-fn words_of(fields: &NewFields, files: &Files, of: &str) -> Arc<dyn Array> {
-    let part = |part: &str| {
-        let file = files.get(&format!("{of}_{part}"))?;
-        Some(raw(part, &file[8..]))
-    };
-    let index = (part("idx").unwrap(), part("idx_offsets"));
-    fields.words(of, "words", index).unwrap()
-}
-
 proptest! {
     #[test]
-    fn words_are_those_that_are_told(
+    fn fields_are_what_is_told(
         version in select(vec!["packed-uint-matrix-v1", "packed-uint-matrix-v2", "packed-uint-matrix-v9999",
             "packed-fragments-v1", "packed-fragments-v2"]),
         values in proptest::collection::vec((any::<u32>(), 0u8..=32), 0..30),
@@ -62,16 +53,14 @@ proptest! {
         };
         let files = created(&model, wrap).unwrap();
         let fields = fields_of(&model, wrap);
-        for field in fields.all() {
-            if !matches!(field.content, NewFieldContent::Words) {
-                continue;
-            }
-            let (words, told) = (words_of(&fields, &files, field.of), &files[&field.name][8..]);
-            prop_assert_eq!(words.info().unwrap().bytes, told.len() as u64);
+        for field in fields.all("", &budget()).unwrap() {
+            let header = if field.number.is_some() { 8 } else { 0 };
+            let (array, told) = (field.array, &files[&field.name][header..]);
+            prop_assert_eq!(array.info().unwrap().bytes, told.len() as u64);
             for (at, len) in &ranges {
                 let at = *at as usize % (told.len() + 1);
                 let mut read = vec![0; (*len as usize).min(told.len() - at)];
-                words.read_direct(at as u64, &mut read).unwrap();
+                array.read_direct(at as u64, &mut read).unwrap();
                 prop_assert!(read == told[at..at + read.len()], "{} {at} {len}", field.name);
             }
         }
@@ -83,22 +72,18 @@ proptest! {
 fn values_that_change_meanwhile_are_an_error() {
     let version = "packed-uint-matrix-v2";
     let model = long_matrix(version, &[(7, 9); 20]);
-    let files = created(&model, WRAP).unwrap();
     let other = long_matrix(version, &[(7, 19); 20]);
+    let mut told = fields_of(&model, WRAP).told(&budget()).unwrap();
     let fields = fields_of(&other, WRAP);
-    let words = words_of(&fields, &files, "val");
+    let words = fields.words("val", "words", &told).unwrap();
     let mut read = vec![0; words.info().unwrap().bytes as usize];
     let refused = words.read_direct(0, &mut read);
     assert!(matches!(refused, Err(Error::Invalid(why)) if why.contains("changed while")));
-    let short = DirectArray::new("idx".into(), words.info().unwrap(), |_, _| Ok(()));
-    let none = fields
-        .words("val", "words", (Arc::new(short), None))
-        .unwrap();
+    let short = vec![0; read.len()];
+    let short = BytesSource::new([&b"UINT32v1"[..], &short].concat());
+    told.0.insert("val_idx".into(), Arc::new(short));
+    let none = fields.words("val", "words", &told).unwrap();
     assert_eq!(none.info().unwrap().bytes, 0);
     assert!(none.read_direct(0, &mut [0; 4]).is_err());
-    assert!(
-        fields
-            .words("shape", "words", (raw("idx", &[0; 4]), None))
-            .is_err()
-    );
+    assert!(fields.words("shape", "words", &told).is_err());
 }

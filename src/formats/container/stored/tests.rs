@@ -82,9 +82,9 @@ fn stored_type() -> impl Strategy<Value = StoredType> {
         Just(StoredType::called("H5T_COMPLEX_IEEE_F16LE")),
         Just(StoredType::named("H5T_STD_REF_OBJ")),
         ".*".prop_map(|name| StoredType::Named(name.into())),
-        integer().prop_map(|of| StoredType::Integer(of)),
-        integer().prop_map(|of| StoredType::BitField(of)),
-        float().prop_map(|of| StoredType::Float(of)),
+        integer().prop_map(StoredType::Integer),
+        integer().prop_map(StoredType::BitField),
+        float().prop_map(StoredType::Float),
         option::of(any::<u64>()).prop_map(|size| StoredType::Text {
             size,
             padding: Padding::Zeros,

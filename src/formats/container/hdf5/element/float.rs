@@ -9,7 +9,9 @@ use crate::container::stored::{BitOrder, StoredFloat};
 
 /// Where the fields of a float lie, in bits: size in bytes, precision, sign, exponent and mantissa
 /// with their widths, bias of the exponent.
-const LAYOUTS: [(u64, u32, u32, [u32; 2], [u32; 2], u64); 4] = [
+type FloatPlaces = (u64, u32, u32, [u32; 2], [u32; 2], u64);
+
+const LAYOUTS: [FloatPlaces; 4] = [
     (2, 16, 15, [10, 5], [0, 10], 15),
     (4, 32, 31, [23, 8], [0, 23], 127),
     (8, 64, 63, [52, 11], [0, 52], 1023),

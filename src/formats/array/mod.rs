@@ -146,12 +146,6 @@ impl Piece {
 pub trait Array: Send + Sync {
     fn name(&self) -> &str;
 
-    /// Its number among those beside it, if a commit may give it another name: what is remembered
-    /// of it goes by this.
-    fn position(&self) -> Option<u64> {
-        None
-    }
-
     /// May read the source the first time (names are counted, chunks are walked), never much
     /// memory.
     fn info(&self) -> Result<Info>;

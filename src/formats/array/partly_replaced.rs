@@ -70,10 +70,6 @@ impl Array for PartlyReplaced {
         self.name.as_deref().unwrap_or_else(|| self.array.name())
     }
 
-    fn position(&self) -> Option<u64> {
-        self.array.position()
-    }
-
     fn info(&self) -> Result<Info> {
         match &self.info {
             Some(info) => Ok(info.clone()),

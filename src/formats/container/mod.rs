@@ -29,7 +29,6 @@ pub mod in_sequence;
 pub mod inside;
 pub mod layout;
 pub mod left_by_commits;
-pub mod logged;
 mod lookalike;
 pub mod names;
 pub mod netcdf;

@@ -12,7 +12,6 @@ use super::found_logs::{LogBeside, logs_at};
 use super::recovery::Leftover;
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber, join};
-use crate::container::logged::{key_of, keys_of};
 use crate::container::restated::restate;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::container::{Container, Recognised};
@@ -96,7 +95,7 @@ fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)
 /// The layers of the arrays of a file.
 struct Overlaid {
     layers: Vec<Arc<Layer>>,
-    /// By what they are found by.
+    /// By their paths.
     arrays: HashMap<String, StagedArray>,
 }
 
@@ -106,7 +105,7 @@ impl Overlaid {
             let number = StagedArray(number);
             // An array that follows from others may be longer or shorter than the log says.
             let is_left = layers.iter().all(|layer| layer.leaves(number));
-            (!is_left).then(|| (key_of(&array.path).into_owned(), number))
+            (!is_left).then(|| (array.path.clone(), number))
         };
         let arrays = state.arrays().iter().zip(0..).filter_map(named).collect();
         Overlaid { layers, arrays }
@@ -119,8 +118,10 @@ impl Overlaid {
         container.visit_mut(&mut |number, group, container| {
             let written = container.arrays.iter_mut().chain(&mut container.lines);
             for array in written {
-                let first = further.get(&join(group, array.name()));
-                let Some(staged) = self.staged(group, &**array, first) else {
+                let path = join(group, array.name());
+                // Of an array of which this is a further name.
+                let first = further.get(&path);
+                let Some(&staged) = self.arrays.get(first.unwrap_or(&path)) else {
                     continue;
                 };
                 *array = self.overlay(Arc::clone(array), (number, staged), rewrite.clone());
@@ -140,19 +141,6 @@ impl Overlaid {
             Ok(())
         })?;
         Ok(changed)
-    }
-
-    /// `first`: the path of the array of which this is a further name.
-    fn staged(
-        &self,
-        group: &str,
-        array: &dyn Array,
-        first: Option<&String>,
-    ) -> Option<StagedArray> {
-        match first {
-            Some(first) => self.arrays.get(first).copied(),
-            None => keys_of(group, array).find_map(|key| self.arrays.get(&key).copied()),
-        }
     }
 
     fn overlay(

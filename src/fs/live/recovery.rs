@@ -7,6 +7,7 @@
 //! and reported: the container is shown as it is, and new bytes are staged in a log of another
 //! name. Used by `version`.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +19,6 @@ use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Leftover, clear, recover};
 use crate::container::Recognised;
-use crate::container::logged::{ByLoggedName, is_called};
 use crate::error::{Error, Result};
 use crate::stage::{LogPlace, LogSpot, LogState, LoggedArray, Stage, StageMemory};
 
@@ -146,11 +146,10 @@ impl Containers {
         let container = recognised.open(&self.store, path, self.cache.budget())?;
         let container = Arc::new(container);
         let arrays = container.all_written();
-        let known = ByLoggedName::new(arrays.iter().map(|located| (located, located)));
+        let known = arrays.iter().map(|located| (located.path(), located));
+        let known: HashMap<_, _> = known.collect();
         for array in written {
-            // Another array may lie where that one was.
-            let found = known.find(&array.path);
-            let Some(located) = found.filter(|located| is_called(located, &array.path)) else {
+            let Some(located) = known.get(&array.path) else {
                 return Ok(false);
             };
             let now = located.array.info()?;

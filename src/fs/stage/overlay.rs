@@ -155,10 +155,6 @@ impl Array for Overlay {
         self.base.name()
     }
 
-    fn position(&self) -> Option<u64> {
-        self.base.position()
-    }
-
     fn info(&self) -> Result<Info> {
         let info = self.base.info()?;
         let top = self.layers.first();

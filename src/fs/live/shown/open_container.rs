@@ -24,7 +24,6 @@ use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::describe::{self, TextsToRead, ToldText};
 use crate::container::inside::{ContainerNumber, Located};
-use crate::container::logged::ByLoggedName;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::container::{Container, Layout};
 use crate::error::{Error, Result};
@@ -305,11 +304,12 @@ impl OpenContainer {
         self.array(number).map(|located| Arc::clone(&located.array))
     }
 
-    /// The arrays by what logs call them; several names may lead to one.
-    pub(crate) fn arrays_by_logged_name(&self) -> ByLoggedName<ArrayNumber> {
+    /// The arrays by their paths; several may lead to one.
+    pub(crate) fn numbers_by_path(&self) -> HashMap<String, ArrayNumber> {
         let number = |number| self.entries.names().number(ArrayNumber(number));
         let numbered = self.arrays.iter().enumerate();
-        ByLoggedName::new(numbered.map(|(at, located)| (located, number(at))))
+        let paths = numbered.map(|(at, located)| (located.path(), number(at)));
+        paths.collect()
     }
 
     /// The entry that stands for the file to which a name leads: another one, if the name is a

@@ -11,7 +11,6 @@ use crate::array::read::CachedArray;
 use crate::array::{Array, Info};
 use crate::cache::BlockCache;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::logged::logged_name;
 use crate::container::rewrite::{Restated, Rewrite};
 use crate::error::{Error, Fault, Result};
 use crate::live::shown::entry_table::ArrayNumber;
@@ -78,14 +77,14 @@ impl StagedContainer {
         })
     }
 
-    /// Of a stage that was left behind: its arrays are found by what its log calls them, and have
-    /// the lengths that they are stored with.
+    /// Of a stage that was left behind: its arrays are found by their paths, and have the
+    /// lengths that they are stored with.
     pub(crate) fn resumed(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
-        let (known, mut lens) = (base.arrays_by_logged_name(), Vec::new());
+        let (known, mut lens) = (base.numbers_by_path(), Vec::new());
         let container = StagedContainer::new(stage, base)?;
         let mut arrays = container.arrays.lock();
         for (path, array) in container.stage.arrays().iter().zip(0..) {
-            let number = known.find(path);
+            let number = known.get(path).copied();
             let number = number.filter(|number| !arrays.staged.contains_key(number));
             let missing = || Fault::new("an array of which something is staged is not there");
             let number = number.ok_or_else(|| missing().array(path))?;
@@ -128,7 +127,7 @@ impl StagedContainer {
         let info = base.info(number)?;
         let located = base.array(number)?;
         let array = self.stage.add_array(LoggedArray {
-            path: logged_name(&located.group, &*located.array),
+            path: located.path(),
             len: info.bytes,
             dtype: info.dtype.name().into_owned(),
         })?;

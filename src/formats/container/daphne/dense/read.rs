@@ -121,11 +121,6 @@ impl Array for DenseView {
         &self.name
     }
 
-    fn position(&self) -> Option<u64> {
-        // Columns of a frame, which have the names of their labels.
-        (self.shape.len() == 1).then_some(self.cols.start)
-    }
-
     fn info(&self) -> Result<Info> {
         Ok(self.describe())
     }

@@ -19,7 +19,7 @@ use super::{options, output, progress, size, stopping, writing};
 use crate::daemon::log::Destination;
 use crate::daemon::{self, privileges, processes};
 use crate::disk::local::open_local;
-use crate::error::plain;
+use crate::error::{Error, plain};
 use crate::scratch::{ConvertDirection, ConvertWatch, Converted, EncodeOptions, convert};
 
 /// How files are encoded, of what was asked for.
@@ -91,9 +91,12 @@ pub(super) fn run(
     let converted = convert(store, disk, direction, options, &watch);
     watch.bar.finish_and_clear();
     let converted = converted.map_err(|e| {
-        Failure::new(format!(
-            "{shown} is not all {done}: {e}; the same command goes on"
-        ))
+        let next = match e {
+            // What another version has left waits for that.
+            Error::NotShown(_) => "",
+            _ => "; the same command goes on",
+        };
+        Failure::new(format!("{shown} is not all {done}: {e}{next}"))
     })?;
     report(directory, direction, &converted, &watch)
 }

@@ -204,7 +204,7 @@ impl<'a> Records<'a> {
             return Ok(None);
         };
         if header.version != VERSION {
-            return Err(of_another_version("log", header.version));
+            return Err(of_another_version("log", header.version, VERSION));
         }
         let (head, at, len) = (header.head, self.at + HEADER as u64, header.payload);
         if !self.fits(head.sequence) || !self.read_payload(at, &header)? {
@@ -330,10 +330,25 @@ impl RecordHeader {
     }
 }
 
-/// What another release has written, which is left as it is.
-pub(crate) fn of_another_version(what: &str, version: impl std::fmt::Display) -> Error {
-    let why = format!("the {what} is of version {version}, and only {VERSION} is known here");
+/// What another release has written, which is left as it is; this one knows version `known`.
+pub(crate) fn of_another_version(
+    what: &str,
+    version: impl std::fmt::Display,
+    known: impl std::fmt::Display,
+) -> Error {
+    let why = format!("the {what} is of version {version}, and only {known} is known here");
     NotShown::new(why).into()
+}
+
+/// Refuses a log without a record if it cannot be one of which the first was torn: that begins as
+/// records do, or with zeros.
+pub(crate) fn check_begin(log: &dyn Source) -> Result<()> {
+    let (mut head, magic) = ([0; 2], MAGIC.to_le_bytes());
+    let found = log.read(0, &mut head)?;
+    match head[..found] == [0; 2][..found] || head[..found] == magic[..found] {
+        true => Ok(()),
+        false => Err(NotShown::new("the log is of another version of arrayfs").into()),
+    }
 }
 
 /// Fills `out`: who asks knows that so much is there.

@@ -162,7 +162,7 @@ impl TailMark {
             return Ok(None);
         }
         if bytes[7] != MARK[7] {
-            return Err(of_another_version("mark", bytes[7]));
+            return Err(of_another_version("mark", bytes[7], MARK[7]));
         }
         let [one, fingerprint, three] = [8, 16, 24].map(|at| number(bytes, at));
         let mut stamp = [0; 8];

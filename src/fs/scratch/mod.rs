@@ -74,14 +74,14 @@ use std::sync::atomic::Ordering;
 
 use crate::cache::BlockCache;
 use crate::disk::{Disk, HeldBack, Settling};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::limit::default_limit;
 use crate::source::{Source, Store};
 use disk::ScratchDisk;
 use mark::Epoch;
 use room::ScratchRoom;
 use store::ScratchStore;
-use store_mark::{OldLogs, StoreMark};
+use store_mark::{LeftStore, OldLogs, StoreMark};
 
 /// What is said of a file of which a merge would move very much.
 pub const STAYS_LOGGED: &str =
@@ -125,6 +125,10 @@ impl ScratchMount {
         let room = ScratchRoom::new(cache, options, Arc::clone(&inner), disk.clone());
         let store = Arc::new(ScratchStore { inner, room });
         let Some(inner) = disk else {
+            // The mark may be one that only another user reads.
+            if let Err(e @ Error::NotShown(_)) = LeftStore::read(&*store.inner) {
+                return Err(e);
+            }
             return Ok(ScratchMount {
                 store,
                 disk: None,

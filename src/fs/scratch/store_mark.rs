@@ -21,6 +21,8 @@ use crate::source::Store;
 pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
 
 const STORE: &str = "arrayfs scratch store";
+/// As [`UNCLEAN`] and [`CLEAN`] have it.
+const VERSION: &str = "1";
 const UNCLEAN: &str = "arrayfs scratch store 1: being changed, or left by a crash\n";
 pub(super) const CLEAN: &str = "arrayfs scratch store 1: left in order\n";
 const WITH_LOGS: &str = "some files have logs\n";
@@ -77,9 +79,12 @@ impl LeftStore {
         let epochs = epochs.filter_map(|number| u64::from_str_radix(number, 16).ok());
         let is_clean = said.starts_with(CLEAN);
         let is_known = is_clean || said.starts_with(UNCLEAN);
-        let other = said.strip_prefix(STORE).filter(|_| !is_known);
-        if let Some((version, _)) = other.and_then(|rest| rest.split_once(':')) {
-            return Err(of_another_version("store", version.trim()));
+        let version = said
+            .strip_prefix(STORE)
+            .and_then(|rest| rest.split_once(':'));
+        if let Some((version, _)) = version.filter(|(version, _)| version.trim() != VERSION) {
+            let version = Some(version.trim()).filter(|version| !version.is_empty());
+            return Err(of_another_version("store", version.unwrap_or("0"), VERSION));
         }
         Ok(LeftStore {
             is_clean,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::super::tail::{DAEMON, put_all};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Place, Target};
 use crate::error::{Error, Result};
-use crate::records::{RecordHead, RecordSequence, Records, encoded};
+use crate::records::{RecordHead, RecordSequence, Records, check_begin, encoded};
 use crate::source::{FileId, Source, Stat, Store, Timestamp};
 
 /// In the root of a tree that is being converted.
@@ -180,6 +180,9 @@ impl LeftLog {
             let record = found.decoded()?;
             is_finished |= matches!(record, ConvertRecord::Ready);
             log.take(record);
+        }
+        if records.at() == 0 {
+            check_begin(source)?;
         }
         Ok(LeftLog {
             log,
@@ -349,5 +352,11 @@ mod tests {
         let refused = NewConvertLog::begin(&*store, &disk, &root).err().unwrap();
         assert!(refused.to_string().contains("version 2"), "{refused}");
         assert!(std::fs::read(&path).unwrap() == other);
+        // Nor is one that begins as none of this version does.
+        std::fs::write(&path, b"\x10\0\0\0 something else").unwrap();
+        let refused = NewConvertLog::begin(&*store, &disk, &root).err().unwrap();
+        assert!(refused.to_string().contains("another version"), "{refused}");
+        std::fs::write(&path, [0; 20]).unwrap();
+        NewConvertLog::begin(&*store, &disk, &root).unwrap();
     }
 }

@@ -35,7 +35,11 @@ pub(super) fn plan(
     watch: &dyn ConvertWatch,
 ) -> Result<Option<ConvertPlan>> {
     let root = store.stat(Path::new(""))?;
-    let stored_names = LeftStore::read(store)?.is_some();
+    let stored_names = match LeftStore::read(store) {
+        // Who may not read the mark finds that there is one.
+        Err(e) if e.is_permission_denied() => true,
+        left => left?.is_some(),
+    };
     let becomes_store = direction == ConvertDirection::Pack && !stored_names;
     let is_new = !ConvertLog::read(store)?.is_some_and(|left| left.is_finished);
     let mut log = NewConvertLog::begin(store, disk, &root)?;

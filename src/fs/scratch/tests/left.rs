@@ -4,7 +4,7 @@ use super::*;
 use crate::disk::NewAttributes;
 use crate::records::put_next_version;
 use crate::scratch::mark::{MARK_LEN, TailMark};
-use crate::scratch::store_mark::MARK_NAME;
+use crate::scratch::store_mark::{LeftStore, MARK_NAME};
 use crate::source::{BytesSource, Stat, Timestamp};
 
 fn stat(on: &Mounted, name: &str) -> Stat {
@@ -254,6 +254,37 @@ fn what_another_version_has_left_is_refused_and_kept() {
     let cache = BlockCache::new(4 << 20);
     let refused = ScratchMount::new(store, Some(disk), cache, EncodeOptions::default());
     assert!(refused.err().unwrap().to_string().contains("version 2"));
+    let read_only = ScratchMount::new(
+        store_of(at),
+        None,
+        BlockCache::new(4 << 20),
+        EncodeOptions::default(),
+    );
+    assert!(read_only.err().unwrap().to_string().contains("version 2"));
     assert!(std::fs::read_to_string(&mark).unwrap() == said);
     assert!(std::fs::read(&path).unwrap() == other);
+}
+
+#[test]
+fn a_mark_of_this_version_that_does_not_check_says_that_the_store_was_being_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    drop(mount(at));
+    for torn in [
+        "arrayfs scratch store 1: le",
+        "arrayfs scratch store 1: left in oXder\n",
+        "arrayfs scr",
+        "",
+    ] {
+        std::fs::write(at.join(MARK_NAME), torn).unwrap();
+        drop(mount(at));
+    }
+    std::fs::write(at.join(MARK_NAME), "arrayfs scratch store: left in order\n").unwrap();
+    let store = store_of(at);
+    let refused = LeftStore::read(&*store).unwrap_err().to_string();
+    assert!(refused.contains("version 0, and only 1"), "{refused}");
+}
+
+fn store_of(at: &Path) -> Arc<dyn Store> {
+    Arc::new(LocalStore::open(at, at).unwrap())
 }

@@ -14,7 +14,7 @@ use super::budget::Hold;
 use super::large_page::{self, PagePart};
 use super::no_memory;
 use super::pages::{LARGE_PAGE, mapped};
-use super::scratch::{self, Scratch};
+use super::scratch::{self, Arena};
 use super::spare::SpareMappings;
 use crate::error::Result;
 use crate::sync::{Mutex, MutexGuard};
@@ -256,7 +256,7 @@ impl Workspace {
     }
 
     /// The block's bytes, to be filled in, and the memory for doing so.
-    pub fn parts(&mut self) -> (&mut [u8], Scratch<'_>) {
+    pub fn parts(&mut self) -> (&mut [u8], Arena<'_>) {
         let scratch = scratch::within(self.scratch.bytes_mut(), self.scratch_len);
         (self.block.bytes_mut(), scratch)
     }

@@ -24,7 +24,7 @@ pub mod scratch;
 mod spare;
 
 pub use allocator::{ReservingAllocator, is_short, keep_reserve, set_aside};
-pub use scratch::{Scratch, room};
+pub use scratch::{Arena, room};
 
 use crate::error::Error;
 

@@ -20,14 +20,14 @@ pub const fn room(len: u64) -> u64 {
 }
 
 /// Memory for one decode: buffers of arbitrary content are taken from it.
-pub struct Scratch<'a> {
+pub struct Arena<'a> {
     free: &'a mut [u8],
 }
 
-impl<'a> Scratch<'a> {
+impl<'a> Arena<'a> {
     /// Of a decode that asked for none.
     pub fn none() -> Self {
-        Scratch { free: &mut [] }
+        Arena { free: &mut [] }
     }
 
     /// `len` bytes of a region that has the size that [`padded`] says.
@@ -35,7 +35,7 @@ impl<'a> Scratch<'a> {
         let skip = region.as_ptr().align_offset(ALIGNED).min(region.len());
         let behind = &mut region[skip..];
         let len = room(len).min(behind.len() as u64) as usize;
-        Scratch {
+        Arena {
             free: &mut behind[..len],
         }
     }
@@ -73,8 +73,8 @@ impl<'a> Scratch<'a> {
     }
 
     /// What is left, for a decode within this one: what that takes is free again afterwards.
-    pub fn lend(&mut self) -> Scratch<'_> {
-        Scratch { free: self.free }
+    pub fn lend(&mut self) -> Arena<'_> {
+        Arena { free: self.free }
     }
 }
 
@@ -86,9 +86,9 @@ pub struct Region {
 
 impl Region {
     /// Scratch memory of `len` bytes.
-    pub fn scratch(&mut self, len: u64) -> Result<Scratch<'_>> {
+    pub fn scratch(&mut self, len: u64) -> Result<Arena<'_>> {
         if len == 0 {
-            return Ok(Scratch::none());
+            return Ok(Arena::none());
         }
         let refused = || no_memory("cannot decode a block");
         let needed = usize::try_from(padded(len)).map_err(|_| refused())?;
@@ -100,13 +100,13 @@ impl Region {
                 .map_err(|_| refused())?;
             self.bytes.resize(needed, 0);
         }
-        Ok(Scratch::of(&mut self.bytes, len))
+        Ok(Arena::of(&mut self.bytes, len))
     }
 }
 
 /// `len` bytes of scratch memory in a region of the size that [`padded`] says.
-pub(super) fn within(region: &mut [u8], len: u64) -> Scratch<'_> {
-    Scratch::of(region, len)
+pub(super) fn within(region: &mut [u8], len: u64) -> Arena<'_> {
+    Arena::of(region, len)
 }
 
 /// Size of a region that has `len` bytes behind its first aligned one, wherever it lies.
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn a_decode_that_asks_for_nothing_can_take_nothing() {
-        assert!(Scratch::none().take(0).unwrap().is_empty());
-        assert!(Scratch::none().take_u32s(0).unwrap().is_empty());
-        assert!(Scratch::none().take_u64s(0).unwrap().is_empty());
-        assert!(Scratch::none().take(1).is_err());
+        assert!(Arena::none().take(0).unwrap().is_empty());
+        assert!(Arena::none().take_u32s(0).unwrap().is_empty());
+        assert!(Arena::none().take_u64s(0).unwrap().is_empty());
+        assert!(Arena::none().take(1).is_err());
     }
 
     #[test]

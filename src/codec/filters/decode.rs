@@ -10,7 +10,7 @@ use super::checked::CheckedFilter;
 use super::error::FilterError;
 use super::tools::Tools;
 use crate::contexts::Contexts;
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 
 /// A filter that is undone, and the most bytes that come out.
 #[derive(Clone, Copy)]
@@ -92,7 +92,7 @@ impl Pipeline {
         mask: u32,
         stored: &[u8],
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<usize, FilterError> {
         if out.len() != self.chunk_bytes {
             return Err(FilterError::new("the room is not that of a chunk")

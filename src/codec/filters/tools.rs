@@ -2,12 +2,12 @@
 
 use crate::contexts::Contexts;
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 
 /// Lent for one chunk, and by a filter for a part of it.
 pub(super) struct Tools<'t> {
     pub(super) contexts: &'t mut Contexts,
-    pub(super) scratch: Scratch<'t>,
+    pub(super) scratch: Arena<'t>,
 }
 
 impl<'t> Tools<'t> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Array, BlockId, Info, Piece, direct_piece};
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::block::Block;
 
 /// `R` fills a buffer with the bytes from an offset behind the array's end on.
@@ -61,7 +61,7 @@ where
         self.before.scratch(block)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.before.decode(block, out, scratch)
     }
 
@@ -120,7 +120,7 @@ mod tests {
             Ok(())
         }
 
-        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
             let first = block.0 * 7;
             out.iter_mut()
                 .zip(first..)

@@ -33,7 +33,7 @@ use serde::Serialize;
 
 use crate::error::{Fault, Result};
 use crate::memory::block::Block;
-use crate::memory::{Scratch, set_aside};
+use crate::memory::{Arena, set_aside};
 use crate::source::StoredRanges;
 use dtype::Dtype;
 use own_feeds::OwnFeeds;
@@ -220,7 +220,7 @@ pub trait Array: Send + Sync {
     /// The thread holds memory of the budget already. So this may wait for the source, and for its
     /// turn where it needs a block of another array ([`nested`]), but for no memory, and for no
     /// lock that is held while memory is asked for.
-    fn decode(&self, block: BlockId, _out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, _out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
         let fault = Fault::new("this array is not stored in blocks");
         Err(fault.block(block.0).into())
     }

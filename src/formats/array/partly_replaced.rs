@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::{Array, BlockId, Info, Piece, Unfiltered};
 use crate::cache::{ArrayIndex, BlockCache, BlockKey, VersionId};
 use crate::error::{Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::block::Block;
 use crate::source::StoredRanges;
 
@@ -116,7 +116,7 @@ impl Array for PartlyReplaced {
         self.array.scratch(block)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.array.decode(block, out, scratch)
     }
 
@@ -181,7 +181,7 @@ mod tests {
             Ok(())
         }
 
-        fn decode(&self, _: BlockId, out: &mut [u8], _: Scratch<'_>) -> Result<()> {
+        fn decode(&self, _: BlockId, out: &mut [u8], _: Arena<'_>) -> Result<()> {
             out.fill(self.0);
             Ok(())
         }
@@ -198,7 +198,7 @@ mod tests {
             0
         }
 
-        fn decode(&self, out: &mut [u8], _: Scratch<'_>) -> Result<()> {
+        fn decode(&self, out: &mut [u8], _: Arena<'_>) -> Result<()> {
             out.fill(self.0);
             Ok(())
         }

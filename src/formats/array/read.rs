@@ -17,7 +17,7 @@ use super::steps::{PieceSteps, PlacedPiece, PlacedRange};
 use super::{Array, BlockId, Piece};
 use crate::cache::{ArrayIndex, BlockCache, BlockKey, Decode, VersionId};
 use crate::error::{Error, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::block::Block;
 
 pub struct CachedArray {
@@ -286,7 +286,7 @@ impl Decode for BlockDecode<'_> {
         self.array.array.scratch(self.id)
     }
 
-    fn decode(&self, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.array
             .array
             .decode(self.id, out, scratch)

@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
     use crate::array::{Info, Order, Piece};
-    use crate::memory::Scratch;
+    use crate::memory::Arena;
     use proptest::prelude::*;
 
     /// Bytes in blocks up to `plain`, direct behind; counts its decodes.
@@ -266,7 +266,7 @@ mod tests {
             Ok(())
         }
 
-        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
             self.decodes.fetch_add(1, Ordering::Relaxed);
             self.read_direct(block.0 * self.block_len, out)
         }

@@ -11,7 +11,7 @@ use super::{Array, BlockId, Piece};
 use crate::error::Result;
 use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::{Budget, Hold};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::patience;
 
 pub use super::steps::PlacedRange;
@@ -27,7 +27,7 @@ pub enum DecodeMemory<'a> {
     /// Waited for: the caller holds none.
     Reserved(&'a Arc<Budget>),
     /// Handed over by the caller: what [`lent`] says for the largest block.
-    Lent(Scratch<'a>),
+    Lent(Arena<'a>),
 }
 
 /// Scratch memory to be lent for reading blocks of up to `block_len` bytes, whose decode takes up
@@ -117,7 +117,7 @@ impl DecodeMemory<'_> {
         &mut self,
         len: u64,
         scratch: u64,
-        use_it: impl FnOnce(&mut [u8], Scratch<'_>) -> Result<()>,
+        use_it: impl FnOnce(&mut [u8], Arena<'_>) -> Result<()>,
     ) -> Result<()> {
         let bytes = len.saturating_add(scratch);
         match self {
@@ -160,9 +160,9 @@ impl PieceSource for Uncached<'_, '_> {
             out.copy_from_slice(block.bytes());
             return Ok(());
         }
-        let decode = |_: &mut [u8], scratch: Scratch<'_>| array.decode(id, out, scratch);
+        let decode = |_: &mut [u8], scratch: Arena<'_>| array.decode(id, out, scratch);
         match array.scratch(id) {
-            0 => array.decode(id, out, Scratch::none()),
+            0 => array.decode(id, out, Arena::none()),
             len => self.memory.with(0, len, decode),
         }
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::block::{Block, Workspace};
 use crate::memory::budget::{Budget, Hold, KEPT_LEAST, Reclaim};
 use crate::memory::reply::ReplyBuffers;
@@ -88,7 +88,7 @@ pub trait Decode {
     /// Memory that it takes beside that; asked only if it is needed.
     fn scratch(&self) -> u64;
 
-    fn decode(&self, out: &mut [u8], scratch: Scratch<'_>) -> Result<()>;
+    fn decode(&self, out: &mut [u8], scratch: Arena<'_>) -> Result<()>;
 }
 
 impl BlockCache {

@@ -35,7 +35,7 @@ impl Decode for Counted<'_> {
         LEN / 2
     }
 
-    fn decode(&self, out: &mut [u8], _: Scratch<'_>) -> Result<()> {
+    fn decode(&self, out: &mut [u8], _: Arena<'_>) -> Result<()> {
         assert_eq!(self.at_once.fetch_add(1, Ordering::SeqCst), 0);
         thread::yield_now();
         out.fill(self.block as u8);

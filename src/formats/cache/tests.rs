@@ -29,7 +29,7 @@ impl<S: Fn() -> u64, D: Decode> Decode for WithScratch<S, D> {
         (self.0)()
     }
 
-    fn decode(&self, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.1.decode(out, scratch)
     }
 }
@@ -43,7 +43,7 @@ impl<F: Fn(&mut [u8]) -> Result<()>> Decode for By<F> {
         0
     }
 
-    fn decode(&self, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
         (self.1)(out)
     }
 }

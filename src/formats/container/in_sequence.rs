@@ -131,7 +131,7 @@ mod tests {
     use crate::array::dtype::Dtype;
     use crate::array::{BlockId, Info, Order, even_pieces};
     use crate::error::Fault;
-    use crate::memory::Scratch;
+    use crate::memory::Arena;
 
     /// Blocks of one length, one of which may be damaged; no byte is like that beside it.
     struct Blocks {
@@ -166,7 +166,7 @@ mod tests {
             Ok(())
         }
 
-        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
             if self.damaged == Some(block.0) {
                 return Err(Fault::new("damaged").into());
             }

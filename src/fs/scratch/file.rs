@@ -24,7 +24,7 @@ use super::times::FileTimes;
 use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
 use crate::disk::DiskFile;
 use crate::error::{Error, Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::{FileId, Source, SourceIdentity, Stat, Timestamp};
 use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -378,7 +378,7 @@ impl Decode for ChunkDecode<'_> {
         0
     }
 
-    fn decode(&self, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
         self.file.decode(self.stored, self.number, out)
     }
 }

@@ -14,7 +14,7 @@ use super::StagedArray;
 use super::layer::{Layer, Part, Step};
 use crate::array::{Array, BlockId, Info, Piece, Unfiltered, direct_piece};
 use crate::error::{Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::block::Block;
 use crate::source::StoredRanges;
 
@@ -215,7 +215,7 @@ impl Array for Overlay {
         self.base.scratch(block)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.base.decode(block, out, scratch)
     }
 

@@ -23,7 +23,7 @@ use super::Pipeline;
 use super::tools::Tools;
 use crate::contexts::Contexts;
 use crate::error::{Error, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use filter::EncodingFilter;
 
 /// The filters of a dataset as new chunks go through them.
@@ -97,7 +97,7 @@ impl FilterEncoder {
         &self,
         plain: &[u8],
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<EncodedChunk> {
         let (found, expected) = (plain.len(), self.chunk_bytes);
         if found != expected || (out.len() as u64) < self.most() {

@@ -224,7 +224,7 @@ fn wrong_sizes_are_refused() {
     let encoder = single(3, &[], 8).unwrap().encoder();
     let encode = |plain: &[u8], room: usize| {
         encoder
-            .encode(plain, &mut vec![0; room], Scratch::none())
+            .encode(plain, &mut vec![0; room], Arena::none())
             .map(|chunk| chunk.len)
     };
     assert_eq!(encoder.most(), 12);

@@ -7,7 +7,7 @@ use crate::array::dtype::Dtype;
 use crate::array::steps;
 use crate::array::{Info, Order};
 use crate::error::Fault;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::sync::Mutex;
 use proptest::prelude::*;
 
@@ -106,7 +106,7 @@ impl Array for Grid {
         range.end <= self.bad_pieces
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
         self.decodes.fetch_add(1, Ordering::Relaxed);
         let (_, width) = self.block;
         let across = self.columns.div_ceil(width);

@@ -16,7 +16,7 @@ use crate::container::Attributes;
 use crate::container::rewrite::{ChangedArray, Consistency, change_of};
 use crate::error::Result;
 use crate::memory::budget::Budget;
-use crate::memory::{Scratch, fallible};
+use crate::memory::{Arena, fallible};
 
 const VALUES: &str = "values";
 
@@ -72,7 +72,7 @@ impl SparseArrays {
         if let Some(written) = change_of(changes, TEXT) {
             let len = written.len.min(LONGEST as u64 + 1);
             let mut text = fallible::zeros(len, "cannot read a descriptor")?;
-            let memory = DecodeMemory::Lent(Scratch::none());
+            let memory = DecodeMemory::Lent(Arena::none());
             read_into(&*written.shown, 0, &mut text, memory)?;
             return Ok(NewDescriptor::Written(text));
         }

@@ -10,7 +10,7 @@ use super::levels::Level;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 
 /// Bytes of a block of the arrays; no multiple of any element.
 const BLOCK: u64 = 61;
@@ -61,7 +61,7 @@ impl Array for Numbers {
         Ok(())
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
         let at = (block.0 * BLOCK) as usize;
         out.copy_from_slice(&self.bytes[at..at + out.len()]);
         Ok(())

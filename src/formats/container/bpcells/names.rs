@@ -14,7 +14,7 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, uneven_pieces};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::{Budget, Hold};
-use crate::memory::{Scratch, no_memory, room};
+use crate::memory::{Arena, no_memory, room};
 use crate::source::{Source, StoredRanges};
 use lines::{Measure, TextPart};
 
@@ -194,7 +194,7 @@ impl Array for Names {
         room(self.room(block))
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
         let buffer = scratch.take(self.room(block))?;
         let part = self.part(&self.lines_at(block.0), buffer)?;
         let found = part.measure().bytes;

@@ -19,7 +19,7 @@ use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::codec::bp128::{self, Bp128Error, CHUNK, Transform};
 use crate::error::{Error, Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::StoredRanges;
 use idx_offsets::{Offsets, WRAP};
 
@@ -203,7 +203,7 @@ impl PackedStream {
         &self,
         block: BlockId,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let chunks = (out.len() as u64).div_ceil(CHUNK_BYTES);
         let starts = if self.starts.is_some() { chunks } else { 0 };
@@ -386,7 +386,7 @@ impl Array for PackedArray {
         self.stream.scratch(block)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.stream.decode_block(block, out, scratch)
     }
 

@@ -13,7 +13,7 @@ use super::packed::{BLOCK_BYTES, PackedStream};
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::{Error, Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::StoredRanges;
 
 /// What holds between entries.
@@ -96,7 +96,7 @@ impl Pointers {
     }
 
     /// One block, unchecked.
-    fn read(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn read(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         match &self.stored {
             StoredPointers::Plain(field) => field.read(block.0.saturating_mul(BLOCK_BYTES), out),
             StoredPointers::Packed(stream) => stream.decode_block(block, out, scratch),
@@ -216,7 +216,7 @@ impl Array for Pointers {
         }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         let checked = |out: &mut [u8]| {
             let first = block.0.saturating_mul(BLOCK_BYTES / self.width());
             // A block holds whole pairs, so only `idxptr` looks back.

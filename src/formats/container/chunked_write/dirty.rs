@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::array::chunking::Chunking;
 use crate::array::uncached::{DecodeMemory, gather};
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::range_set::RangeSet;
 
 /// Reads what some chunks hold, one behind the other.
@@ -17,7 +17,7 @@ pub(crate) fn read_chunks(
     chunking: &impl Chunking,
     chunks: &[Range<u64>],
     plain: &mut [u8],
-    scratch: Scratch<'_>,
+    scratch: Arena<'_>,
 ) -> Result<()> {
     let (mut ranges, mut at) = (Vec::new(), 0);
     for run in chunks {

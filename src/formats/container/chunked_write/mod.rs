@@ -26,7 +26,7 @@ use crate::array::chunking::{ChunkId, Chunking};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
-use crate::memory::{Scratch, fallible};
+use crate::memory::{Arena, fallible};
 use crate::pipeline::in_order;
 use crate::range_set::RangeSet;
 pub(crate) use batches::{Batch, Batches};
@@ -66,7 +66,7 @@ pub(crate) trait ChunkedArray: Sync {
     }
 
     /// What a batch is encoded from, its chunks one behind the other.
-    fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Scratch<'_>) -> Result<()>;
+    fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Arena<'_>) -> Result<()>;
 
     /// Encodes a batch to the start of `out`, wherever in the file it will go. Says its length.
     fn encode(
@@ -74,7 +74,7 @@ pub(crate) trait ChunkedArray: Sync {
         settings: &Self::Settings,
         plain: &[u8],
         out: &mut [u8],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
         threads: usize,
     ) -> Result<usize>;
 
@@ -292,7 +292,7 @@ impl<'a, A: ChunkedArray> BatchEncoder<'a, A> {
         settings: &A::Settings,
         plain: &[u8],
         out: &mut [u8],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<usize> {
         self.encoded.fetch_add(1, Ordering::Relaxed);
         self.array

@@ -99,7 +99,7 @@ impl ChunkedArray for Sample {
         self.tells_zeros && are_zeros(&self.of_batch(batch))
     }
 
-    fn read(&self, batch: &Batch, plain: &mut [u8], _: Scratch<'_>) -> Result<()> {
+    fn read(&self, batch: &Batch, plain: &mut [u8], _: Arena<'_>) -> Result<()> {
         plain.copy_from_slice(&self.of_batch(batch));
         self.reads.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -110,7 +110,7 @@ impl ChunkedArray for Sample {
         (): &(),
         plain: &[u8],
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         threads: usize,
     ) -> Result<usize> {
         scratch.take(64 * threads as u64)?;

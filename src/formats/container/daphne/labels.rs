@@ -11,7 +11,7 @@ use crate::array::direct::DirectArray;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Result};
-use crate::memory::{Scratch, fallible, room};
+use crate::memory::{Arena, fallible, room};
 use crate::source::{ForwardWindow, Source, StoredRanges};
 
 /// Shown bytes from which a block ends with the label.
@@ -166,7 +166,7 @@ impl Array for LabelLines {
         room(WINDOW)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
         let number = usize::try_from(block.0).unwrap_or(usize::MAX);
         let ends = self
             .starts

@@ -5,7 +5,7 @@
 //! ranges at a time. Pure but for the source; memory is bounded.
 
 use crate::error::Result;
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::{Fetch, Source};
 
 /// Read at once where pieces lie close together.
@@ -25,7 +25,7 @@ pub(super) fn gather(
     (first, stride): (u64, u64),
     len: usize,
     out: &mut [u8],
-    mut scratch: Scratch<'_>,
+    mut scratch: Arena<'_>,
 ) -> Result<()> {
     if len == 0 || out.is_empty() {
         return Ok(());

@@ -30,7 +30,7 @@ use crate::array::grid::product;
 use crate::array::nested::NestedBlocks;
 use crate::array::{Array, BlockId, Info, Order, Piece, Unfiltered};
 use crate::error::{Error, Fault, NotShown, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::bound::BoundSource;
 use crate::source::{Source, StoredRanges};
 use chunked::Chunked;
@@ -457,7 +457,7 @@ impl Array for DatasetArray {
         }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         match &self.storage {
             Storage::Unchunked(whole) => whole.decode(block.0, out, scratch),
             Storage::Chunked(chunked) => chunked.decode(block.0, out, scratch),

@@ -11,7 +11,7 @@ use crate::array::nested::NestedArray;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Hold;
-use crate::memory::{Scratch, no_memory};
+use crate::memory::{Arena, no_memory};
 use crate::source::StoredRanges;
 
 /// Strings of a block.
@@ -185,7 +185,7 @@ impl Array for FixedLines {
         self.strings.stored(bytes, round, needed)
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
         let (expected, mut found) = (out.len(), 0);
         let mut rest = out;
         self.each_part(block.0, |part| {
@@ -244,7 +244,7 @@ mod tests {
             Ok(())
         }
 
-        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Scratch<'_>) -> Result<()> {
+        fn decode(&self, block: BlockId, out: &mut [u8], _scratch: Arena<'_>) -> Result<()> {
             out.copy_from_slice(&self.bytes[(block.0 * self.block) as usize..][..out.len()]);
             Ok(())
         }

@@ -21,7 +21,7 @@ use crate::array::{Array, BlockId, Info, Piece, uneven_pieces};
 use crate::container::stored::StoredType;
 use crate::error::{Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
-use crate::memory::{Scratch, no_memory, room};
+use crate::memory::{Arena, no_memory, room};
 use crate::source::StoredRanges;
 use heap::{Heap, HeapPlace, Reference};
 
@@ -400,7 +400,7 @@ impl Array for Strings {
             .saturating_add(room(self.heap.window()))
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
         let Some(strings) = self.layout()?.strings(block) else {
             return Err(Fault::new("there is no such block").block(block.0).into());
         };

@@ -12,7 +12,7 @@ use super::layout::Placement;
 use super::swap;
 use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, even_pieces};
 use crate::error::{Error, Fault, Result};
-use crate::memory::{Scratch, no_memory, room};
+use crate::memory::{Arena, no_memory, room};
 use crate::source::{Fetch, Source, StoredRanges};
 
 /// Runs of this size are worth a read of their own.
@@ -129,7 +129,7 @@ impl VariableArray {
     }
 
     /// Gathers whole records from the stretch of the file that they share.
-    fn gather(&self, first: u64, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+    fn gather(&self, first: u64, out: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
         let (run, stride) = (self.place.run as usize, self.place.stride as usize);
         let records = (out.len() / run) as u64;
         let at_once = self.at_once().min(records.max(1));
@@ -239,7 +239,7 @@ impl Array for VariableArray {
         }
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         let at = self.block_len().and_then(|len| block.0.checked_mul(len));
         let inside = |at: &u64| {
             let end = at.checked_add(out.len() as u64);

@@ -19,7 +19,7 @@ use super::rewrite::{CommitWay, MemberNumber, Recipe};
 use crate::array::Array;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 use crate::pipeline::in_order;
@@ -80,7 +80,7 @@ impl PlainPart<'_> {
         &self,
         range: Range<u64>,
         out: &'b mut [u8],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<&'b [u8]> {
         let (start, end) = (
             range.start - range.start % self.element,

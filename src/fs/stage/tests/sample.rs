@@ -12,7 +12,7 @@ use crate::array::{Array, BlockId, Info, Order, Piece, direct_piece, even_pieces
 use crate::disk::local::LocalDisk;
 use crate::disk::{Caller, Disk};
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::source::local::LocalStore;
@@ -138,7 +138,7 @@ impl Container {
                     take,
                 } => {
                     let mut block = vec![0; block_len as usize];
-                    overlay.decode(id, &mut block, Scratch::none()).unwrap();
+                    overlay.decode(id, &mut block, Arena::none()).unwrap();
                     out[to..end].copy_from_slice(&block[skip as usize..][..take as usize]);
                     direct = end;
                 }
@@ -193,7 +193,7 @@ impl Array for Sample {
         Ok(())
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], _: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], _: Arena<'_>) -> Result<()> {
         out.copy_from_slice(&self.0[(block.0 * BLOCK) as usize..][..out.len()]);
         Ok(())
     }

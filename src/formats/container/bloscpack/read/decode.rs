@@ -14,7 +14,7 @@ use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::bloscpack::sections::CHUNK_HEADER;
 use crate::error::{Error, Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::{Source, StoredRanges};
 
 /// Chunks up to this size are read at once on the first touch; larger ones are hashed piece by
@@ -146,7 +146,7 @@ impl ChunkDecoder {
         chunk: &FoundChunk,
         wanted: &WantedBlocks,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let planes = scratch.take(chunk.header.scratch() as u64)?;
         let stored = u64::from(chunk.header.ctbytes());
@@ -179,7 +179,7 @@ impl ChunkDecoder {
         wanted: &WantedBlocks,
         out: &mut [u8],
         planes: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let table = wanted.table(&chunk.header);
         let starts = scratch.take(table.end - table.start)?;

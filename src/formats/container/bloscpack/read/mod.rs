@@ -24,7 +24,7 @@ use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::codec::blosc::{ChunkHeader, Filter};
 use crate::codec::checksum::Checksum;
 use crate::error::{Error, Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::{Source, StoredRanges};
 use cut::ChunkCut;
 use decode::{ChunkDecoder, WantedBlocks};
@@ -220,7 +220,7 @@ impl Array for PackedBytes {
         })
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         let (chunk, wanted) = self.wanted(block)?;
         let len = wanted.plain.end - wanted.plain.start;
         if out.len() as u64 != len {

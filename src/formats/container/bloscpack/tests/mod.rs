@@ -12,7 +12,7 @@ use super::*;
 use crate::array::uncached::read;
 use crate::array::{Array, Piece};
 use crate::container::Preferences;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::FileKind;
 use files::{File, Stored};
 
@@ -408,7 +408,7 @@ fn claimed_sizes_take_no_memory() {
         };
         assert!(block_len <= 1 << 20 && array.scratch(id) == 0);
         let mut out = vec![0; block_len as usize];
-        assert!(array.decode(id, &mut out, Scratch::none()).is_err());
+        assert!(array.decode(id, &mut out, Arena::none()).is_err());
     }
     file.header[8..16].fill(0xff);
     assert!(

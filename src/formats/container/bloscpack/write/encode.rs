@@ -17,7 +17,7 @@ use crate::container::chunked_write::{Batch, ChunkedArray, PutPart};
 use crate::container::rewrite::{CommitWay, EncodedAhead};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
-use crate::memory::{Scratch, fallible, no_memory, room};
+use crate::memory::{Arena, fallible, no_memory, room};
 use crate::range_set::RangeSet;
 
 /// Most bytes that are looked at to find out how a chunk was written.
@@ -74,7 +74,7 @@ impl ChunkedArray for Plan<'_> {
         self.changed.shown.zeros_ahead(plain.clone()) >= plain.end - plain.start
     }
 
-    fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         let (shown, grid) = (&*self.changed.shown, self.new.chunking());
         read_chunks(shown, &grid, batch.runs(), plain, scratch)
     }
@@ -85,7 +85,7 @@ impl ChunkedArray for Plan<'_> {
         settings: &EncodeSettings,
         plain: &[u8],
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         threads: usize,
     ) -> Result<usize> {
         let (chunk, place) = (&settings.chunk, settings.place);

@@ -10,7 +10,7 @@ use super::{BLOCK_BYTES, PackedStream, describe};
 use crate::array::{Array, BlockId, Info, Piece, even_pieces};
 use crate::codec::bp128;
 use crate::error::{Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::StoredRanges;
 
 pub(crate) struct Ends {
@@ -56,7 +56,7 @@ impl Array for Ends {
         room(self.lengths.block_bytes(block)) + streams
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
         let starts = scratch.take(out.len() as u64)?;
         self.lengths.decode_block(block, out, scratch.lend())?;
         self.starts.decode_block(block, starts, scratch)?;

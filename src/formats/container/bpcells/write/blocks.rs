@@ -18,7 +18,7 @@ use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, Batches, ChunkedArray};
 use crate::container::rewrite::EncodedAhead;
 use crate::error::{Error, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::range_set::RangeSet;
 
 /// What a block is encoded to: an index entry for every chunk and one more, start values, and words
@@ -116,7 +116,7 @@ impl ChunkedArray for StreamPlan<'_> {
     }
 
     /// A block is decoded at once: what lies between its changed chunks is read with them.
-    fn read(&self, batch: &Batch, mut plain: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
+    fn read(&self, batch: &Batch, mut plain: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
         if let [run] = batch.runs() {
             return self.read_values(
                 self.values_chunking().range(run.clone()).start,
@@ -146,7 +146,7 @@ impl ChunkedArray for StreamPlan<'_> {
         _settings: &(),
         plain: &[u8],
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         _threads: usize,
     ) -> Result<usize> {
         let transform = self.form.transform;
@@ -195,8 +195,8 @@ impl StreamPlan<'_> {
     }
 
     /// Values as they are to be packed.
-    fn read_values(&self, at: u64, values: &mut [u8], mut scratch: Scratch<'_>) -> Result<()> {
-        let read = |array: &dyn Array, to: &mut [u8], scratch: Scratch<'_>| {
+    fn read_values(&self, at: u64, values: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
+        let read = |array: &dyn Array, to: &mut [u8], scratch: Arena<'_>| {
             read_part(array, at, to, scratch)
         };
         read(self.values.shown, values, scratch.lend())?;

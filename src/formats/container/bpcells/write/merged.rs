@@ -14,7 +14,7 @@ use crate::container::bpcells::matrix::StorageOrder;
 use crate::container::bpcells::version::{self, Holds, Seen, Variant};
 use crate::container::rewrite::ChangedArray;
 use crate::error::{Error, Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::range_set::RangeSet;
 
 /// Longest line of a few that there are, and more than that.
@@ -221,6 +221,6 @@ fn read_direct(array: &dyn Array, out: &mut [u8]) -> Result<()> {
         .any(|piece| matches!(piece, Piece::Block { .. }))
     {
         true => Err(Error::Bug("a line is not decoded".into())),
-        false => read_into(array, 0, out, DecodeMemory::Lent(Scratch::none())),
+        false => read_into(array, 0, out, DecodeMemory::Lent(Arena::none())),
     }
 }

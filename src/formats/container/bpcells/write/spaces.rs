@@ -14,7 +14,7 @@ use crate::codec::bp128::CHUNK;
 use crate::container::bpcells::packed::BLOCK_BYTES;
 use crate::container::chunked_write::memory::{EncodeMemory, EncodeNeeds, at_once};
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
 
@@ -114,7 +114,7 @@ pub(super) fn read_part(
     array: &dyn Array,
     at: u64,
     out: &mut [u8],
-    scratch: Scratch<'_>,
+    scratch: Arena<'_>,
 ) -> Result<()> {
     let read = read_into(array, at, out, DecodeMemory::Lent(scratch));
     read.map_err(|e| e.of_array("", array.name()))

@@ -17,7 +17,7 @@ use super::index_cache::{ChargedList, IndexedPart};
 use super::scan::{EntryBatch, VisitBatch, load};
 use super::table::CellBlock;
 use crate::error::{Error, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 
 /// Stored bytes that are looked through without a thought.
 const CHEAP: u64 = if cfg!(test) { 64 << 10 } else { 1 << 20 };
@@ -48,7 +48,7 @@ struct PlaceCounts {
 
 impl PlaceCounts {
     /// Counts the entries in one pass.
-    fn count(file: &BlockFile, block: &CellBlock, scratch: Scratch<'_>) -> Result<PlaceCounts> {
+    fn count(file: &BlockFile, block: &CellBlock, scratch: Arena<'_>) -> Result<PlaceCounts> {
         let index_cache = &*file.index_cache;
         let side = 0..block.area();
         let step = bands::step(&side, BANDS);
@@ -119,7 +119,7 @@ impl BlockFile {
         block: &CellBlock,
         rows: &Range<u32>,
         cols: &Range<u32>,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<bool> {
         if block.stored() <= CHEAP || rows.is_empty() || cols.is_empty() {
@@ -158,7 +158,7 @@ impl BlockFile {
     }
 
     /// The counts of a block, made when they are first needed; none where the block is damaged.
-    fn counts(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<Option<PlaceCounts>>> {
+    fn counts(&self, block: &CellBlock, scratch: Arena<'_>) -> Result<Arc<Option<PlaceCounts>>> {
         let about = IndexedPart::Places(block.number);
         let _alone = self.index_cache.alone();
         if let Some(counts) = self.index_cache.recall(about) {
@@ -180,7 +180,7 @@ impl BlockFile {
         block: &CellBlock,
         counts: &PlaceCounts,
         slab: &Range<usize>,
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<Option<Arc<Slab>>> {
         let about = IndexedPart::Slab(block.number, slab.start);
         let _alone = self.index_cache.alone();
@@ -225,7 +225,7 @@ fn give(
     block: &CellBlock,
     cols: &Range<u32>,
     entries: &[PlacedEntry],
-    scratch: Scratch<'_>,
+    scratch: Arena<'_>,
     visit: &mut VisitBatch<'_>,
 ) -> Result<()> {
     match block.value().map_or(0, ValueType::size) {
@@ -240,7 +240,7 @@ fn give_sized<const S: usize>(
     block: &CellBlock,
     cols: &Range<u32>,
     entries: &[PlacedEntry],
-    mut scratch: Scratch<'_>,
+    mut scratch: Arena<'_>,
     visit: &mut VisitBatch<'_>,
 ) -> Result<()> {
     let width = u64::from(block.width);

@@ -7,7 +7,7 @@ use super::index_cache::{BlockIndexCache, ChargedList};
 use super::sparse::column;
 use super::table::CellBlock;
 use crate::error::Result;
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::{ForwardWindow, Source};
 
 /// Stored bytes of a run.
@@ -27,7 +27,7 @@ impl CooRuns {
         source: &dyn Source,
         block: &CellBlock,
         index_cache: &BlockIndexCache,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<CooRuns> {
         let entry = block.entry() as usize;
         let (run, all) = (CooRuns::entries(block), block.entries());

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use super::strided;
 use super::value::ValueType;
 use crate::error::{Error, Fault, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::Source;
 use coo::CooRuns;
 use index_cache::{BlockIndexCache, IndexedPart};
@@ -43,11 +43,7 @@ pub(super) struct BlockFile {
 impl BlockFile {
     /// Where the rows of a sparse block lie, whose counts are checked; a fault carries the block.
     /// Takes [`sparse::MARKING_MEMORY`].
-    pub(super) fn row_marks(
-        &self,
-        block: &CellBlock,
-        scratch: Scratch<'_>,
-    ) -> Result<Arc<RowMarks>> {
+    pub(super) fn row_marks(&self, block: &CellBlock, scratch: Arena<'_>) -> Result<Arc<RowMarks>> {
         let about = IndexedPart::Rows(block.number);
         if let Some(marks) = self.index_cache.recall(about) {
             return Ok(marks);
@@ -62,7 +58,7 @@ impl BlockFile {
     }
 
     /// Which rows the runs of a COO block have, all of which are checked.
-    fn coo_runs(&self, block: &CellBlock, scratch: Scratch<'_>) -> Result<Arc<CooRuns>> {
+    fn coo_runs(&self, block: &CellBlock, scratch: Arena<'_>) -> Result<Arc<CooRuns>> {
         let about = IndexedPart::Runs(block.number);
         if let Some(runs) = self.index_cache.recall(about) {
             return Ok(runs);
@@ -83,7 +79,7 @@ impl BlockFile {
         rows: &Range<u64>,
         cols: &Range<u64>,
         out: &mut [u8],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<()> {
         let BlockBody::Dense(value) = block.body else {
             let number = block.number;

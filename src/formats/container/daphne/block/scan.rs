@@ -13,7 +13,7 @@ use super::sparse::{SparseRows, column};
 use super::table::{BlockBody, CellBlock};
 use super::{BlockFile, in_block};
 use crate::error::{Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::ForwardWindow;
 
 /// Entries of a batch.
@@ -41,7 +41,7 @@ pub(crate) struct EntryBatch<'b> {
 
 impl<'b> EntryBatch<'b> {
     /// Takes what [`SCAN_MEMORY`] has beside the window.
-    pub(super) fn new(size: usize, scratch: &mut Scratch<'b>) -> Result<EntryBatch<'b>> {
+    pub(super) fn new(size: usize, scratch: &mut Arena<'b>) -> Result<EntryBatch<'b>> {
         Ok(EntryBatch {
             rows: scratch.take_u32s(BATCH as u64)?,
             cols: scratch.take_u32s(BATCH as u64)?,
@@ -106,7 +106,7 @@ impl BlockFile {
         block: &CellBlock,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let narrow = |range: &Range<u64>, most: u32| {
@@ -126,7 +126,7 @@ impl BlockFile {
         block: &CellBlock,
         rows: &Range<u32>,
         cols: &Range<u32>,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let size = block.value().map_or(0, ValueType::size);
@@ -152,7 +152,7 @@ impl BlockFile {
         &self,
         block: &CellBlock,
         rows: &Range<u32>,
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<u64> {
         match block.body {
             BlockBody::Sparse(_) => {
@@ -172,7 +172,7 @@ impl BlockFile {
 impl BlockScan<'_, '_> {
     fn run<const S: usize>(
         &mut self,
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         match self.block.body {
@@ -201,7 +201,7 @@ impl BlockScan<'_, '_> {
 
     fn sparse<const S: usize>(
         &mut self,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let rows = SparseRows::of(self.block);
@@ -261,7 +261,7 @@ impl BlockScan<'_, '_> {
 
     fn coo<const S: usize>(
         &mut self,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let (run, all) = (CooRuns::entries(self.block), self.block.entries());
@@ -313,7 +313,7 @@ impl BlockScan<'_, '_> {
     fn dense<const S: usize>(
         &mut self,
         mask: u64,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut VisitBatch<'_>,
     ) -> Result<()> {
         let stride = u64::from(self.block.width) * S as u64;

@@ -14,7 +14,7 @@ use super::scan::{BATCH_VALUES, EntryBatch, SCAN_MEMORY, load};
 use super::table::CellBlock;
 use super::{BlockFile, inexact, twice};
 use crate::error::{Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 
 /// Parts that one level counts.
 const PARTS: u64 = 4096;
@@ -59,7 +59,7 @@ impl SortedEntries<'_> {
         &self,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut dyn FnMut(&CellBlock, &EntryBatch<'_>) -> Result<()>,
     ) -> Result<()> {
         for &number in self.blocks {
@@ -81,7 +81,7 @@ impl SortedEntries<'_> {
         rows: &Range<u64>,
         step: u64,
         counts: &mut [u64],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<()> {
         self.count(rows, &(0..u64::MAX), (step, true), counts, scratch)
     }
@@ -93,7 +93,7 @@ impl SortedEntries<'_> {
         cols: &Range<u64>,
         (step, along_rows): (u64, bool),
         counts: &mut [u64],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<()> {
         let side = if along_rows { rows } else { cols };
         counts.fill(0);
@@ -115,7 +115,7 @@ impl SortedEntries<'_> {
         &self,
         part: EntryRect,
         want: &Range<u64>,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         visit: &mut VisitSorted<'_>,
     ) -> Result<()> {
         if part.first + part.entries <= want.start || part.first >= want.end {
@@ -161,7 +161,7 @@ impl SortedEntries<'_> {
     fn gather<'b>(
         &self,
         part: &EntryRect,
-        mut scratch: Scratch<'b>,
+        mut scratch: Arena<'b>,
     ) -> Result<&'b mut [SortedEntry]> {
         let numbers = scratch.take_u64s(3 * part.entries)?;
         let (entries, _) = numbers.as_chunks_mut::<3>();

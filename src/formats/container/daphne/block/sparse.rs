@@ -12,7 +12,7 @@ use super::index_cache::{BlockIndexCache, ChargedList};
 use super::scan::WINDOW;
 use super::table::{BlockBody, CellBlock};
 use crate::error::{Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::{ForwardWindow, Source};
 
 /// Stored bytes between marks, at least: there are at most so many.
@@ -117,7 +117,7 @@ impl SparseRows {
         &self,
         source: &dyn Source,
         index_cache: &BlockIndexCache,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<RowMarks> {
         let stored = self.end - self.start;
         let spacing = SPACING.max(stored / MOST_MARKS);

@@ -18,7 +18,7 @@ use super::describe::DescribedFile;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, BlockId, Info, Order, Piece};
 use crate::error::{Error, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::StoredRanges;
 use check::CountCheck;
 use read::{CsrMatrix, ENTRIES_MEMORY, OFFSETS_MEMORY};
@@ -160,7 +160,7 @@ impl Array for CsrArray {
         }
     }
 
-    fn decode(&self, id: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, id: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         let no_block = || Error::Bug(format!("no block of a CSRMatrix begins at {}", id.0));
         let groups = self.csr.groups()?;
         let all = match self.field {

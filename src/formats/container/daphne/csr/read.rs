@@ -21,7 +21,7 @@ use super::row_groups::RowGroups;
 use super::stored_rows::{COPYING_MEMORY, EntrySink, OrderedRows};
 use super::{BLOCK, EntryField};
 use crate::error::{Error, Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 
 /// Entries of a band, at least: there are at most so many bands.
 const BAND: u64 = 1024;
@@ -98,7 +98,7 @@ impl CsrMatrix {
         &'a self,
         groups: &'a RowGroups,
         group: usize,
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<Option<OrderedRows<'a>>> {
         let source = &*self.stored.source;
         if let Some((layout, marks)) = &self.wide {
@@ -143,7 +143,7 @@ impl CsrMatrix {
         want: &Range<u64>,
         field: EntryField,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let groups = self.groups()?;
         let decoded = match self.copied(groups, group, (want, field), out, scratch.lend()) {
@@ -160,7 +160,7 @@ impl CsrMatrix {
         group: usize,
         (want, field): (&Range<u64>, EntryField),
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<bool> {
         let Some(rows) = self.stored_rows(groups, group, scratch.lend())? else {
             return Ok(false);
@@ -191,7 +191,7 @@ impl CsrMatrix {
         want: &Range<u64>,
         field: EntryField,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let sorted = self.sorted(groups.blocks(group), field);
         let counted = self.bands(groups, group, scratch.lend())?;
@@ -236,7 +236,7 @@ impl CsrMatrix {
         &self,
         groups: &RowGroups,
         group: usize,
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<Arc<CountedBands>> {
         let index_cache = &*self.stored.index_cache;
         let about = IndexedPart::Bands(group);
@@ -277,7 +277,7 @@ impl CsrMatrix {
         group: usize,
         rows: &Range<u64>,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let groups = self.groups()?;
         let (start, _) = groups.get(group);
@@ -297,7 +297,7 @@ impl CsrMatrix {
         group: usize,
         rows: &Range<u64>,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let (start, end) = groups.get(group);
         let bands = self.bands(groups, group, scratch.lend())?;
@@ -340,7 +340,7 @@ fn copy(
     field: EntryField,
     want: &Range<u64>,
     out: &mut [u8],
-    scratch: Scratch<'_>,
+    scratch: Arena<'_>,
 ) -> Result<bool> {
     let all = out.len();
     let mut sink = EntrySink { field, out, len: 0 };

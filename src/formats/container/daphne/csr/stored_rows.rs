@@ -13,7 +13,7 @@ use super::super::block::sparse::{
 };
 use super::EntryField;
 use crate::error::{Error, Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::Source;
 
 /// Scratch memory of copying rows: a window.
@@ -53,7 +53,7 @@ impl OrderedRows<'_> {
     pub(crate) fn entries(
         &self,
         want: &Range<u64>,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         out: &mut EntrySink<'_>,
     ) -> Result<bool> {
         let mark = self.marks.by_entry(&self.layout, want.start);
@@ -133,7 +133,7 @@ impl OrderedRows<'_> {
         &self,
         rows: &Range<u64>,
         base: u64,
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
         out: &mut [u8],
     ) -> Result<()> {
         let (mark, buf) = (self.marks.by_row(rows.start), scratch.take(WINDOW)?);

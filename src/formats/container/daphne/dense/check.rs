@@ -20,7 +20,7 @@ use crate::container::Check;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::memory::scratch::Region;
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 
 /// Entries that are sorted at once: 24 bytes each.
 const SORTED: u64 = 1 << 20;
@@ -119,7 +119,7 @@ fn check_block(view: &DenseView, block: &CellBlock, budget: &Arc<Budget>) -> Res
 fn with_scratch<T>(
     budget: &Arc<Budget>,
     bytes: u64,
-    with: impl FnOnce(Scratch<'_>) -> Result<T>,
+    with: impl FnOnce(Arena<'_>) -> Result<T>,
 ) -> Result<T> {
     let _charge = budget.reserve(bytes);
     with(Region::default().scratch(bytes)?)
@@ -152,7 +152,7 @@ fn entries(view: &DenseView, block: &CellBlock, budget: &Arc<Budget>) -> Result<
 }
 
 /// Whether no place comes twice among entries in any order.
-fn places(view: &DenseView, block: &CellBlock, scratch: Scratch<'_>) -> Result<()> {
+fn places(view: &DenseView, block: &CellBlock, scratch: Arena<'_>) -> Result<()> {
     let sorted = SortedEntries {
         stored: &view.object.stored,
         blocks: &[block.number],

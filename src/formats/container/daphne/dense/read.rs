@@ -9,7 +9,7 @@ use super::tile::TILE_MEMORY;
 use super::{DenseView, check};
 use crate::array::{Array, BlockId, Info, Piece};
 use crate::error::{Error, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::StoredRanges;
 
 impl DenseView {
@@ -161,7 +161,7 @@ impl Array for DenseView {
         TILE_MEMORY
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         let place = block.0;
         let no_tile = || Error::Bug(format!("no tile of {} begins at cell {place}", self.name));
         if place.saturating_mul(self.size()) >= self.bytes {

@@ -12,7 +12,7 @@ use super::super::convert::convert;
 use super::super::strided;
 use super::super::value::ValueType;
 use crate::error::Result;
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::StoredRanges;
 
 /// Decoded bytes of a tile, by the wider of its two value types.
@@ -126,7 +126,7 @@ impl BlockFile {
         tile: &Tile,
         to: ValueType,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let Some(own) = block.value() else {
             out.fill(0);
@@ -150,7 +150,7 @@ impl BlockFile {
         tile: &Tile,
         own: ValueType,
         out: &mut [u8],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<()> {
         match (block.body, own.size()) {
             (BlockBody::Dense(_), _) => self.dense(block, &tile.rows, &tile.cols, out, scratch),
@@ -167,7 +167,7 @@ impl BlockFile {
         block: &CellBlock,
         tile: &Tile,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         out.fill(0);
         let (top, left, width) = (tile.rows.start as u32, tile.cols.start as u32, tile.width());
@@ -197,7 +197,7 @@ impl BlockFile {
     }
 
     /// Whether every entry of a tile has a place of its own.
-    fn check_places(&self, block: &CellBlock, tile: &Tile, mut scratch: Scratch<'_>) -> Result<()> {
+    fn check_places(&self, block: &CellBlock, tile: &Tile, mut scratch: Arena<'_>) -> Result<()> {
         let taken = scratch.take_u64s(tile.cells().div_ceil(64))?;
         taken.fill(0);
         let (top, left, width) = (tile.rows.start, tile.cols.start, tile.width());

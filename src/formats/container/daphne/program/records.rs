@@ -12,7 +12,7 @@ use super::super::strided;
 use super::super::value::ValueType;
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
 use crate::error::{Error, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::{Source, StoredRanges};
 
 /// Decoded bytes of a block, and the stored bytes that are passed over for it.
@@ -85,7 +85,7 @@ impl Array for RecordColumn {
         strided::MEMORY
     }
 
-    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn decode(&self, block: BlockId, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         let at = block.0.saturating_mul(self.block_len());
         let fits = at
             .checked_add(out.len() as u64)

@@ -22,7 +22,7 @@ use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, ChunkEntry, StorageLayout};
 use crate::error::{Error, Fault, NotShown, Result};
-use crate::memory::Scratch;
+use crate::memory::Arena;
 use crate::source::{Source, StoredRanges};
 use crate::sync::Mutex;
 use read::ChunkReader;
@@ -336,7 +336,7 @@ impl Chunked {
         })
     }
 
-    pub(super) fn decode(&self, number: u64, out: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    pub(super) fn decode(&self, number: u64, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.reader.pipeline()?;
         let len = self.grid.chunk_bytes();
         if out.len() as u64 != len || number >= self.grid.chunks() {
@@ -421,7 +421,7 @@ impl Chunked {
         &self,
         chunk: &ChunkEntry,
         out: &mut [u8],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
     ) -> Result<usize> {
         self.check(chunk)?;
         let plain = self.is_plain(chunk.number);

@@ -18,7 +18,7 @@ use crate::array::{Array, BlockId, Piece, fetcher};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{self, FileIndex, LinkTarget, StorageLayout, VirtualLayout};
 use crate::error::{Error, Fault, NotShown, Result};
-use crate::memory::{Scratch, no_memory};
+use crate::memory::{Arena, no_memory};
 use crate::source::{Source, StoredRanges};
 use hyperslab::{Hyperslab, each_run};
 
@@ -187,7 +187,7 @@ impl Composed {
         &self,
         block: BlockId,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let Some(places) = self.places(block, out.len() as u64) else {
             return Err(Fault::new("there is no such block").block(block.0).into());
@@ -255,7 +255,7 @@ impl Mapping {
         places: &Range<u64>,
         element: u64,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let mut ranges = Vec::new();
         let mut carry_out = |ranges: &[PlacedRange], out: &mut [u8]| {

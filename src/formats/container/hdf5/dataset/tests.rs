@@ -275,12 +275,12 @@ fn filtered_chunks_are_decoded_and_missing_ones_made_up() {
     assert_eq!(survey(&*array), (vec![0, 3], vec![]));
     let mut missing = [0; 12];
     array
-        .decode(BlockId(1), &mut missing, Scratch::none())
+        .decode(BlockId(1), &mut missing, Arena::none())
         .unwrap();
     assert_eq!(missing, [7, 8].repeat(6)[..]);
     assert!(
         array
-            .decode(BlockId(0), &mut [0; 11], Scratch::none())
+            .decode(BlockId(0), &mut [0; 11], Arena::none())
             .is_err()
     );
     assert!(array.scratch(BlockId(0)) > 0);
@@ -349,7 +349,7 @@ fn a_bad_chunk_costs_no_other() {
         assert!(found.contains(what), "{found}");
         assert!(
             array
-                .decode(BlockId(block), &mut [0; 8], Scratch::none())
+                .decode(BlockId(block), &mut [0; 8], Arena::none())
                 .is_err()
         );
     }

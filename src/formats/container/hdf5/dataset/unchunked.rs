@@ -14,7 +14,7 @@ use crate::array::Piece;
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{DatasetEntry, StorageLayout};
 use crate::error::{Error, Fault, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::{Source, StoredRanges};
 
 /// Bytes converted at a time, on the stack.
@@ -178,12 +178,7 @@ impl Unchunked {
     }
 
     /// Converts a block, which `out` has the size of.
-    pub(super) fn decode(
-        &self,
-        block: u64,
-        out: &mut [u8],
-        mut scratch: Scratch<'_>,
-    ) -> Result<()> {
+    pub(super) fn decode(&self, block: u64, out: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
         let at = block.saturating_mul(self.block());
         if self.is_direct() {
             let fault = Fault::new("a dataset without chunks has no blocks");

@@ -16,17 +16,17 @@ use crate::container::hdf5::index::{
     AttributeValue, ChunkEntry, DatasetEntry, LinkTarget, Problem, StorageLayout,
 };
 
-struct Scratch {
+struct Arena {
     _dir: TempDir,
     path: PathBuf,
 }
 
-impl Scratch {
-    fn new() -> Scratch {
+impl Arena {
+    fn new() -> Arena {
         start().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f.h5");
-        Scratch { _dir: dir, path }
+        Arena { _dir: dir, path }
     }
 
     fn create(&self) -> hdf5::File {
@@ -77,7 +77,7 @@ pub(crate) fn sample(path: &Path) {
 
 #[test]
 fn every_object_is_listed_once_however_many_links_lead_to_it() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     let deep = file.create_group("b/deep/est").unwrap();
     deep.new_dataset_builder()
@@ -113,7 +113,7 @@ fn every_object_is_listed_once_however_many_links_lead_to_it() {
 }
 
 /// Every chunk's first element, read at its address, is the one that belongs there.
-fn check_chunks(scratch: &Scratch, rows: u64, columns: u64, chunk: [u64; 2], stored: usize) {
+fn check_chunks(scratch: &Arena, rows: u64, columns: u64, chunk: [u64; 2], stored: usize) {
     let index = scratch.index();
     let found = dataset(&index, "d");
     let StorageLayout::Chunked {
@@ -182,7 +182,7 @@ fn chunk_tables_of_every_kind_of_index() {
         ),
         (true, 60, 80, [2, 2], hdf5::Extents::from((60, 80..)), true),
     ] {
-        let scratch = Scratch::new();
+        let scratch = Arena::new();
         let file = if latest {
             scratch.create_latest()
         } else {
@@ -201,7 +201,7 @@ fn chunk_tables_of_every_kind_of_index() {
 
 #[test]
 fn addresses_count_from_the_beginning_of_the_file_behind_a_user_block_too() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let mut builder = hdf5::File::with_options();
     builder.with_fcpl(|create| create.userblock(1024));
     let file = builder.create(&scratch.path).unwrap();
@@ -231,7 +231,7 @@ fn addresses_count_from_the_beginning_of_the_file_behind_a_user_block_too() {
 /// The library reads such a dataset all the same.
 #[test]
 fn contiguous_data_that_claim_to_take_no_space_are_where_they_are() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     // Object headers without checksums.
     let mut builder = hdf5::File::with_options();
     builder.with_fapl(|access| access.libver_earliest());
@@ -255,7 +255,7 @@ fn contiguous_data_that_claim_to_take_no_space_are_where_they_are() {
 
 #[test]
 fn attributes_are_text_or_json() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     let unicode = VarLenUnicode::from_str("bé").unwrap();
     let put = |name: &str| file.new_attr::<VarLenUnicode>().create(name).unwrap();
@@ -322,7 +322,7 @@ fn hdf5_matrix(file: &hdf5::File) -> hdf5::Attribute {
 
 #[test]
 fn descriptors_in_datasets_are_read() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     let text = VarLenUnicode::from_str("{}").unwrap();
     for name in ["binsparse", "other"] {
@@ -341,7 +341,7 @@ fn descriptors_in_datasets_are_read() {
 
 #[test]
 fn filters_fill_values_and_compact_data_are_as_stored() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     let chunked = file
         .new_dataset::<u16>()
@@ -370,7 +370,7 @@ fn filters_fill_values_and_compact_data_are_as_stored() {
 
 #[test]
 fn strings_in_an_object_header_come_as_text() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     let texts = ["b\u{e9}", "", "c"].map(|text| VarLenUnicode::from_str(text).unwrap());
     let compact = hdf5::plist::dataset_create::Layout::Compact;
@@ -383,7 +383,7 @@ fn strings_in_an_object_header_come_as_text() {
 
 #[test]
 fn a_fill_value_that_is_never_to_be_written_is_none() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     for (name, time) in [("d", FillTime::Never), ("e", FillTime::IfSet)] {
         let builder = file.new_dataset::<u16>().shape(10).fill_value(7u16);
@@ -397,7 +397,7 @@ fn a_fill_value_that_is_never_to_be_written_is_none() {
 
 #[test]
 fn raw_data_in_other_files_is_named_and_never_opened() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     let builder = file
         .new_dataset::<u8>()
@@ -416,7 +416,7 @@ fn raw_data_in_other_files_is_named_and_never_opened() {
 
 #[test]
 fn an_object_that_cannot_be_read_costs_only_its_own_entry() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     for name in ["a", "b"] {
         file.new_dataset_builder()
@@ -442,7 +442,7 @@ fn an_object_that_cannot_be_read_costs_only_its_own_entry() {
 
 #[test]
 fn links_out_of_the_file_are_told_and_never_followed() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     file.link_external("other.h5", "/there", "out").unwrap();
     file.link_soft("out", "via").unwrap();

@@ -186,13 +186,13 @@ fn blocks_that_do_not_exist_are_faults() {
     for block in [1, u64::MAX] {
         assert!(
             array
-                .decode(BlockId(block), &mut [0; 4], Scratch::none())
+                .decode(BlockId(block), &mut [0; 4], Arena::none())
                 .is_err()
         );
     }
     assert!(
         array
-            .decode(BlockId(0), &mut [0; 5], Scratch::none())
+            .decode(BlockId(0), &mut [0; 5], Arena::none())
             .is_err()
     );
 }

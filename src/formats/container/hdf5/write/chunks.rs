@@ -26,7 +26,7 @@ use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, StorageLayout};
 use crate::container::rewrite::{Amount, ChangedArray, EncodedAhead};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::range_set::RangeSet;
 
 /// So many chunks are few.
@@ -318,7 +318,7 @@ impl<'a> ChangedChunks<'a> {
     }
 
     /// What a chunk is made of before the shown bytes are put into it.
-    fn read_base(&self, number: u64, plain: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn read_base(&self, number: u64, plain: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.dataset.put_fill(plain);
         if self.dataset.is_lossless() {
             return Ok(());
@@ -335,7 +335,7 @@ impl<'a> ChangedChunks<'a> {
         &self,
         number: u64,
         plain: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<()> {
         let (ranges, array) = (self.ranges(number), &*self.change.shown);
         self.read_base(number, plain, scratch.lend())?;
@@ -399,7 +399,7 @@ impl ChunkedArray for ChangedChunks<'_> {
         Ok(self.is_plain(batch.first()))
     }
 
-    fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Scratch<'_>) -> Result<()> {
+    fn read(&self, batch: &Batch, plain: &mut [u8], scratch: Arena<'_>) -> Result<()> {
         self.read_chunk(batch.first(), plain, scratch)
     }
 
@@ -409,7 +409,7 @@ impl ChunkedArray for ChangedChunks<'_> {
         is_plain: &bool,
         plain: &[u8],
         out: &mut [u8],
-        scratch: Scratch<'_>,
+        scratch: Arena<'_>,
         _threads: usize,
     ) -> Result<usize> {
         let (mask, out) = out.split_at_mut(MASK);

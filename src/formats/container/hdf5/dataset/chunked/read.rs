@@ -12,7 +12,7 @@ use crate::codec::filters::{FilterDescription, FilterError, Pipeline, Unsupporte
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{ChunkEntry, FilterEntry};
 use crate::error::{Error, Fault, NotShown, Result};
-use crate::memory::{Scratch, room};
+use crate::memory::{Arena, room};
 use crate::source::{Source, StoredRanges};
 
 /// Filtered chunks up to this size are believed whatever their stored size.
@@ -156,7 +156,7 @@ impl ChunkReader {
         chunk: &ChunkEntry,
         plain: bool,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<u64> {
         let (from, to) = (self.cast.from(), self.cast.to());
         let len = if self.cast.in_place() {
@@ -193,7 +193,7 @@ impl ChunkReader {
         chunk: &ChunkEntry,
         plain: bool,
         out: &mut [u8],
-        mut scratch: Scratch<'_>,
+        mut scratch: Arena<'_>,
     ) -> Result<usize> {
         let pipeline = self.pipeline()?;
         if plain {

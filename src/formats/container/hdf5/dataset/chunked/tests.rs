@@ -68,7 +68,7 @@ fn a_refused_table_is_asked_for_again_only_when_the_fault_may_have_passed() {
 }
 
 /// Lends what the array asks for, for a block.
-fn with_scratch<T>(array: &dyn Array, block: u64, work: impl FnOnce(Scratch<'_>) -> T) -> T {
+fn with_scratch<T>(array: &dyn Array, block: u64, work: impl FnOnce(Arena<'_>) -> T) -> T {
     let mut region = Region::default();
     work(region.scratch(array.scratch(BlockId(block))).unwrap())
 }

@@ -18,7 +18,7 @@ fn filters_without_a_decoder_are_no_damage_and_have_no_bytes() {
     assert!(fault(&*array, 0..6).contains("33999"));
     assert!(
         array
-            .decode(BlockId(0), &mut [0; 6], Scratch::none())
+            .decode(BlockId(0), &mut [0; 6], Arena::none())
             .is_err()
     );
 }

@@ -6,7 +6,7 @@ use crate::container::hdf5::index::LinkEntry;
 /// Our own bounds are no problem of the file.
 #[test]
 fn what_there_is_no_room_for_is_left_out_and_no_problem() {
-    let scratch = Scratch::new();
+    let scratch = Arena::new();
     let file = scratch.create();
     let group = file.create_group("g").unwrap();
     for number in 0..10 {

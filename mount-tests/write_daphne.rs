@@ -208,4 +208,11 @@ fn an_immense_empty_block_is_not_told_anew() {
         place.join("x.dbdf").as_os_str(),
     ])
     .success();
+    // What is left of it when it is cut is little.
+    let cut = OpenOptions::new().write(true).open(&path).unwrap();
+    let len = cut.metadata().unwrap().len() / (1 << 20) * 2;
+    cut.set_len(len).unwrap();
+    drop(cut);
+    assert_eq!(state(&place.join("x.dbdf")), "clean");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), len);
 }

@@ -250,6 +250,7 @@ pub(super) fn type_name(of: &StoredType) -> String {
         StoredType::Sequence { base } => format!("variable-length sequence of {}", type_name(base)),
         StoredType::Time { .. } => "time".into(),
         StoredType::Named(_) => "reference".into(),
+        StoredType::Unknown { name, .. } if name.starts_with("nested ") => format!("a type {name}"),
         // One within another type has no name.
         StoredType::Unknown { name, .. } if name.starts_with("a reference ") => "reference".into(),
         StoredType::Committed { name } | StoredType::Unknown { name, .. } => name.clone(),

@@ -1,8 +1,8 @@
 //! The arrays of rows that are stored as rows: one sparse block, or the program's form of 2022.
 //!
-//! Entries already stand in the order of the arrays, so a part is found by the marks and copied,
-//! unless it has a row whose columns do not ascend (in the program's form these are shown as
-//! stored). Used by `csr`.
+//! Entries already stand in the order of the arrays, so a part is found by the marks and copied; a
+//! row whose columns do not ascend is sorted on the way, unless it is a long one (in the program's
+//! form these are shown as stored). Used by `csr`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ use super::super::block::scan::{WINDOW, load};
 use super::super::block::sparse::{
     LONG, ROW_WINDOW, RowMarks, RowWalk, SparseRow, SparseRows, column,
 };
+use super::super::block::twice;
 use super::EntryField;
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Arena, room};
 use crate::source::Source;
 
-/// Scratch memory of copying rows: a window.
-pub(crate) const COPYING_MEMORY: u64 = room(ROW_WINDOW);
+/// Scratch memory of copying rows: a window, and keys of those that are out of order.
+pub(crate) const COPYING_MEMORY: u64 = room(ROW_WINDOW) + room(8 * LONG);
 
 pub(crate) struct OrderedRows<'a> {
     pub(crate) source: &'a dyn Source,
@@ -48,8 +49,8 @@ impl EntrySink<'_> {
 }
 
 impl OrderedRows<'_> {
-    /// Appends the entries `want`, counted over all rows; false if their rows do not ascend. Takes
-    /// [`COPYING_MEMORY`].
+    /// Appends the entries `want`, counted over all rows; false if a long row does not ascend.
+    /// Takes [`COPYING_MEMORY`].
     pub(crate) fn entries(
         &self,
         want: &Range<u64>,
@@ -68,7 +69,7 @@ impl OrderedRows<'_> {
             let part = range.start.max(want.start)..range.end.min(want.end);
             if part.start < part.end {
                 let part = part.start - row.first..part.end - row.first;
-                if !self.row(&mut walk, &row, part, out)? {
+                if !self.row(&mut walk, &row, part, scratch.lend(), out)? {
                     return Ok(false);
                 }
             }
@@ -81,6 +82,7 @@ impl OrderedRows<'_> {
         walk: &mut RowWalk<'_, '_>,
         row: &SparseRow,
         part: Range<u64>,
+        scratch: Arena<'_>,
         out: &mut EntrySink<'_>,
     ) -> Result<bool> {
         let is_long = row.entries > LONG;
@@ -95,11 +97,39 @@ impl OrderedRows<'_> {
         let len = row.entries as usize * entry;
         let bytes = &walk.window.bytes(row.at, len)?[..len];
         if !ascends(bytes, entry) {
-            return Ok(false);
+            return self.push_sorted(row, bytes, part, scratch, out);
         }
         self.check(row, column(&bytes[len - entry..]).into())?;
         let cut = part.start as usize * entry..part.end as usize * entry;
         self.push(row, &bytes[cut], out)?;
+        Ok(true)
+    }
+
+    /// Sorts a row, of which `part` is pushed.
+    fn push_sorted(
+        &self,
+        row: &SparseRow,
+        bytes: &[u8],
+        part: Range<u64>,
+        mut scratch: Arena<'_>,
+        out: &mut EntrySink<'_>,
+    ) -> Result<bool> {
+        let entry = self.layout.entry() as usize;
+        // Columns above the places in the row, so that sorting numbers is enough.
+        let keys = scratch.take_u64s(row.entries)?;
+        for ((at, key), entry) in (0..).zip(keys.iter_mut()).zip(bytes.chunks_exact(entry)) {
+            *key = u64::from(column(entry)) << 32 | at;
+        }
+        keys.sort_unstable();
+        let same = |pair: &&[u64]| pair[0] >> 32 == pair[1] >> 32;
+        if let Some(pair) = keys.windows(2).find(same) {
+            return Err(twice(row.number, pair[0] >> 32).into());
+        }
+        self.check(row, keys.last().map_or(0, |key| key >> 32))?;
+        for key in &keys[part.start as usize..part.end as usize] {
+            let at = (key & u64::from(u32::MAX)) as usize * entry;
+            self.push(row, &bytes[at..at + entry], out)?;
+        }
         Ok(true)
     }
 

@@ -181,12 +181,13 @@ impl ChangedCells<'_> {
         })
     }
 
-    /// Whether the file is one block of the matrix's own type, which can get longer and shorter.
+    /// Whether the file is one block of the one array's own type, which can get longer and shorter.
     pub(super) fn is_one_block(&self) -> bool {
         let (table, value) = (&self.cells.stored.table, self.cells.value(0));
         let mut blocks = table.iter();
         let first = blocks.next().map(|block| block.body);
-        self.is_matrix && first == Some(BlockBody::Dense(value)) && blocks.next().is_none()
+        let is_one = self.is_matrix || self.cells.cols == 1;
+        is_one && first == Some(BlockBody::Dense(value)) && blocks.next().is_none()
     }
 
     /// Whether as many rows stay, and the blocks with a change are dense.
@@ -201,16 +202,9 @@ impl ChangedCells<'_> {
             return Ok(false);
         }
         for block in self.touched() {
-            let Some(value) = block.value() else {
+            let Some(value) = block.value().filter(|_| !self.is_own(&block)) else {
                 continue;
             };
-            let cols = if self.is_matrix { 0..1 } else { block.cols() };
-            if cols
-                .map(|col| self.cells.value(col))
-                .all(|own| own == value)
-            {
-                continue;
-            }
             for (rows, cols) in BlockRect::of(&block).bands() {
                 let is_touched = self.touch(&rows, &cols);
                 if is_touched && shown.band((&rows, &cols), value)?.is_none() {
@@ -219,6 +213,18 @@ impl ChangedCells<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether a block has the type of its cells, and so holds any change.
+    fn is_own(&self, block: &CellBlock) -> bool {
+        let mut cols = if self.is_matrix { 0..1 } else { block.cols() };
+        let value = block.value();
+        cols.all(|col| Some(self.cells.value(col)) == value)
+    }
+
+    /// Whether the blocks hold the changes, whatever they are.
+    pub(super) fn are_own(&self, rows: u64) -> bool {
+        self.are_dense(rows) && self.touched().all(|block| self.is_own(&block))
     }
 
     /// The blocks with a change.

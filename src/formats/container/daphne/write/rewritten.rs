@@ -113,13 +113,17 @@ impl WrittenObject {
         changed: &[ChangedArray],
         budget: &Arc<Budget>,
     ) -> Result<Option<String>> {
-        let blocks = cells.stored.table.iter();
+        let (blocks, rows) = (cells.stored.table.iter(), self.new_rows(changed)?);
         let few = blocks.filter(|block| !matches!(block.body, BlockBody::Dense(_)));
-        let few = few.fold(0, |all: u64, block| all.saturating_add(block.area()));
+        let left = few.map(|block| {
+            let height = block.rows().end.min(rows).saturating_sub(block.row);
+            height.saturating_mul(block.width.into())
+        });
+        let few = left.fold(0, u64::saturating_add);
         if few <= MOST_CELLS {
             return Ok(None);
         }
-        let (changes, rows) = (self.changed_cells(cells, changed), self.new_rows(changed)?);
+        let changes = self.changed_cells(cells, changed);
         let is_kept = changes.are_dense(rows)
             && changes.are_held(rows, &mut self.shown_cells(cells, changed, budget)?)?;
         let why = format!("{few} cells of blocks that are not dense would have to be encoded anew");
@@ -129,19 +133,19 @@ impl WrittenObject {
     fn amount_of_cells(&self, cells: &CellObject, changed: &[ChangedArray]) -> Result<Amount> {
         let changes = self.changed_cells(cells, changed);
         let (rows, stored) = (self.new_rows(changed)?, cells.stored.source.len());
-        if changes.are_dense(rows) || changes.is_one_block() {
-            let counts = changes.dirty.iter().map(RangeSet::len);
-            return Ok(Amount {
-                stored,
-                changed: counts.fold(0, u64::saturating_add).saturating_mul(8),
-                ..Amount::default()
-            });
+        if !changes.are_own(rows) && !changes.is_one_block() {
+            let mut anew = 0u64;
+            for array in &self.arrays {
+                anew = anew.saturating_add(self.len(array.name(), changed)?);
+            }
+            return Ok(told_anew(stored, anew));
         }
-        let mut anew = 0u64;
-        for array in &self.arrays {
-            anew = anew.saturating_add(self.len(array.name(), changed)?);
-        }
-        Ok(told_anew(stored, anew))
+        let counts = changes.dirty.iter().map(RangeSet::len);
+        Ok(Amount {
+            stored,
+            changed: counts.fold(0, u64::saturating_add).saturating_mul(8),
+            ..Amount::default()
+        })
     }
 }
 

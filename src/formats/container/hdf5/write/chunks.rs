@@ -208,7 +208,7 @@ pub(super) struct ChangedChunks<'a> {
     change: &'a ChangedArray,
     shown: ChunkGrid,
     pub(super) dims: Vec<u64>,
-    /// RangeSet from here on are new.
+    /// Numbers from here on are new.
     chunks_before: u64,
     dirty: RangeSet,
 }

@@ -185,7 +185,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             .insert(chunk.address..chunk.address.saturating_add(chunk.size));
     }
 
-    /// The same of a chunk whose place nothing else gets.
+    /// A chunk is stored elsewhere from now on, and nothing else gets its place.
     pub(super) fn vacate(&mut self, chunk: &ChunkEntry) {
         self.free(chunk);
         self.reserved

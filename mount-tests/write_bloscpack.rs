@@ -10,7 +10,6 @@ mod failing;
 mod foreign;
 mod fsx;
 mod killed;
-mod last_release;
 mod left_staged;
 mod made;
 mod mappings;

@@ -174,7 +174,7 @@ slow=(posix:: programs:: memory:: oracles:: worker:: corrupt:: killed model:: fs
 # The same of the libraries: a crash, a kill or a failure at every step, large files, whole corpora.
 slow_units=(crash:: failing:: out_of_memory:: golden_containers due:: large:: random:: replay:: whichever_call_fails
     every_beginning retyped::a_mount_that in_sequence::tests chunk_table::tests packing_that_takes a_long_text_is_shown
-    all_but_the_labels sessions::)
+    sessions::)
 
 # Writes always, never mounts, or looks at processes and at what is not written: whether a run
 # mounts read-only cannot matter to these; the whole corpus is read by its own program below.

@@ -91,12 +91,12 @@ pub(super) fn run(
     let converted = convert(store, disk, direction, options, &watch);
     watch.bar.finish_and_clear();
     let converted = converted.map_err(|e| {
-        let next = match e {
+        let why = match &e {
             // What another version has left waits for that.
-            Error::NotShown(_) => "",
-            _ => "; the same command goes on",
+            Error::NotShown(not) => not.to_string(),
+            _ => format!("{e}; the same command goes on"),
         };
-        Failure::new(format!("{shown} is not all {done}: {e}{next}"))
+        Failure::new(format!("{shown} is not all {done}: {why}"))
     })?;
     report(directory, direction, &converted, &watch)
 }

@@ -22,7 +22,7 @@ use crate::daemon::systemd::Supervisor;
 use crate::daemon::umount_table::UmountLine;
 use crate::daemon::{self, guardian, mount_table, processes, readahead, signals};
 use crate::disk::Disk;
-use crate::error::plain;
+use crate::error::{Error, plain};
 use crate::kernel::session::{self, Mount, ServeAt};
 use crate::live::{ContainerSettings, StaleLogs};
 use crate::memory;
@@ -218,7 +218,13 @@ fn scratch_mount(
     }
     let (store, cache) = (Arc::clone(store), Arc::clone(cache));
     let mount = ScratchMount::new(store, disk.clone(), cache, options.encode.clone());
-    mount.map_err(|e| Failure::new(format!("cannot use the scratch store: {e}")))
+    mount.map_err(|e| {
+        let why = match &e {
+            Error::NotShown(not) => not.to_string(),
+            _ => e.to_string(),
+        };
+        Failure::new(format!("cannot use the scratch store: {why}"))
+    })
 }
 
 fn start_log(options: &MountOptions, log: &Destination, mountpoint: &Path) -> Result<(), Failure> {

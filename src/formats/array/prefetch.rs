@@ -23,6 +23,9 @@ const DISORDER: u64 = 1 << 20;
 /// like the start of a sequence. The blocks behind would be decoded in vain.
 const AROUND: u64 = 512 << 10;
 
+/// So far back it counts how much of what a reader went through it has read.
+const REMEMBERED: u64 = 4 << 20;
+
 /// A task for one worker: about as much as one request.
 const TASK: u64 = 512 << 10;
 
@@ -43,6 +46,8 @@ struct ReaderPosition {
     next: u64,
     /// Where read-ahead has been ordered up to.
     ordered: u64,
+    /// About how many bytes between the two it has not read.
+    skipped: u64,
     /// How far ahead to go; 0 until it is a sequence.
     window: u64,
     /// Where the reader has been and will not come back to.
@@ -84,17 +89,18 @@ impl ReadAhead {
                 start: range.start,
                 next: range.end,
                 ordered: range.end,
+                skipped: 0,
                 window: 0,
                 passed: range.start,
             };
             return Advance::default();
         }
+        state.go_through(&range);
         if range.end <= state.next {
             return Advance::default();
         }
         state.next = range.end;
-        state.start = state.start.min(range.start);
-        if state.next - state.start <= AROUND {
+        if state.next - state.start <= AROUND || state.leaves_most_out() {
             state.ordered = state.next;
             return Advance::default();
         }
@@ -114,6 +120,28 @@ impl ReadAhead {
         }
         state.ordered = ahead;
         Some(from..ahead)
+    }
+}
+
+impl ReaderPosition {
+    /// Counts what a read that belongs to the sequence leaves out, and what was left out before it.
+    fn go_through(&mut self, range: &Range<u64>) {
+        self.start = self.start.min(range.start);
+        self.skipped = match range.start.checked_sub(self.next) {
+            Some(left_out) => self.skipped.saturating_add(left_out),
+            None => self
+                .skipped
+                .saturating_sub(range.end.min(self.next) - range.start),
+        };
+        if self.next - self.start > REMEMBERED {
+            self.start = self.next - REMEMBERED / 2;
+            self.skipped /= 2;
+        }
+    }
+
+    /// A column of a table, read element by element: what lies between is wanted by nobody.
+    fn leaves_most_out(&self) -> bool {
+        self.skipped > (self.next - self.start) / 2
     }
 }
 
@@ -236,6 +264,23 @@ mod tests {
                 assert_eq!(stream.advance(part, 2000 * MIB).ahead, None);
             }
         }
+    }
+
+    #[test]
+    fn a_column_of_a_table_orders_nothing_between_its_elements() {
+        let stream = ReadAhead::new(1 << 30);
+        let (row, size) = (24_000, 24_000 * 20_000);
+        for column in 0..20_000u64 {
+            let page = column * row / 4096 * 4096;
+            assert_eq!(stream.advance(page..page + 4096, size), Advance::default());
+        }
+        // The whole table afterwards is read ahead soon.
+        let mut ordered = 0;
+        for at in (0..64 * MIB).step_by(MIB as usize / 8) {
+            let ahead = stream.advance(at..at + MIB / 8, size).ahead;
+            ordered += ahead.map_or(0, |ahead| ahead.end - ahead.start);
+        }
+        assert!(ordered > 60 * MIB);
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::StagedArray;
 use super::layer::Layer;
 use super::log::{Base, CommitRecord, HeldFile, LogBytes, LogWriter, LoggedArray, Record};
 use super::staging::{Stage, StageLayers, StageLog, Syncing};
+use super::written_array::StagedArray;
 use crate::error::{Error, Result};
 
 /// Gives the layers, the top first, to the handles that read through them. Called under the locks

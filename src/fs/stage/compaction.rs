@@ -9,10 +9,10 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::StagedArray;
 use super::layer::{Layer, MovedExtent, Part, Step};
 use super::log::{LogWriter, Record, with_buffer};
 use super::staging::{Stage, StageLog};
+use super::written_array::StagedArray;
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::log::fold;
-use super::{FoundLog, LogOf, LogState, StagedArray, log_names};
+use super::log::{FoundLog, LogOf, LogState, fold, log_names};
+use super::written_array::StagedArray;
 use crate::fuzz_input::{FuzzInput, no_bug};
 use crate::records::{BYTES, RecordHead};
 use crate::source::BytesSource;

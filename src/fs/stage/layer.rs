@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 pub(super) use unlogged::MovedExtent;
 
-use super::StagedArray;
 use super::ahead::AheadBlocks;
 use super::extents::{Extents, InSlab, Shown, StagedAt};
 use super::intervals::IntervalCharge;
 use super::log::LogBytes;
 use super::slab::{Slabs, StageSlab};
+use super::written_array::StagedArray;
 use crate::error::{Error, Result};
 use crate::range_set::RangeSet;
 use crate::sync::RwLock;

@@ -4,11 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::StagedArray;
 use super::layer::{Layer, no_array};
 use super::log::{CommitRecord, LogSpot, LogWriter, Record, with_buffer};
 use super::slab::Lender;
 use super::staging::{Stage, StageLog};
+use super::written_array::StagedArray;
 use crate::error::{Error, Result};
 use crate::sync::MutexGuard;
 

@@ -10,8 +10,8 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::StagedArray;
 use super::layer::{Layer, Part, Step};
+use super::written_array::StagedArray;
 use crate::array::{Array, BlockId, Info, Piece, Unfiltered, direct_piece};
 use crate::error::{Fault, Result};
 use crate::memory::Arena;

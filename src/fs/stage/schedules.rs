@@ -6,7 +6,8 @@ use std::sync::Arc;
 use shuttle::thread;
 
 use super::tests::sample::{Container, write};
-use super::{StagedArray, to_nobody};
+use super::to_nobody;
+use super::written_array::StagedArray;
 use crate::sync::schedules::in_schedules;
 
 const ARRAY: StagedArray = StagedArray(0);

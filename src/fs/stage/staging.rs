@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
 use super::log::{Base, LogSpot, LogWriter, LoggedArray, Record, try_to_create};
 use super::place::{LogPlace, PinnedSpot};
 use super::slab::{LARGEST_SLAB, Lender, StageMemory};
+use super::written_array::StagedArray;
 use crate::disk::Trial;
 use crate::error::{Error, Result};
 use crate::memory::no_memory;

@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::StagedArray;
 use super::super::ahead::{AheadTicket, EncodedBlock};
 use super::super::extents::{Extents, Shown};
+use super::super::written_array::StagedArray;
 use super::{ArrayChanges, Layer, LayerState};
 use crate::array::chunking::{ChunkId, Chunking};
 

@@ -8,9 +8,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::StagedArray;
 use super::super::extents::StagedAt;
 use super::super::log::LogBytes;
+use super::super::written_array::StagedArray;
 use super::{ArrayChanges, Layer, LayerState, Part, release};
 
 /// Bytes that a log which was written anew has in another place.

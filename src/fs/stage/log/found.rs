@@ -27,8 +27,8 @@ use crate::error::{Fault, Result};
 use crate::memory::fallible;
 use crate::records::FoundRecord;
 use crate::source::{FileIdentity, Source};
-use crate::stage::StagedArray;
 use crate::stage::layer::Layer;
+use crate::stage::written_array::StagedArray;
 
 const DOING: &str = "cannot read the log of a stage";
 

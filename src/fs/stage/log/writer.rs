@@ -21,7 +21,8 @@ use crate::disk::{Caller, DiskFile, Place, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::records::{HEADER, NUMBERS, RecordHead, encoded, numbers};
-use crate::stage::{LogPlace, StagedArray};
+use crate::stage::place::LogPlace;
+use crate::stage::written_array::StagedArray;
 use file::{create_file, opened};
 
 pub(crate) use file::try_to_create;

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::committing::Effort;
+use super::place::ContainerPlace;
 use super::staged::{Staged, StagedContainer, Unrecovered, UnrecoveredLog};
 use super::version::ContainerVersion;
 use super::{ContainerId, Containers, LiveContainer, refused};
@@ -84,7 +85,7 @@ impl Containers {
         recognised: &Recognised,
         path: &Path,
     ) -> Result<Recovered> {
-        let stale = self.settings.stale;
+        let stale = self.ground.settings.stale;
         self.recover_logs_with((id, recognised, path), stale)
     }
 
@@ -99,9 +100,9 @@ impl Containers {
         if !recognised.format.is_changed() {
             return Ok(Recovered::default());
         }
-        let place = self.log_place(id, recognised)?;
+        let place = ContainerPlace::new(&self.ground, id, recognised);
         let spot = place.spot()?;
-        let (own, others) = logs_at(recognised, &*self.store, path)?.own();
+        let (own, others) = logs_at(recognised, &*self.ground.store, path)?.own();
         let mut beside = None;
         for other in others {
             beside = beside.or(Some(match other {
@@ -143,7 +144,7 @@ impl Containers {
         path: &Path,
         written: &[LoggedArray],
     ) -> Result<bool> {
-        let container = recognised.open(&self.store, path, self.cache.budget())?;
+        let container = recognised.open(&self.ground.store, path, self.ground.cache.budget())?;
         let container = Arc::new(container);
         let arrays = container.all_written();
         let known = arrays.iter().map(|located| (located.path(), located));
@@ -166,7 +167,10 @@ impl Containers {
         match self.applied_to_changed(id, version) {
             Ok(version) => drop(self.commit_or_keep(id, &version)),
             Err(e) => {
-                log::warn!("{}: stays staged: {e}", self.shown_path(id).display());
+                log::warn!(
+                    "{}: stays staged: {e}",
+                    self.ground.shown_path(id).display()
+                );
                 version.staged.outcome.note_why(Some(e.to_string()));
             }
         }
@@ -180,30 +184,30 @@ impl Containers {
         id: ContainerId,
         old: &Arc<ContainerVersion>,
     ) -> Result<Arc<ContainerVersion>> {
-        let container = self.places.container(id)?;
+        let container = self.ground.places.container(id)?;
         let current = self.current(id, &container)?;
         let staged = old.staged.now().filter(|now| !now.stage.is_clean());
         let Some(staged) = staged.filter(|_| current.id != old.id) else {
             return Ok(Arc::clone(old));
         };
-        let path = self.places.path(id)?;
-        if self.places.is_written(old.id) {
+        let path = self.ground.places.path(id)?;
+        if self.ground.places.is_written(old.id) {
             return Err(refused("apply what is staged to", &path, libc::EBUSY));
         }
         let _locked = old.staged.wait_for_turn()?;
         // A commit that failed has left two layers.
         if staged.stage.frozen().is_some() {
-            old.staged.unfreeze(&staged, &self.cache)?;
+            old.staged.unfreeze(&staged, &self.ground.cache)?;
         }
         let mut known = container.known();
         if !known.shows(&current) {
-            return Err(self.changed(&path));
+            return Err(self.ground.changed(&path));
         }
         let recognised = current.recognised.clone();
         if !self.fits_now(&recognised, &path, &staged.stage.logged_arrays())? {
             return Err(Error::Invalid(DOES_NOT_FIT.into()));
         }
-        let found = recognised.stat(&*self.store, &path)?;
+        let found = recognised.stat(&*self.ground.store, &path)?;
         staged.stage.hand_over()?;
         old.staged.forget_stage();
         self.forget_staged(old);
@@ -228,7 +232,7 @@ impl Containers {
     /// Has a version that is not shown yet begin with the stage of a daemon before.
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Recovered) {
         if let Some(unrecovered) = left.unrecovered {
-            log::warn!("{}", self.told(version.container, &unrecovered.why));
+            log::warn!("{}", self.ground.told(version.container, &unrecovered.why));
             version.staged.log.note_unrecovered(unrecovered);
         }
         let Some(stage) = left.stage else { return };
@@ -238,11 +242,11 @@ impl Containers {
         let mut lengths = own.all();
         lengths.extend(arrays.map(|array| (array.path, array.len)));
         own.replace(lengths);
-        let begun = version.staged.begun(&self.cache, || {
+        let begun = version.staged.begun(&self.ground.cache, || {
             StagedContainer::resumed(stage, self.open_version(version)?)
         });
         if let Err(why) = begun {
-            log::warn!("{}", self.told(version.container, &why));
+            log::warn!("{}", self.ground.told(version.container, &why));
             let log = UnrecoveredLog::Pending;
             version
                 .staged
@@ -260,26 +264,26 @@ impl Containers {
         }
         self.remember_staged(version);
         if let Err(e) = self.commit(version, Effort::Usual) {
-            log::warn!("{}", self.told(version.container, &e));
+            log::warn!("{}", self.ground.told(version.container, &e));
         }
     }
 
     /// Tries again to recover from a log that could not be. If that succeeds another version
     /// begins: an open of this one is to look it up afresh.
     pub(crate) fn recover_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        if !version.staged.log.is_pending() || self.disk.is_none() {
+        if !version.staged.log.is_pending() || self.ground.disk.is_none() {
             return Ok(());
         }
-        let container = self.places.container(version.container)?;
-        let path = self.places.path(version.container)?;
+        let container = self.ground.places.container(version.container)?;
+        let path = self.ground.places.path(version.container)?;
         let mut known = container.known();
         if !known.shows(version) {
-            return Err(self.changed(&path));
+            return Err(self.ground.changed(&path));
         }
         let left = self.recover_logs(version.container, &version.recognised, &path);
         let left = left.unwrap_or_else(Recovered::failed);
         if !left.keeps_out() {
-            let found = version.recognised.stat(&*self.store, &path)?;
+            let found = version.recognised.stat(&*self.ground.store, &path)?;
             let recognised = version.recognised.clone();
             let next = self.begin_version(version.container, recognised, &found);
             self.resume(&next, left);
@@ -288,7 +292,7 @@ impl Containers {
                 self.retire(version, &path);
                 drop(known);
                 self.go_on(&next);
-                return Err(self.changed(&path));
+                return Err(self.ground.changed(&path));
             }
         }
         Ok(())

@@ -124,18 +124,18 @@ impl Containers {
         id: ContainerId,
         container: &LiveContainer,
     ) -> Result<Arc<ContainerVersion>> {
-        let path = self.places.path(id)?;
+        let path = self.ground.places.path(id)?;
         let recognised = container.known().recognised.clone();
-        let mut found = recognised.stat(&*self.store, &path)?;
+        let mut found = recognised.stat(&*self.ground.store, &path)?;
         let shown = container.known().version.clone();
         if let Some(shown) = shown.filter(|shown| !shown.is_still(&found))
             && self.give_time_back(&shown, &path, &found)
         {
-            found = recognised.stat(&*self.store, &path)?;
+            found = recognised.stat(&*self.ground.store, &path)?;
         }
         // A file that has become a directory, or the other way round, is another inode.
         if found.own.kind != container.stored {
-            return Err(self.changed(&path));
+            return Err(self.ground.changed(&path));
         }
         let mut known = container.known();
         if let Some(version) = known.version_of(&found) {
@@ -152,10 +152,10 @@ impl Containers {
                 .and_then(|()| self.recover_logs(id, &recognised, &path))
                 .unwrap_or_else(Recovered::failed),
             // Its staged changes are kept, in a log that this one does not touch.
-            Some(ref old) => Recovered::left_by(&old.staged, &path, &self.cache),
+            Some(ref old) => Recovered::left_by(&old.staged, &path, &self.ground.cache),
         };
         // The recovery may have changed it.
-        let found = recognised.stat(&*self.store, &path)?;
+        let found = recognised.stat(&*self.ground.store, &path)?;
         let found = match &known.version {
             // Recognised a moment ago, when it was looked up.
             None if found.identity().is_of(known.seen) => found,
@@ -187,7 +187,7 @@ impl Containers {
         found: &MemberStats,
     ) -> Arc<ContainerVersion> {
         let version = self.versions.create(id, recognised, found);
-        self.recall(&version);
+        self.lasting.recall(&version);
         version
     }
 
@@ -206,7 +206,7 @@ impl Containers {
     fn note_access(&self, version: &ContainerVersion, found: &MemberStats) {
         if version.note_owner(Owner::of_container(found)) {
             let attributes = Forget::Attributes(version.id);
-            self.places.forget(version.container, attributes);
+            self.ground.places.forget(version.container, attributes);
         }
     }
 
@@ -216,20 +216,20 @@ impl Containers {
     fn recognise_anew(&self, path: &Path, known: &mut KnownContainer) -> Result<MemberStats> {
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
-            let before = known.recognised.identity(&*self.store, path)?;
-            let stat = self.store.stat(path)?;
-            let preferences = self.settings.preferences;
-            let recognised = recognise(&*self.store, path, &stat, preferences)?;
+            let before = known.recognised.identity(&*self.ground.store, path)?;
+            let stat = self.ground.store.stat(path)?;
+            let preferences = self.ground.settings.preferences;
+            let recognised = recognise(&*self.ground.store, path, &stat, preferences)?;
             let Some(recognised) = recognised.known() else {
                 break;
             };
             known.recognised = recognised;
-            let after = known.recognised.stat(&*self.store, path)?;
+            let after = known.recognised.stat(&*self.ground.store, path)?;
             if before == after.identity() {
                 return Ok(after);
             }
         }
-        Err(self.changed(path))
+        Err(self.ground.changed(path))
     }
 
     /// Ends a version that the source no longer holds: its blocks go, and the kernel forgets its
@@ -237,12 +237,12 @@ impl Containers {
     pub(crate) fn retire(&self, old: &ContainerVersion, path: &Path) {
         log::info!(
             "{}: changed; showing the new version",
-            self.store.display(path).display()
+            self.ground.store.display(path).display()
         );
         self.end(old);
         // The container's own listing may have lost or gained an error.txt.
         let all = Forget::Entries(Some(old.id));
-        self.places.forget(old.container, all);
+        self.ground.places.forget(old.container, all);
     }
 
     /// Ends the version of a container that has been forgotten, for it may have been removed:
@@ -255,33 +255,33 @@ impl Containers {
     }
 
     fn end(&self, version: &ContainerVersion) {
-        self.cache.forget(version.blocks());
+        self.ground.cache.forget(version.blocks());
         self.versions.open.retire(version);
     }
 
     /// Returns when no commit is just being published.
     pub(crate) fn wait_until_published(&self, version: &ContainerVersion) -> Result<()> {
-        let container = self.places.container(version.container)?;
+        let container = self.ground.places.container(version.container)?;
         drop(container.known());
         Ok(())
     }
 
     /// Whether a version is still what the source holds.
     pub(crate) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
-        let path = self.places.known_path(version.container)?;
-        let mut found = version.recognised.stat(&*self.store, &path)?;
+        let path = self.ground.places.known_path(version.container)?;
+        let mut found = version.recognised.stat(&*self.ground.store, &path)?;
         if !version.is_still(&found) && self.give_time_back(version, &path, &found) {
-            found = version.recognised.stat(&*self.store, &path)?;
+            found = version.recognised.stat(&*self.ground.store, &path)?;
         }
         if !version.is_still(&found) {
             // A commit of ours may be half published. Under this lock it is not; a change by
             // another process is found again.
-            let container = self.places.container(version.container)?;
+            let container = self.ground.places.container(version.container)?;
             let known = container.known();
-            found = version.recognised.stat(&*self.store, &path)?;
+            found = version.recognised.stat(&*self.ground.store, &path)?;
             drop(known);
             if !version.is_still(&found) {
-                return Err(self.changed(&path));
+                return Err(self.ground.changed(&path));
             }
         }
         self.note_access(version, &found);

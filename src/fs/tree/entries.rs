@@ -99,7 +99,7 @@ impl Tree {
 
     /// Another process has changed what lies at this path: the kernel is to look again.
     pub(super) fn changed(&self, path: &Path) -> Error {
-        self.live.changed(path)
+        self.live.ground.changed(path)
     }
 
     pub(super) fn invalidate(&self, inode: InodeId, link: Option<Dirent>) {

@@ -25,7 +25,7 @@ const AT_ONCE: Duration = Duration::from_millis(50);
 impl Containers {
     /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let (staged, pacing) = (&version.staged, &self.settings.pacing);
+        let (staged, pacing) = (&version.staged, &self.ground.settings.pacing);
         let has_changed = staged.now().filter(|now| !now.stage.is_clean());
         let Some(container) = has_changed.filter(|_| staged.outcome.rests(pacing)) else {
             return self.commit(version, Effort::Usual);
@@ -52,12 +52,12 @@ impl Containers {
         if container.arrays().into_iter().all(is_as_long) {
             return None;
         }
-        let changed = changed_arrays(container, layer, &self.cache).ok()?;
+        let changed = changed_arrays(container, layer, &self.ground.cache).ok()?;
         let begun = Instant::now();
         let is_soon = move || begun.elapsed() < AT_ONCE;
         let rewrite = container.rewrite();
         let found = patience::while_wanted(is_soon, || {
-            rewrite.consistency(&changed, self.cache.budget())
+            rewrite.consistency(&changed, self.ground.cache.budget())
         });
         match found {
             Ok(Consistency::NotYet(why) | Consistency::Unfit(why)) => Some(why),
@@ -105,7 +105,7 @@ impl Containers {
         let id = version.container;
         let left = [Later::PutOff, Later::Large].map(|later| self.due.take(later, id));
         if left.contains(&true) {
-            return self.retry(|| self.commit(version, Effort::All));
+            return self.ground.retry(|| self.commit(version, Effort::All));
         }
         self.due.wait_for(id)?;
         version.staged.wait_for_turn().map(drop)
@@ -140,7 +140,7 @@ impl Containers {
         };
         let _aside = staged.outcome.committed_aside();
         // What fails is logged where it does.
-        if let Err(e) = self.retry(|| self.commit(version, effort)) {
+        if let Err(e) = self.ground.retry(|| self.commit(version, effort)) {
             staged.outcome.note_untold(e);
         }
     }

@@ -95,15 +95,15 @@ impl Containers {
         let Ok(_turn) = turn else {
             return self.put_off(version, &container);
         };
-        if self.is_removed(version) {
+        if self.ground.is_removed(version) {
             return self.give_up(version, &container);
         }
         // Of a commit that ended in a panic.
         if container.stage.frozen().is_some() {
-            staged.unfreeze(&container, &self.cache)?;
+            staged.unfreeze(&container, &self.ground.cache)?;
         }
         let Some(frozen) = self.freeze(version, &container)? else {
-            staged.tidy(&container, &self.cache)?;
+            staged.tidy(&container, &self.ground.cache)?;
             staged.outcome.note_why(None);
             self.forget_staged(version);
             return Ok(());
@@ -111,14 +111,15 @@ impl Containers {
         let begun = Instant::now();
         let layer = (&frozen, None);
         let done = self
+            .ending
             .while_wanted(effort.in_a_hurry(), || {
                 self.commit_layer(version, &container, layer, effort)
             })
             .map_err(|e| container.note_failure(e));
         if !matches!(done, Ok(Ok(()))) {
-            staged.unfreeze(&container, &self.cache)?;
+            staged.unfreeze(&container, &self.ground.cache)?;
         }
-        let path = self.shown_path(version.container);
+        let path = self.ground.shown_path(version.container);
         match done {
             Ok(Ok(())) => {
                 staged.outcome.note_commit(begun);
@@ -157,7 +158,7 @@ impl Containers {
     ) -> Result<Option<Arc<Layer>>> {
         let freeze = |show: ShowLayers<'_>| container.stage.freeze(show);
         let staged = &version.staged;
-        staged.change_layers(container, &self.cache, freeze)
+        staged.change_layers(container, &self.ground.cache, freeze)
     }
 
     /// `content`: of an array that gets another one, whatever is staged of it.
@@ -168,7 +169,7 @@ impl Containers {
         (frozen, content): (&Arc<Layer>, Option<&ArrayContent>),
         effort: Effort,
     ) -> Result<CommitOutcome> {
-        let mut changed = changed_arrays(container, frozen, &self.cache)?;
+        let mut changed = changed_arrays(container, frozen, &self.ground.cache)?;
         if let Some(content) = content {
             content.put_among(container, &mut changed)?;
         }
@@ -176,7 +177,7 @@ impl Containers {
             Some(content) => content.rewrite(container)?,
             None => container.rewrite(),
         };
-        match rewrite.consistency(&changed, self.cache.budget())? {
+        match rewrite.consistency(&changed, self.ground.cache.budget())? {
             Consistency::Now => {}
             Consistency::NotYet(why) => return Ok(Err(NotNow::Stays(why))),
             Consistency::Unfit(why) => return Err(Error::Invalid(why)),
@@ -201,17 +202,19 @@ impl Containers {
         effort: Effort,
     ) -> Result<CommitOutcome> {
         let id = version.container;
-        let path = self.places.path(id)?;
+        let path = self.ground.places.path(id)?;
         let seen = seen_files(version, &path);
         let first = seen.first().and_then(|first| first.identity);
         let first = first.ok_or(Error::ReadOnly)?;
         let at_spot = |work: &mut dyn FnMut(&Spot) -> Result<()>| {
-            self.retry_briefly(|| work(&self.spot_of_files(version, &self.places.path(id)?)?))
+            self.ground.retry_briefly(|| {
+                work(&self.spot_of_files(version, &self.ground.places.path(id)?)?)
+            })
         };
         let is_read = |file: &FileId| self.stored_readers.has(file);
         let commit = Commit {
-            disk: self.disk.as_ref().ok_or(Error::ReadOnly)?,
-            store: &self.store,
+            disk: self.ground.disk.as_ref().ok_or(Error::ReadOnly)?,
+            store: &self.ground.store,
             spot: &self.spot_of_files(version, &path)?,
             at_spot: &at_spot,
             seen: &seen,
@@ -221,10 +224,10 @@ impl Containers {
             rewrite: changes.rewrite,
             changed: changes.changed,
             written: changes.written.unwrap_or(first.mtime),
-            budget: self.cache.budget(),
-            preference: self.settings.commit,
+            budget: self.ground.cache.budget(),
+            preference: self.ground.settings.commit,
             limits: match effort {
-                Effort::Usual => self.settings.pacing.limits,
+                Effort::Usual => self.ground.settings.pacing.limits,
                 Effort::All => CommitLimits::NONE,
             },
             is_read: &is_read,
@@ -259,10 +262,11 @@ impl Containers {
         }
         // As long as there is a log it knows the files by their times.
         if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
-            && let Err(e) =
-                self.retry(|| self.set_time_of_all(version, &self.places.path(id)?, time))
+            && let Err(e) = self
+                .ground
+                .retry(|| self.set_time_of_all(version, &self.ground.places.path(id)?, time))
         {
-            log::warn!("{}", self.told(id, &e));
+            log::warn!("{}", self.ground.told(id, &e));
         }
         Ok(Ok(()))
     }
@@ -271,7 +275,7 @@ impl Containers {
     fn spot_of_files(&self, version: &ContainerVersion, path: &Path) -> Result<Spot> {
         let first = version.recognised.first_file(path);
         let (directory, name) = first.ok_or(Error::Unsuitable)?;
-        self.spot(&directory.join(name))
+        self.ground.spot(&directory.join(name))
     }
 
     /// Commits everything that can be, and sees to it that the rest is safe. Returns what remains
@@ -299,7 +303,7 @@ impl Containers {
             Err(e) => e.to_string(),
             Ok(()) => version.staged.outcome.why().unwrap_or_default(),
         };
-        Some((self.shown_path(id), why))
+        Some((self.ground.shown_path(id), why))
     }
 
     /// What is staged and could not be given to a log, of each container: it goes with the daemon.
@@ -307,7 +311,7 @@ impl Containers {
         let staged = self.all_staged().into_iter();
         let unlogged = staged.filter_map(|(id, version)| {
             let unlogged = version.staged.now()?.stage.unlogged()?;
-            Some((self.shown_path(id), unlogged))
+            Some((self.ground.shown_path(id), unlogged))
         });
         unlogged.collect()
     }

@@ -10,6 +10,7 @@ use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::error::Result;
 use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::opening::ahead::OpenedAhead;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::EntryIndex;
@@ -21,14 +22,14 @@ use crate::stage::ShowLayers;
 /// Decoded blocks that commits have made useless. They are freed in the end: that would hold up the
 /// other steps.
 pub(crate) struct OutdatedBlocks<'a> {
-    pub(crate) containers: &'a Containers,
+    pub(crate) ground: &'a Ground,
     pub(crate) of: Vec<VersionId>,
 }
 
 impl Drop for OutdatedBlocks<'_> {
     fn drop(&mut self) {
         for of in self.of.drain(..) {
-            self.containers.forget_blocks(of);
+            self.ground.forget_blocks(of);
         }
     }
 }
@@ -43,6 +44,7 @@ pub(crate) struct Published {
 
 /// What a commit that is being published has done so far.
 pub(crate) struct Publishing<'a> {
+    containers: &'a Containers,
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
     pub(crate) found: Option<MemberStats>,
@@ -50,9 +52,10 @@ pub(crate) struct Publishing<'a> {
 
 impl<'a> Publishing<'a> {
     pub(crate) fn new(containers: &'a Containers) -> Publishing<'a> {
-        let of = Vec::new();
+        let (ground, of) = (&*containers.ground, Vec::new());
         Publishing {
-            outdated: OutdatedBlocks { containers, of },
+            containers,
+            outdated: OutdatedBlocks { ground, of },
             found: None,
         }
     }
@@ -64,7 +67,7 @@ impl<'a> Publishing<'a> {
         prepared: Prepared<'_>,
         (version, container): (&Arc<ContainerVersion>, &StagedContainer),
     ) -> Result<u64> {
-        let containers = self.outdated.containers;
+        let containers = self.containers;
         let ahead = match prepared.files() {
             [] => None,
             files => Some(containers.open_ahead(version, &container.base(), files)?),
@@ -73,7 +76,10 @@ impl<'a> Publishing<'a> {
         let (of, way) = ((version, container), sealed.way());
         self.show(of, (way, ahead), &mut || sealed.publish())?;
         if let Err(e) = sealed.sync() {
-            log::warn!("{}; trying again", containers.told(version.container, &e));
+            log::warn!(
+                "{}; trying again",
+                containers.ground.told(version.container, &e)
+            );
             self.show(of, (way, None), &mut || sealed.redo())?;
         }
         Ok(sealed.end())
@@ -85,7 +91,7 @@ impl<'a> Publishing<'a> {
         how: (CommitWay, Option<OpenedAhead>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        let containers = self.outdated.containers;
+        let containers = self.containers;
         let shown = containers.publish(version, Some(container), how, step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
@@ -106,8 +112,8 @@ impl Containers {
     ) -> Result<Published> {
         // Files change their names one after the other: all of them where they are. A commit in
         // place needs no names, and may take long.
-        let _pin = (way == CommitWay::Replaced).then(|| self.places.pin());
-        let shown = self.places.container(version.container)?;
+        let _pin = (way == CommitWay::Replaced).then(|| self.ground.places.pin());
+        let shown = self.ground.places.container(version.container)?;
         let _known = shown.known();
         let stored = &version.staged.stored;
         match way {
@@ -141,7 +147,8 @@ impl Containers {
         ahead: Option<&OpenedAhead>,
         show: impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
-        self.retry_briefly(|| self.adopt_at(version, ahead, &show))
+        self.ground
+            .retry_briefly(|| self.adopt_at(version, ahead, &show))
     }
 
     fn adopt_at(
@@ -150,15 +157,15 @@ impl Containers {
         ahead: Option<&OpenedAhead>,
         show: &impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
-        let path = &*self.places.path(version.container)?;
-        let found = version.recognised.stat(&*self.store, path)?;
+        let path = &*self.ground.places.path(version.container)?;
+        let found = version.recognised.stat(&*self.ground.store, path)?;
         let next = || self.versions.next_id();
         let (old, blocks) = (
             version.blocks(),
             ahead.map_or_else(next, OpenedAhead::blocks),
         );
         let now = found.identity();
-        self.note_follows(version, &now);
+        self.lasting.note_follows(version, &now);
         let before = version.adopt(now.clone(), blocks);
         let opened = match ahead {
             Some(ahead) => self.open_as_ahead(version, path, ahead),
@@ -192,29 +199,13 @@ impl Containers {
         opened: Arc<OpenContainer>,
     ) -> Result<()> {
         match container {
-            Some(container) => self.free(container.rebase(opened)?),
-            None => version.staged.show_stored(&opened, &self.cache)?,
+            Some(container) => {
+                let before = container.rebase(opened)?;
+                self.ground.order(move || drop(before));
+            }
+            None => version.staged.show_stored(&opened, &self.ground.cache)?,
         }
-        version.staged.show(&self.cache)
-    }
-
-    /// Frees the decoded blocks of the files before: much work, if there are many.
-    pub(crate) fn forget_blocks(&self, of: VersionId) {
-        let cache = Arc::clone(&self.cache);
-        if !self.order(move || cache.forget(of)) {
-            self.cache.forget(of);
-        }
-    }
-
-    /// Drops what is useless now; the same.
-    pub(crate) fn free(&self, useless: Arc<OpenContainer>) {
-        // Where nobody takes it up it is dropped here.
-        self.order(move || drop(useless));
-    }
-
-    fn order(&self, task: impl FnOnce() + Send + 'static) -> bool {
-        let workers = self.background.as_ref();
-        workers.is_some_and(|workers| workers.order(task))
+        version.staged.show(&self.ground.cache)
     }
 
     /// The layer that was committed goes, and so do the kernel's pages of files that follow from
@@ -231,7 +222,7 @@ impl Containers {
         let (staged, stage) = (&version.staged, &container.stage);
         let alone = stage.alone_in_place();
         let end = |show: ShowLayers<'_>| stage.committed(&alone, named, &lens, show);
-        staged.change_layers(container, &self.cache, end)??;
+        staged.change_layers(container, &self.ground.cache, end)??;
         drop(alone);
         stage.sync_log()?;
         let stale = |entry: EntryIndex| match base.is_written(entry) {
@@ -239,7 +230,7 @@ impl Containers {
             false => Stale::Pages(None),
         };
         let stale = Forget::Stale(version.id, &stale);
-        self.places.forget(version.container, stale);
+        self.ground.places.forget(version.container, stale);
         Ok(())
     }
 }

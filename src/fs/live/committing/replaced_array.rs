@@ -124,14 +124,14 @@ impl Containers {
         let _locked = staged.wait_for_turn()?;
         self.unfreeze(version, container)?;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
-        let frozen = staged.change_layers(container, &self.cache, freeze)?;
+        let frozen = staged.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
         let commit = || self.commit_layer(version, container, layer, Effort::All);
         let done = match content.is_staged() {
-            true => self.while_wanted(Effort::All.in_a_hurry(), commit),
-            false => self.now_or_never(commit),
+            true => self.ending.while_wanted(Effort::All.in_a_hurry(), commit),
+            false => self.ending.now_or_never(commit),
         }
         .map_err(|e| container.note_failure(e));
         container.note_replacing(None);
@@ -181,16 +181,16 @@ impl Containers {
         staged.stored.while_nobody_reads(|| {
             let take_back = |e| stage.take_back_content(writer.array).and(Err(e));
             let copied = begun.and_then(|()| copy(writer, content).or_else(take_back));
-            let unfrozen = staged.unfreeze(&writer.container, &self.cache);
+            let unfrozen = staged.unfreeze(&writer.container, &self.ground.cache);
             unfrozen.and(copied)
         })
     }
 
     fn unfreeze(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
         let staged = &version.staged;
-        let unfrozen = staged.unfreeze(container, &self.cache);
+        let unfrozen = staged.unfreeze(container, &self.ground.cache);
         // A log that was made for this commit alone.
-        unfrozen.and(staged.tidy(container, &self.cache))
+        unfrozen.and(staged.tidy(container, &self.ground.cache))
     }
 
     /// The kernel's pages of an array are of its old content.
@@ -205,7 +205,7 @@ impl Containers {
             false => Stale::Nothing,
         };
         let stale = Forget::Stale(version.id, &stale);
-        self.places.forget(version.container, stale);
+        self.ground.places.forget(version.container, stale);
     }
 }
 

@@ -46,7 +46,7 @@ impl Containers {
         };
         let unchanged = ChangedArray {
             container: located.container,
-            shown: container.merged(number, Vec::new(), &self.cache)?,
+            shown: container.merged(number, Vec::new(), &self.ground.cache)?,
             len,
             ranges: Vec::new(),
             visible: len,
@@ -65,7 +65,7 @@ impl Containers {
     ) -> Result<()> {
         let staged = &version.staged;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
-        let frozen = staged.change_layers(container, &self.cache, freeze)?;
+        let frozen = staged.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("two commits at once".into()))?;
         let changes = Changes {
             rewrite,
@@ -73,10 +73,11 @@ impl Containers {
             layer: frozen.number(),
             written: Some(Timestamp::now()),
         };
-        let done =
-            self.now_or_never(|| self.commit_changes(version, container, &changes, Effort::All));
+        let done = self
+            .ending
+            .now_or_never(|| self.commit_changes(version, container, &changes, Effort::All));
         if !matches!(done, Ok(Ok(()))) {
-            staged.unfreeze(container, &self.cache)?;
+            staged.unfreeze(container, &self.ground.cache)?;
         }
         match done? {
             Ok(()) => Ok(()),

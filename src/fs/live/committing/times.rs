@@ -28,8 +28,8 @@ impl Containers {
             return *to;
         };
         // Changes that were taken back need no log, which would name the files by their old times.
-        if let Err(e) = version.staged.tidy(&staged, &self.cache) {
-            log::warn!("{}", self.told(version.container, &e));
+        if let Err(e) = version.staged.tidy(&staged, &self.ground.cache) {
+            log::warn!("{}", self.ground.told(version.container, &e));
         }
         if staged.stage.is_clean() {
             return *to;
@@ -54,7 +54,7 @@ impl Containers {
         path: &Path,
         time: Timestamp,
     ) -> Result<()> {
-        let found = version.recognised.stat(&*self.store, path)?;
+        let found = version.recognised.stat(&*self.ground.store, path)?;
         let mtime = Some(NewTime::At(time));
         self.set_times(version, path, (&found, None, mtime))
             .map(drop)
@@ -85,7 +85,7 @@ impl Containers {
                 return Ok(());
             };
             let changed = staged.stage.change_base(&mut || {
-                let (set, now) = (set(), version.recognised.stat(&*self.store, path));
+                let (set, now) = (set(), version.recognised.stat(&*self.ground.store, path));
                 (set, now.ok().map(|now| base_of(&version.recognised, &now)))
             });
             is_set = changed.map_or(Ok(false), |set| set.map(|()| true));
@@ -95,7 +95,7 @@ impl Containers {
         let shown = staged.as_deref();
         let published =
             self.publish(version, shown, (CommitWay::InPlace, None), &mut publish_set)?;
-        self.forget_blocks(published.outdated);
+        self.ground.forget_blocks(published.outdated);
         is_set
     }
 
@@ -107,7 +107,7 @@ impl Containers {
         path: &Path,
         found: &MemberStats,
     ) -> Result<()> {
-        let disk = self.writable()?;
+        let disk = self.ground.writable()?;
         let layout = version.recognised.layout();
         for (name, stat) in layout.identifying().iter().zip(&found.members) {
             if let Some(stat) = stat {
@@ -130,7 +130,7 @@ impl Containers {
         of_files: &NewAttributes,
         own_mode: Option<u32>,
     ) -> Result<()> {
-        let disk = self.writable()?;
+        let disk = self.ground.writable()?;
         let members = version.recognised.layout().identifying().iter();
         for (name, stat) in members.zip(&found.members) {
             if let Some(stat) = stat {

@@ -84,7 +84,7 @@ impl Containers {
         let Some(held) = state.held().filter(|held| held.size <= MOST) else {
             return Ok(false);
         };
-        let source = self.store.open(path)?;
+        let source = self.ground.store.open(path)?;
         if source.len() != held.size {
             return Ok(false);
         }
@@ -107,12 +107,12 @@ impl Containers {
 
     /// Of the file as it was opened for this version, if it is at most so long.
     fn held_content(&self, version: &ContainerVersion, most: u64) -> Option<HeldContent> {
-        let path = self.places.path(version.container).ok()?;
+        let path = self.ground.places.path(version.container).ok()?;
         let seen = version
             .identity()
             .file()
             .filter(|file| file.size() <= most)?;
-        let source = open_same(&*self.store, &path, &seen).ok()?;
+        let source = open_same(&*self.ground.store, &path, &seen).ok()?;
         let marks = version.staged.now()?.rewrite().marks();
         let held = HeldContent::of(&*source, (marks.start, marks.end));
         self.log_held(version, held.ok().flatten()?)
@@ -137,7 +137,7 @@ impl Containers {
             return Some(version.staged.outcome.note_waits(waits, known));
         }
         // The file gets its time back, if that has changed alone.
-        if let Ok(container) = self.places.container(version.container)
+        if let Ok(container) = self.ground.places.container(version.container)
             && let Err(e) = self.current(version.container, &container)
         {
             log::debug!("{e}");
@@ -147,8 +147,8 @@ impl Containers {
 
     /// Who has the file of a container open, against such a change.
     fn held_by(&self, version: &ContainerVersion, alone: bool) -> Option<String> {
-        let path = self.places.path(version.container).ok()?;
-        let source = self.store.open(&path).ok()?;
+        let path = self.ground.places.path(version.container).ok()?;
+        let source = self.ground.store.open(&path).ok()?;
         match alone && self.stored_readers.has(&source.id()) {
             true => Some("a program has its `views/stored` open".into()),
             false => program_lock::held_by(&*source, alone),
@@ -200,8 +200,8 @@ impl Containers {
     }
 
     fn time_given_back(&self, path: &Path, now: &FileIdentity, known: HeldContent) -> Result<bool> {
-        let disk = self.writable()?;
-        let source = open_same(&*self.store, path, &(*now).into())?;
+        let disk = self.ground.writable()?;
+        let source = open_same(&*self.ground.store, path, &(*now).into())?;
         // No program of the format writes to it meanwhile.
         let Ok(_locked) = program_lock::take(&*source, false)? else {
             return Ok(false);

@@ -26,25 +26,27 @@ impl Containers {
     /// The added files of a container that has been given this name follow it, if they have not
     /// yet.
     pub(crate) fn finish_moving_added(&self, path: &Path) {
-        let (Some(disk), Some(_)) = (self.disk.as_deref(), path.file_name()) else {
+        let (Some(disk), Some(_)) = (self.ground.disk.as_deref(), path.file_name()) else {
             return;
         };
-        let spot = self.spot(path);
-        if let Err(e) = spot.and_then(|spot| finish_move(disk, &*self.store, &spot)) {
-            log::warn!("{}", e.told_of(&self.store.display(path), ""));
+        let spot = self.ground.spot(path);
+        if let Err(e) = spot.and_then(|spot| finish_move(disk, &*self.ground.store, &spot)) {
+            log::warn!("{}", e.told_of(&self.ground.store.display(path), ""));
         }
     }
 
     /// An array that has come later has its name: an added file of that name gets another one.
     pub(crate) fn give_way_to_arrays(&self, version: &Arc<ContainerVersion>, path: &Path) {
         let moved = || {
-            let (Some(_), Some((added, _))) = (&self.disk, added_of(&*self.store, path)?) else {
+            let (Some(_), Some((added, _))) =
+                (&self.ground.disk, added_of(&*self.ground.store, path)?)
+            else {
                 return Ok(());
             };
             self.give_way_in(&*self.open_version(version)?, (&added, EntryIndex::ROOT))
         };
         if let Err(e) = moved() {
-            log::warn!("{}", self.told(version.container, &e));
+            log::warn!("{}", self.ground.told(version.container, &e));
         }
     }
 
@@ -54,7 +56,8 @@ impl Containers {
         (directory, at): (&Path, EntryIndex),
     ) -> Result<()> {
         let mut taken = Vec::new();
-        self.store
+        self.ground
+            .store
             .list(directory, &mut |Listed { name, kind, .. }| {
                 if !opened.shows_beside(at, name) {
                     taken.push((name.to_owned(), kind));
@@ -68,7 +71,7 @@ impl Containers {
                 self.give_way_in(opened, (&path, group))?;
                 continue;
             }
-            let place = self.spot(&path)?;
+            let place = self.ground.spot(&path)?;
             self.move_in(place.place(&name), place.place(&name))?;
         }
         Ok(())
@@ -83,8 +86,8 @@ impl Containers {
         to: &Path,
         (how, replaces): (Renaming, bool),
     ) -> Result<Option<PathBuf>> {
-        let (disk, store) = (self.writable()?, &*self.store);
-        let (from_spot, to_spot) = (self.spot(from)?, self.spot(to)?);
+        let (disk, store) = (self.ground.writable()?, &*self.ground.store);
+        let (from_spot, to_spot) = (self.ground.spot(from)?, self.ground.spot(to)?);
         let has_added = added_of(store, from)?.is_some();
         if how != Renaming::Exchange && (has_added || replaces) {
             // Files that were left there, and followed no container, are this container's from then
@@ -104,18 +107,22 @@ impl Containers {
         drafts: &Path,
         container: &Path,
     ) -> Result<()> {
-        let mut foreign = rules.walk(&*self.store, drafts)?;
+        let mut foreign = rules.walk(&*self.ground.store, drafts)?;
         foreign.retain(|(_, role)| *role == DraftRole::Beside);
         if foreign.is_empty() {
             return Ok(());
         }
-        let (disk, store, now) = (self.writable()?, &*self.store, self.store.stat(container)?);
+        let (disk, store, now) = (
+            self.ground.writable()?,
+            &*self.ground.store,
+            self.ground.store.stat(container)?,
+        );
         let top = match creation.layout().is_file() {
             true => self.room_for_added(container)?,
             false => (container.to_owned(), now.id),
         };
         for (entry, _) in &foreign {
-            let old = self.spot(&drafts.join(&entry.path))?;
+            let old = self.ground.spot(&drafts.join(&entry.path))?;
             let group = entry.path.parent().unwrap_or(Path::new(""));
             let (directory, id) = make_below(disk, store, top.clone(), (group, owner_of(&now)))?;
             let new = Place {
@@ -141,7 +148,7 @@ impl Containers {
     /// one has just made.
     pub(crate) fn added_or_made(&self, container: &Path) -> Result<(PathBuf, FileId)> {
         const TRIES: usize = 16;
-        let (store, path) = (&*self.store, added_path(container));
+        let (store, path) = (&*self.ground.store, added_path(container));
         let owner = owner_of(&store.stat(container)?);
         let mut made = Err(Error::NotFound);
         for _ in 0..TRIES {
@@ -165,16 +172,18 @@ impl Containers {
     /// disk.
     fn room_for_added(&self, container: &Path) -> Result<(PathBuf, FileId)> {
         let room = self.added_or_made(container)?;
-        let spot = self.spot(container)?;
+        let spot = self.ground.spot(container)?;
         let (path, id) = (&*spot.directory, spot.id);
-        self.writable()?.sync(Target::Named { path, id }, false)?;
+        self.ground
+            .writable()?
+            .sync(Target::Named { path, id }, false)?;
         Ok(room)
     }
 
     /// Under another name, if another process has made something of this one meanwhile.
     fn move_in(&self, old: Place<'_>, new: Place<'_>) -> Result<()> {
         const TRIES: u32 = 100;
-        let disk = self.writable()?;
+        let disk = self.ground.writable()?;
         let mut moved = disk.rename(old, new, Renaming::NoReplace);
         for number in 0..TRIES {
             if !moved.as_ref().is_err_and(Error::is_already_there) {

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::content::read_description;
 use super::roles::DraftRules;
 use crate::commit::Spot;
 use crate::commit::drafts::{DraftsState, drafts_path, is_of, is_pristine, left_drafts};
@@ -71,8 +72,8 @@ impl Containers {
         owner: Caller,
     ) -> Result<NewContainerPlace<'a>> {
         Ok(NewContainerPlace {
-            disk: self.writable()?,
-            store: &self.store,
+            disk: self.ground.writable()?,
+            store: &self.ground.store,
             spot,
             layout: creation.layout(),
             owner,
@@ -89,8 +90,8 @@ impl Containers {
         to: &NewAttributes,
     ) -> Result<NewContainer<'a>> {
         at.write(modes, to, |write| {
-            let (nothing, budget) = (GivenContent::default(), self.cache.budget());
-            let told = creation.recipe(&nothing, self.settings.preferences, budget, write);
+            let (nothing, budget) = (GivenContent::default(), self.ground.cache.budget());
+            let told = creation.recipe(&nothing, self.ground.settings.preferences, budget, write);
             told.map(drop)
         })
     }
@@ -98,7 +99,7 @@ impl Containers {
     /// Has a new container waited for. It is not forgotten meanwhile.
     pub(crate) fn watch(&self, container: ContainerId) {
         if self.new.add(container) {
-            self.places.hold(container);
+            self.ground.places.hold(container);
         }
     }
 
@@ -110,10 +111,10 @@ impl Containers {
 
     /// The directory of a container's drafts, while it is new.
     pub(crate) fn drafts(&self, id: ContainerId) -> Result<Option<SourceDirectory>> {
-        let Some(drafts) = self.places.container(id)?.new.drafts() else {
+        let Some(drafts) = self.ground.places.container(id)?.new.drafts() else {
             return Ok(None);
         };
-        let path = drafts_path(&self.places.path(id)?);
+        let path = drafts_path(&self.ground.places.path(id)?);
         Ok(Some(SourceDirectory::new(path, drafts)))
     }
 
@@ -136,25 +137,30 @@ impl Containers {
             return self.has_added(container);
         };
         let mut any = false;
-        self.store.list(&path, &mut |_| any = true)?;
+        self.ground.store.list(&path, &mut |_| any = true)?;
         Ok(any)
     }
 
     /// Something that lies where the drafts of a container are to be may belong to anyone: it is
     /// kept, unless it is an empty directory.
     pub(crate) fn make_way(&self, drafts: &Path) -> Result<()> {
-        if self.store.stat(drafts).is_err_and(|e| e.is_not_found()) {
+        if self
+            .ground
+            .store
+            .stat(drafts)
+            .is_err_and(|e| e.is_not_found())
+        {
             return Ok(());
         }
-        let spot = self.spot(drafts)?;
-        let removed = self.writable()?.remove_directory(Place {
+        let spot = self.ground.spot(drafts)?;
+        let removed = self.ground.writable()?.remove_directory(Place {
             directory: &spot.directory,
             id: spot.id,
             name: &spot.name,
         });
         match removed {
             Err(Error::Io { cause, .. }) if is_full(&cause) => {
-                let shown = self.store.display(drafts);
+                let shown = self.ground.store.display(drafts);
                 log::warn!(
                     "{}: left by another container, or not of arrayfs; look into it, and move or remove it",
                     shown.display()
@@ -185,19 +191,19 @@ impl Containers {
         path: PathBuf,
         owner: Caller,
     ) -> Result<SourceDirectory> {
-        let (disk, spot) = (self.writable()?, self.spot(container)?);
+        let (disk, spot) = (self.ground.writable()?, self.ground.spot(container)?);
         let place = Place {
             directory: &spot.directory,
             id: spot.id,
             name: path.file_name().ok_or(Error::Unsuitable)?,
         };
         disk.make(place, NewEntry::Directory { mode: CLOSED }, owner)?;
-        let made = self.store.stat(&path)?;
+        let made = self.ground.store.stat(&path)?;
         // Where modes and owners are not kept, the recovery would not believe after a crash that
         // this is the container's.
         if !is_of(&made, owner.uid) {
             disk.remove_directory(place)?;
-            let shown = self.store.display(&path);
+            let shown = self.ground.store.display(&path);
             log::warn!("{}: its mode or owner is not kept here", shown.display());
             return Err(refused("make", &path, libc::EOPNOTSUPP));
         }
@@ -207,7 +213,12 @@ impl Containers {
 
     /// Whether a container is an empty one as it was made.
     pub(crate) fn is_pristine(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
-        is_pristine(recognised, &*self.store, path, self.cache.budget())
+        is_pristine(
+            recognised,
+            &*self.ground.store,
+            path,
+            self.ground.cache.budget(),
+        )
     }
 
     /// Goes on with a container that was new when a daemon ended: the drafts that are left are
@@ -220,20 +231,26 @@ impl Containers {
         path: &Path,
     ) -> Result<()> {
         let is_small = || {
-            self.store
+            self.ground
+                .store
                 .stat(path)
                 .is_ok_and(|stat| stat.kind == FileKind::Directory || stat.size <= SMALL)
         };
         // Beside the source itself there is no place for drafts.
         let has_place = path.file_name().is_some() && recognised.format.creation().is_some();
         let may_be_new = has_place && is_small();
-        if self.disk.is_none() && !may_be_new {
+        if self.ground.disk.is_none() && !may_be_new {
             return Ok(());
         }
-        let left = left_drafts(recognised, &*self.store, path, self.cache.budget())?;
-        if self.disk.is_none() {
+        let left = left_drafts(
+            recognised,
+            &*self.ground.store,
+            path,
+            self.ground.cache.budget(),
+        )?;
+        if self.ground.disk.is_none() {
             if left.is_some_and(|left| left.recovery_state == DraftsState::New && !left.is_empty) {
-                let path = self.store.display(path);
+                let path = self.ground.store.display(path);
                 log::warn!(
                     "{}: what was put into it is shown by a writable mount",
                     path.display()
@@ -251,7 +268,7 @@ impl Containers {
             Some(DraftsState::Packed) => {
                 let drafts = drafts_path(path);
                 if let Some(creation) = recognised.format.creation() {
-                    let described = self.read_description(&drafts.join(ARRAYS_JSON)).ok();
+                    let described = read_description(&self.ground, &drafts.join(ARRAYS_JSON)).ok();
                     let description = described.as_ref().map(|(description, _)| description);
                     let rules = DraftRules::new(creation, description);
                     self.carry_over(&rules, creation, &drafts, path)?;
@@ -260,7 +277,7 @@ impl Containers {
                 self.clear_replaced(recognised, path)?;
             }
             Some(DraftsState::Foreign) => {
-                let path = self.store.display(&drafts_path(path));
+                let path = self.ground.store.display(&drafts_path(path));
                 log::warn!("{}: not of the container beside it", path.display());
             }
             None if may_be_new => self.clear_replaced(recognised, path)?,
@@ -274,10 +291,10 @@ impl Containers {
     fn clear_replaced(&self, recognised: &Recognised, path: &Path) -> Result<()> {
         let layout = recognised.layout();
         if !layout.is_file() {
-            let (disk, spot) = (self.writable()?, self.spot(path)?);
+            let (disk, spot) = (self.ground.writable()?, self.ground.spot(path)?);
             let hidden = new_name(&spot.name);
-            if let Err(e) = remove_left(disk, &*self.store, &spot, &hidden, layout) {
-                log::warn!("{}", e.told_of(&self.store.display(path), ""));
+            if let Err(e) = remove_left(disk, &*self.ground.store, &spot, &hidden, layout) {
+                log::warn!("{}", e.told_of(&self.ground.store.display(path), ""));
             }
         }
         Ok(())
@@ -291,7 +308,7 @@ impl Containers {
         place: Place<'_>,
     ) -> Option<Result<()>> {
         let _locked = container.new.lock_creation();
-        let disk = match self.writable() {
+        let disk = match self.ground.writable() {
             Ok(disk) => disk,
             Err(e) => return Some(Err(e)),
         };
@@ -308,7 +325,7 @@ impl Containers {
         disk: &dyn Disk,
         place: Place<'_>,
     ) -> Result<()> {
-        let path = self.places.path(id)?;
+        let path = self.ground.places.path(id)?;
         let recognised = container.known().recognised.clone();
         if !self.is_pristine(&recognised, &path)? {
             // Another process has changed it: the drafts of ours are reported when it is looked
@@ -316,10 +333,15 @@ impl Containers {
             container.new.end();
             self.watch_no_more(id);
             self.forget_entries(id);
-            return Err(self.changed(&path));
+            return Err(self.ground.changed(&path));
         }
         self.end_empty(id, container)?;
-        remove_tree(disk, &*self.store, &self.spot(&path)?, place.name)
+        remove_tree(
+            disk,
+            &*self.ground.store,
+            &self.ground.spot(&path)?,
+            place.name,
+        )
     }
 
     /// A new container into which nothing has been put is new no more, and as empty as it was made.
@@ -327,8 +349,8 @@ impl Containers {
         let Some(drafts) = self.drafts(id)? else {
             return Ok(());
         };
-        let (spot, name) = (self.spot(&drafts.path)?, drafts.path.file_name());
-        self.writable()?.remove_directory(Place {
+        let (spot, name) = (self.ground.spot(&drafts.path)?, drafts.path.file_name());
+        self.ground.writable()?.remove_directory(Place {
             directory: &spot.directory,
             id: spot.id,
             name: name.ok_or(Error::Unsuitable)?,
@@ -340,9 +362,9 @@ impl Containers {
 
     /// Removes the drafts of a container, and their names in the tree.
     pub(crate) fn remove_drafts(&self, container: Option<ContainerId>, path: &Path) -> Result<()> {
-        let disk = self.writable()?;
-        remove_directory(disk, &*self.store, path, &mut |path, stat| {
-            self.places.draft_removed(container, path, stat);
+        let disk = self.ground.writable()?;
+        remove_directory(disk, &*self.ground.store, path, &mut |path, stat| {
+            self.ground.places.draft_removed(container, path, stat);
         })
     }
 
@@ -357,18 +379,19 @@ impl Containers {
             ..NewAttributes::default()
         };
         let (path, id) = (&*drafts.path, drafts.id);
-        self.writable()?
+        self.ground
+            .writable()?
             .set_attributes(Target::Named { path, id }, &owner)
     }
 
     /// The kernel is to look up entries of a container again.
     pub(crate) fn forget_entries(&self, id: ContainerId) {
-        let container = self.places.container(id).ok();
+        let container = self.ground.places.container(id).ok();
         let version = container.and_then(|container| {
             let known = container.known();
             known.version.as_ref().map(|version| version.id)
         });
-        self.places.forget(id, Forget::Entries(version));
+        self.ground.places.forget(id, Forget::Entries(version));
     }
 }
 

@@ -44,7 +44,7 @@ impl Containers {
     /// Something is about to be put beside the arrays of a container that is a file, or changed
     /// there. Whether it may become an array.
     pub(crate) fn watch_added(&self, id: ContainerId, container: &LiveContainer) -> bool {
-        let takes = self.lasting_facts(container).takes_later;
+        let takes = self.lasting.facts_of(container).takes_later;
         if takes {
             self.watch(id);
         }
@@ -58,7 +58,7 @@ impl Containers {
             && let Err(e) = self.pack_now(id, InUse::Spared)
             && !is_busy(&e)
         {
-            log::debug!("{}: {e}", self.shown_path(id).display());
+            log::debug!("{}: {e}", self.ground.shown_path(id).display());
         }
     }
 
@@ -77,7 +77,7 @@ impl Containers {
         let committing = version.staged.wait_for_turn()?;
         match self.take(id, container, (&version, committing), may) {
             Err(Error::Invalid(why)) => {
-                let path = self.shown_path(id);
+                let path = self.ground.shown_path(id);
                 log::warn!(
                     "{}: what is put into it stays a file: {why}",
                     path.display()
@@ -95,8 +95,8 @@ impl Containers {
         (version, committing): (&ContainerVersion, CommitTurn<'_>),
         may: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let path = &*self.places.path(id)?;
-        let Some((added, added_id)) = added_of(&*self.store, path)? else {
+        let path = &*self.ground.places.path(id)?;
+        let Some((added, added_id)) = added_of(&*self.ground.store, path)? else {
             return Ok(());
         };
         let added = &SourceDirectory::new(added, added_id);
@@ -105,21 +105,21 @@ impl Containers {
         }
         let format = container.known().recognised.format;
         let creation = format.creation().ok_or(Error::ReadOnly)?;
-        let now = self.store.stat(path)?;
+        let now = self.ground.store.stat(path)?;
         let opened = self.open_version(version)?;
         let shown = |path: &Path| opened.shows_path_beside(path);
-        let content = self.read_added(added, (creation, &now), &shown)?;
+        let content = DraftContent::of_added(&self.ground, added, (creation, &now), &shown)?;
         if content.given.arrays.is_empty() {
             return Ok(());
         }
         self.check_replaceable(path, &now)?;
         content.check_readable(&now)?;
         check_whole(version, &opened)?;
-        let source = open_same(&*self.store, path, &now.identity())?;
+        let source = open_same(&*self.ground.store, path, &now.identity())?;
         let Ok(_locked) = program_lock::take(&*source, false)? else {
             return Err(refused("pack", path, libc::EBUSY));
         };
-        let budget = self.cache.budget();
+        let budget = self.ground.cache.budget();
         let (mut given, _charge) = GivenContent::of_container(opened.outermost()?, budget)?;
         content.add_to(creation, &mut given)?;
         let untyped = given.untyped()?;
@@ -145,10 +145,10 @@ impl Containers {
     ) -> Result<()> {
         let Remaking { path, creation, .. } = *remaking;
         let (now, content) = (&remaking.now, &remaking.content);
-        let spot = self.spot(path)?;
+        let spot = self.ground.spot(path)?;
         let at = self.place_of_packed(creation, (&spot, now), may)?;
         let attributes = content.attributes_of_made(now);
-        let mut facts = self.lasting_facts(container);
+        let mut facts = self.lasting.facts_of(container);
         facts.own_lengths = creation.own_lengths(given)?;
         facts.untyped.extend(remaking.untyped.iter().cloned());
         let (new, not_kept) = self.write_packed(&at, creation, given, (now, &attributes))?;
@@ -160,7 +160,7 @@ impl Containers {
         drop(committing);
         let alone = self.new.exclusive();
         let committing = version.staged.wait_for_turn()?;
-        let still = self.are_still(remaking.added, (content, creation), (path, now));
+        let still = content.is_still(&*self.ground.store, (remaking.added, creation), (path, now));
         let is_shown = version
             .identity()
             .file()
@@ -176,11 +176,13 @@ impl Containers {
         let removed = self.remove_taken(remaking, &spot);
         drop((committing, alone));
         for (name, stat) in content.read_files() {
-            self.places.draft_removed(Some(remaking.id), name, stat);
+            self.ground
+                .places
+                .draft_removed(Some(remaking.id), name, stat);
         }
         // The container is another one by now, whether or not the rest can be removed.
         if let Err(e) = removed {
-            log::warn!("{}", self.told(remaking.id, &e));
+            log::warn!("{}", self.ground.told(remaking.id, &e));
         }
         // The kernel is to forget what it knows of the version before.
         self.notice_change(remaking.id, container);
@@ -189,14 +191,14 @@ impl Containers {
 
     /// What has been taken into the container goes, and the file that it was before.
     fn remove_taken(&self, remaking: &Remaking<'_>, spot: &Spot) -> Result<()> {
-        let (disk, added) = (self.writable()?, remaking.added);
+        let (disk, added) = (self.ground.writable()?, remaking.added);
         for (path, _) in remaking.content.read_files() {
             let path = added.path.join(path);
-            let above = self.spot(&path)?;
+            let above = self.ground.spot(&path)?;
             disk.unlink(above.place(&above.name))?;
         }
-        remove_tree(disk, &*self.store, spot, &new_name(&spot.name))?;
-        match remove_empty(disk, &*self.store, spot) {
+        remove_tree(disk, &*self.ground.store, spot, &new_name(&spot.name))?;
+        match remove_empty(disk, &*self.ground.store, spot) {
             Err(e) if e.is_not_empty() => Ok(()),
             other => other,
         }
@@ -204,7 +206,7 @@ impl Containers {
 
     /// A new file has one name, and none of the attributes that users gave to the old one.
     fn check_replaceable(&self, path: &Path, now: &Stat) -> Result<()> {
-        let why = match self.store.posix()?.xattr_names(path, Some(now.id)) {
+        let why = match self.ground.store.posix()?.xattr_names(path, Some(now.id)) {
             _ if now.nlink > 1 => "it has several names",
             Ok(names) if !names.iter().all(|name| is_given(name)) => "it has extended attributes",
             Ok(_) | Err(Error::Unsupported) => return Ok(()),
@@ -216,13 +218,15 @@ impl Containers {
 
     /// Whether something lies beside the arrays of a container that is watched.
     pub(super) fn has_added(&self, id: ContainerId) -> Result<bool> {
-        let path = self.places.path(id)?;
-        let (true, Some((added, _))) = (self.new.has(id), added_of(&*self.store, &path)?) else {
+        let path = self.ground.places.path(id)?;
+        let (true, Some((added, _))) = (self.new.has(id), added_of(&*self.ground.store, &path)?)
+        else {
             return Ok(false);
         };
         let (mut any, mut groups) = (false, vec![added]);
         while let (false, Some(group)) = (any, groups.pop()) {
-            self.store
+            self.ground
+                .store
                 .list(&group, &mut |Listed { name, kind, .. }| match kind {
                     FileKind::Directory => groups.push(group.join(name)),
                     kind => {

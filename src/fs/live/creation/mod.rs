@@ -4,7 +4,7 @@
 //! while.
 
 pub mod carried;
-mod content;
+pub mod content;
 pub mod drafts;
 pub mod given;
 pub mod later;

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::content::DraftContent;
 use super::roles::DraftRules;
 use super::state::{Stays, UNFILLED};
 use crate::commit::Spot;
@@ -68,7 +69,7 @@ pub(crate) enum PackOutcome {
 impl Containers {
     /// Packs new containers as soon as they were not used for a while. Does not return.
     pub(crate) fn pack_when_quiet(&self) {
-        let quiet = self.settings.settle.unwrap_or(QUIET);
+        let quiet = self.ground.settings.settle.unwrap_or(QUIET);
         loop {
             let seen = self.new.changes();
             // A panic must not cost the thread; the hook has reported it.
@@ -83,7 +84,7 @@ impl Containers {
         let mut next: Option<Duration> = None;
         for (id, _) in self.new.all() {
             // They are looked at again when they are used again, or their last file is closed.
-            if self.places.is_in_use(id) {
+            if self.ground.places.is_in_use(id) {
                 continue;
             }
             // As it is by now: to pack those before may have taken long.
@@ -105,14 +106,19 @@ impl Containers {
 
     /// How long a container is not used before it is packed.
     fn quiet_of(&self, id: ContainerId, quiet: Duration) -> Duration {
-        let Ok(container) = self.places.container(id) else {
+        let Ok(container) = self.ground.places.container(id) else {
             return quiet;
         };
         let format = container.known().recognised.format;
         let rule = format.creation().map(|creation| creation.packing());
         let is_described = || {
             let drafts = self.drafts(id).ok().flatten();
-            drafts.is_some_and(|drafts| self.store.stat(&drafts.path.join(ARRAYS_JSON)).is_ok())
+            drafts.is_some_and(|drafts| {
+                self.ground
+                    .store
+                    .stat(&drafts.path.join(ARRAYS_JSON))
+                    .is_ok()
+            })
         };
         match rule == Some(PackingRule::AsDescribed) && !is_described() {
             true => quiet.saturating_mul(UNDESCRIBED),
@@ -129,7 +135,7 @@ impl Containers {
                 Ok(PackOutcome::Unfilled(why)) => why,
                 Err(e) => e.to_string(),
             };
-            left.push((self.shown_path(id), why));
+            left.push((self.ground.shown_path(id), why));
         }
         left
     }
@@ -140,7 +146,7 @@ impl Containers {
         let (until, new) = (Instant::now() + RELEASED, &self.new);
         loop {
             let (seen, times) = (new.changes(), new.times_used(id));
-            let may_wait = self.places.is_in_use(id) && !new.has_waited(id, times);
+            let may_wait = self.ground.places.is_in_use(id) && !new.has_waited(id, times);
             let packed = self.pack_if_quiet(id, in_use, Duration::ZERO);
             if !may_wait || !packed.as_ref().is_err_and(is_busy) {
                 return packed;
@@ -162,7 +168,7 @@ impl Containers {
         in_use: InUse,
         quiet: Duration,
     ) -> Result<PackOutcome> {
-        let container = &*self.places.container(id)?;
+        let container = &*self.ground.places.container(id)?;
         if !container.new.is_new() && !self.new.has(id) {
             return Ok(PackOutcome::Packed);
         }
@@ -172,11 +178,11 @@ impl Containers {
             .as_ref()
             .is_some_and(|used| used.last.elapsed() < quiet)
         {
-            let path = self.known_path(id);
+            let path = self.ground.known_path(id);
             return Err(refused("pack", &path, libc::EBUSY));
         }
         let times = used.map_or(0, |used| used.times);
-        let is_quiet = || !self.places.is_in_use(id) && self.new.times_used(id) == times;
+        let is_quiet = || !self.ground.places.is_in_use(id) && self.new.times_used(id) == times;
         let has_time = || self.new.has_time() && patience::check().is_ok();
         let may = || has_time() && (in_use == InUse::Ignored || is_quiet());
         let (begun, is_new) = (Instant::now(), container.new.is_new());
@@ -184,7 +190,9 @@ impl Containers {
             true => self.pack(id, container, &may),
             false => self.take_added(id, container, &may),
         };
-        let packed = self.while_wanted(PACKING, || self.retry(pack));
+        let packed = self
+            .ending
+            .while_wanted(PACKING, || self.ground.retry(pack));
         match &packed {
             Ok(PackOutcome::Packed) => {
                 let bytes = is_new.then(|| self.packed_bytes(id));
@@ -204,7 +212,7 @@ impl Containers {
             }
             Err(e) if is_busy(e) => {}
             Err(e) if self.new.times_used(id) == times => {
-                let path = self.shown_path(id);
+                let path = self.ground.shown_path(id);
                 match container.new.is_new() {
                     true => log::warn!("{}: stays new: {e}", path.display()),
                     false => log::warn!("{}: what was put into it: {e}", path.display()),
@@ -220,8 +228,8 @@ impl Containers {
 
     /// The size of a container that is one file. One of many files is not looked through for this.
     fn packed_bytes(&self, id: ContainerId) -> u64 {
-        let path = self.places.path(id);
-        match path.and_then(|path| self.store.stat(&path)) {
+        let path = self.ground.places.path(id);
+        match path.and_then(|path| self.ground.store.stat(&path)) {
             Ok(stat) if stat.kind == FileKind::File => stat.size,
             _ => 0,
         }
@@ -240,16 +248,16 @@ impl Containers {
         may: &dyn Fn() -> bool,
     ) -> Result<PackOutcome> {
         let drafts = self.drafts(id)?.ok_or(Error::NotFound)?;
-        let path = self.places.path(id)?;
+        let path = self.ground.places.path(id)?;
         let busy = || Err(refused("pack", &path, libc::EBUSY));
         if !may() {
             return busy();
         }
         let recognised = container.known().recognised.clone();
         let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
-        let now = self.store.stat(&path)?;
+        let now = self.ground.store.stat(&path)?;
         if !self.is_pristine(&recognised, &path)? {
-            return Err(self.changed(&path));
+            return Err(self.ground.changed(&path));
         }
         if self.is_stored(&recognised, &drafts.path)? {
             let _alone = self.new.exclusive();
@@ -260,20 +268,20 @@ impl Containers {
                 false => busy(),
             };
         }
-        let content = self.read_drafts(&drafts, creation, &now)?;
+        let content = DraftContent::of_drafts(&self.ground, &drafts, creation, &now)?;
         if content.entries.is_empty() {
             return Ok(PackOutcome::Empty);
         }
         if let Some(missing) = content.lacks(creation)? {
             return Ok(PackOutcome::Unfilled(missing));
         }
-        let spot = self.spot(&path)?;
+        let spot = self.ground.spot(&path)?;
         let at = self.place_of_packed(creation, (&spot, &now), may)?;
         let own_lengths = creation.own_lengths(&content.given)?;
         let as_now = (&now, &content.attributes(&now));
         let (new, not_kept) = self.write_packed(&at, creation, &content.given, as_now)?;
         let alone = self.new.exclusive();
-        let still = self.are_still(&drafts, (&content, creation), (&*path, &now));
+        let still = content.is_still(&*self.ground.store, (&drafts, creation), (&*path, &now));
         if !may() || !matches!(still, Ok(true)) {
             new.discard();
             // A change by another process counts as a use, too: packing is tried again later.
@@ -298,7 +306,7 @@ impl Containers {
         drop(alone);
         // The container is packed, whether or not the rest can be removed.
         if let Err(e) = carried.and_then(|()| self.remove_packed(id, &drafts, &path)) {
-            log::warn!("{}", self.told(id, &e));
+            log::warn!("{}", self.ground.told(id, &e));
         }
         self.forget_entries(id);
         Ok(PackOutcome::Packed)
@@ -313,7 +321,7 @@ impl Containers {
         facts: LastingFacts,
     ) -> Result<()> {
         let recognised = container.known().recognised.clone();
-        let identity = match recognised.identity(&*self.store, &new.path()) {
+        let identity = match recognised.identity(&*self.ground.store, &new.path()) {
             Ok(identity) => identity,
             Err(e) => {
                 new.discard();
@@ -327,7 +335,7 @@ impl Containers {
 
     /// Tells what of its description a container could not keep.
     fn tell_not_kept(&self, id: ContainerId, not_kept: &[String]) {
-        let path = self.shown_path(id);
+        let path = self.ground.shown_path(id);
         for line in not_kept {
             let line = format!("{}: not kept: {line}", path.display());
             log::warn!("{line}");
@@ -338,7 +346,7 @@ impl Containers {
     /// Tells which arrays are bytes because nothing said their type.
     pub(super) fn tell_untyped(&self, id: ContainerId, names: &[String]) {
         if !names.is_empty() {
-            let (path, names) = (self.shown_path(id), names.join(", "));
+            let (path, names) = (self.ground.shown_path(id), names.join(", "));
             let line = format!("{}: {UNTYPED}: {names}", path.display());
             log::warn!("{line}");
             self.new.not_kept.note(line);
@@ -353,8 +361,8 @@ impl Containers {
         may: &'a dyn Fn() -> bool,
     ) -> Result<NewContainerPlace<'a>> {
         Ok(NewContainerPlace {
-            disk: self.writable()?,
-            store: &self.store,
+            disk: self.ground.writable()?,
+            store: &self.ground.store,
             spot,
             layout: creation.layout(),
             owner: Caller::of(now.uid, now.gid),
@@ -374,7 +382,7 @@ impl Containers {
             files: 0o600,
             directory: now.mode.into(),
         };
-        let (budget, preferences) = (self.cache.budget(), self.settings.preferences);
+        let (budget, preferences) = (self.ground.cache.budget(), self.ground.settings.preferences);
         let mut not_kept = Vec::new();
         let new = at.write(modes, attributes, |write| {
             not_kept = creation.recipe(given, preferences, budget, write)?;
@@ -387,14 +395,14 @@ impl Containers {
     /// packed.
     fn remove_packed(&self, id: ContainerId, drafts: &SourceDirectory, path: &Path) -> Result<()> {
         self.remove_drafts(Some(id), &drafts.path)?;
-        let (disk, spot) = (self.writable()?, self.spot(path)?);
-        remove_tree(disk, &*self.store, &spot, &new_name(&spot.name))
+        let (disk, spot) = (self.ground.writable()?, self.ground.spot(path)?);
+        remove_tree(disk, &*self.ground.store, &spot, &new_name(&spot.name))
     }
 
     /// Returns when a container is as durable as its directory is when that is synced: packed, or
     /// if something in it is open, with the names of its drafts on the disk. None if it is not new.
     pub(crate) fn sync_new(&self, id: ContainerId) -> Option<Result<()>> {
-        if !self.places.container(id).ok()?.new.is_new() {
+        if !self.ground.places.container(id).ok()?.new.is_new() {
             // What is synced then is not drafts.
             self.take_at_sync(id);
             return None;
@@ -410,7 +418,7 @@ impl Containers {
         let Some(drafts) = self.drafts(id)? else {
             return Ok(());
         };
-        let (disk, spot) = (self.writable()?, self.spot(&drafts.path)?);
+        let (disk, spot) = (self.ground.writable()?, self.ground.spot(&drafts.path)?);
         for (path, id) in [(&*drafts.path, drafts.id), (&*spot.directory, spot.id)] {
             disk.sync(Target::Named { path, id }, false)?;
         }
@@ -420,12 +428,12 @@ impl Containers {
     /// For the attribute of a container: none if it is not new, or there is nothing in it, and
     /// nothing was lost when it was made here.
     pub(crate) fn new_state(&self, id: ContainerId) -> Option<String> {
-        let container = self.places.container(id).ok()?;
+        let container = self.ground.places.container(id).ok()?;
         if self.has_drafts(id).ok()? {
             let used = self.new.last_use(id)?;
             return Some(format!("staged: {}", used.why()));
         }
-        let facts = self.lasting_facts(&container);
+        let facts = self.lasting.facts_of(&container);
         let mut told = Vec::new();
         if !facts.not_kept.is_empty() {
             told.push(format!("not kept: {}", facts.not_kept.join("; ")));

@@ -70,12 +70,12 @@ impl Containers {
         base: &OpenContainer,
         files: &[FutureFile],
     ) -> Result<OpenedAhead> {
-        let path = self.places.path(version.container)?;
+        let path = self.ground.places.path(version.container)?;
         if let Some(ahead) = self.share_ahead(version, (base, &path), files)? {
             return Ok(ahead);
         }
         let before = version.identity();
-        let (ahead, budget) = (Arc::<FutureFiles>::default(), self.cache.budget());
+        let (ahead, budget) = (Arc::<FutureFiles>::default(), self.ground.cache.budget());
         let store = self.future_store(version, &path, (files, &ahead))?;
         let container = version
             .recognised
@@ -86,7 +86,7 @@ impl Containers {
         let is_file = version.recognised.layout().is_file();
         let stored = is_file.then(|| files.first().map_or(0, |file| file.len));
         let blocks = self.versions.next_id();
-        let at = (self.store.display(&path), blocks);
+        let at = (self.ground.store.display(&path), blocks);
         let opened = OpenContainer::of(version, at, (container, stored), budget)?;
         Ok(OpenedAhead {
             opened: Arc::new(opened),
@@ -109,15 +109,15 @@ impl Containers {
             return Ok(None);
         };
         let before = version.identity();
-        let store = pinned(&self.store, version, path, self.at_path(version));
+        let store = pinned(&self.ground, version, path);
         let future = file.over(store.open(path))?;
         let Some(successor) = rewrite.succeed(base.outermost()?, &future)? else {
             return Ok(None);
         };
         let blocks = self.versions.next_id();
-        let at = (self.store.display(path), blocks);
+        let at = (self.ground.store.display(path), blocks);
         let shared = (successor.container, &*successor.changed);
-        let opened = base.succeeded(at, shared, file.len, self.cache.budget())?;
+        let opened = base.succeeded(at, shared, file.len, self.ground.cache.budget())?;
         let source = FutureSource::Shared(successor.handover);
         Ok(Some(OpenedAhead {
             opened: Arc::new(opened),
@@ -140,7 +140,7 @@ impl Containers {
             .first_file(path)
             .ok_or(Error::Unsuitable)?;
         let (files, ahead) = (files.to_vec(), Arc::clone(ahead));
-        let below = pinned(&self.store, version, path, self.at_path(version));
+        let below = pinned(&self.ground, version, path);
         Ok(Arc::new(WrappingStore::new(&below, move |path, stored| {
             let mut files = files.iter();
             let Some(file) = files.find(|file| directory.join(&file.name) == path) else {
@@ -176,7 +176,7 @@ impl Containers {
     ) -> Result<Arc<OpenContainer>> {
         let first = version.recognised.first_file(path);
         let (directory, _) = first.ok_or(Error::Unsuitable)?;
-        let store = pinned(&self.store, version, path, self.at_path(version));
+        let store = pinned(&self.ground, version, path);
         if self.others_changed(version, path, ahead) {
             return self.reopen_version(version, path);
         }

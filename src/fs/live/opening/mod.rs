@@ -14,14 +14,13 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::Containers;
+use super::ground::Ground;
 use super::shown::open_container::OpenContainer;
 use super::version::ContainerVersion;
 use crate::commit::through_log::open_through;
-use crate::disk::reopened::AtPath;
 use crate::error::{Error, Result};
-use crate::memory::budget::{Budget, Reclaim};
+use crate::memory::budget::Reclaim;
 use crate::memory::{is_short, no_memory};
-use crate::source::Store;
 use crate::sync::{Mutex, MutexGuard};
 
 use open_cache::OpenCache;
@@ -160,17 +159,16 @@ impl Containers {
                 if let Some(refused) = slot.refusal(Instant::now()) {
                     return Err(refused);
                 }
-                let path = self.places.known_path(version.container)?;
-                let budget = self.cache.budget();
+                let path = self.ground.places.known_path(version.container)?;
+                let budget = self.ground.cache.budget();
                 budget.relieve();
                 if is_short() {
                     return Err(no_memory("cannot open a container"));
                 }
                 // A log that could not be recovered is read through, as a mount without writing
                 // does.
-                let recovered = self.disk.is_some() && !version.staged.log.keeps_out();
-                let at = (&*path, self.at_path(version));
-                let opened = open_unchanged(version, at, &self.store, budget, recovered);
+                let recovered = self.ground.disk.is_some() && !version.staged.log.keeps_out();
+                let opened = open_unchanged(&self.ground, version, &path, recovered);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
                 let container = opened.outermost()?;
@@ -184,13 +182,11 @@ impl Containers {
         };
         drop(slot);
         for closed in self.versions.open.keep(version, &opened) {
-            self.free(closed);
+            self.ground.order(move || drop(closed));
         }
         Ok(opened)
     }
-}
 
-impl Containers {
     /// Opens a version again after we have changed its stored bytes. Handles that have it open keep
     /// it as it was.
     pub(crate) fn reopen_version(
@@ -199,9 +195,7 @@ impl Containers {
         path: &Path,
     ) -> Result<Arc<OpenContainer>> {
         let mut slot = version.opening.opened.lock();
-        let budget = self.cache.budget();
-        let at = (path, self.at_path(version));
-        let opened = Arc::new(open_unchanged(version, at, &self.store, budget, true)?);
+        let opened = Arc::new(open_unchanged(&self.ground, version, path, true)?);
         slot.opened = Arc::downgrade(&opened);
         Ok(opened)
     }
@@ -210,37 +204,26 @@ impl Containers {
     fn take_for_opened(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
         version.opening.opened.lock().opened = Arc::downgrade(opened);
     }
-
-    /// For files of a version that are opened again later.
-    pub(crate) fn at_path(&self, version: &ContainerVersion) -> AtPath {
-        let (places, container) = (Arc::downgrade(&self.places), version.container);
-        Arc::new(move |open| {
-            let places = places.upgrade().ok_or(Error::NotFound)?;
-            // The thread may hold the lock of the container's identity: comparing it opens and
-            // reads versions, too.
-            places.retry_briefly(&mut || open(&places.known_path(container)?))
-        })
-    }
 }
 
 /// Opens a container and makes sure that it is the version: the sources were opened one after
 /// another, so it is looked at again afterwards. `recovered`: whether its log has been recovered,
 /// and belongs to this mount's stage; else it is read through.
 fn open_unchanged(
+    ground: &Ground,
     version: &ContainerVersion,
-    (path, at_path): (&Path, AtPath),
-    store: &Arc<dyn Store>,
-    budget: &Arc<Budget>,
+    path: &Path,
     recovered: bool,
 ) -> Result<OpenContainer> {
-    let pinned = pinned(store, version, path, at_path);
+    let (store, budget) = (&*ground.store, ground.cache.budget());
+    let pinned = pinned(ground, version, path);
     let recognised = &version.recognised;
     let (container, is_staged) = match recovered {
         true => (recognised.open(&pinned, path, budget)?, false),
         false => open_through(recognised, &pinned, path, budget)?,
     };
     version.staged.log.note_read_through(is_staged);
-    let opened = OpenContainer::new(version, path, container, &**store, budget);
+    let opened = OpenContainer::new(version, path, container, store, budget);
     let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
     if identity != version.identity() {
         return Err(Error::Changed {

@@ -27,7 +27,7 @@ impl Containers {
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
         let opened = self.open_version(version)?;
-        if let Some(derived) = opened.derived(entry).filter(|_| self.disk.is_some()) {
+        if let Some(derived) = opened.derived(entry).filter(|_| self.ground.disk.is_some()) {
             return self.open_derived(version, opened, entry, derived);
         }
         if let Some(view) = self.open_text_view(version, &opened, entry)? {
@@ -37,12 +37,12 @@ impl Containers {
             return self.open_stored(version, opened);
         }
         match opened.array_at(entry) {
-            Some(number) if self.disk.is_some() && opened.rewrite().is_some() => {
-                let shared = version.staged.share(number, &opened, &self.cache)?;
+            Some(number) if self.ground.disk.is_some() && opened.rewrite().is_some() => {
+                let shared = version.staged.share(number, &opened, &self.ground.cache)?;
                 let content = OpenContent::Array(OpenArray::new(shared, None));
                 Ok(OpenEntry::new(content, opened))
             }
-            _ => opened.open(entry, &self.cache),
+            _ => opened.open(entry, &self.ground.cache),
         }
     }
 
@@ -52,8 +52,8 @@ impl Containers {
         version: &ContainerVersion,
         opened: Arc<OpenContainer>,
     ) -> Result<OpenEntry> {
-        let path = self.places.path(version.container)?;
-        let source = pinned(&self.store, version, &path, self.at_path(version)).open(&path)?;
+        let path = self.ground.places.path(version.container)?;
+        let source = pinned(&self.ground, version, &path).open(&path)?;
         let reader = self.stored_readers.open(source.stat()?.id);
         Ok(OpenEntry::new(OpenContent::Stored(source, reader), opened))
     }
@@ -66,7 +66,7 @@ impl Containers {
         entry: EntryIndex,
         mut owner: Owner,
     ) -> Result<Owner> {
-        let may_write = self.disk.is_none() || opened.is_written(entry);
+        let may_write = self.ground.disk.is_none() || opened.is_written(entry);
         if !may_write && opened.kind(entry)? == FileKind::File {
             owner.map_rights(|mode| mode & !WRITABLE);
         }

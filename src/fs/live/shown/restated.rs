@@ -149,7 +149,7 @@ impl Containers {
             return Ok(Arc::default());
         };
         let stored = &version.staged.stored;
-        stored.while_it_stays(|| container.restated(part, &self.cache))
+        stored.while_it_stays(|| container.restated(part, &self.ground.cache))
     }
 
     /// What is said of one array of a version, if that differs from what is stored.
@@ -164,7 +164,7 @@ impl Containers {
         version.staged.stored.while_it_stays(|| {
             let base = container.base();
             let located = base.array(number)?;
-            let restated = container.restated(located.container, &self.cache)?;
+            let restated = container.restated(located.container, &self.ground.cache)?;
             Ok(restated.arrays.get(located.array.name()).cloned())
         })
     }
@@ -220,7 +220,7 @@ impl Containers {
         version.staged.stored.while_it_stays(|| {
             let base = container.base();
             let restated = base.parts_of(part)?.into_iter();
-            let restated = restated.map(|part| container.restated(part, &self.cache));
+            let restated = restated.map(|part| container.restated(part, &self.ground.cache));
             let restated = restated.collect::<Result<Vec<_>>>()?;
             Ok(arrays_json_restated(base.container(part)?, &restated, read)?.text)
         })
@@ -239,7 +239,7 @@ impl Containers {
             None => return Ok(opened.group_json(path, read)?.text.to_vec()),
             Some(container) => {
                 let stored = &version.staged.stored;
-                stored.while_it_stays(|| container.group_texts(read, &self.cache))?
+                stored.while_it_stays(|| container.group_texts(read, &self.ground.cache))?
             }
         };
         match told.get(path) {
@@ -288,11 +288,11 @@ impl Containers {
                         let text = OpenContent::Bytes(Arc::clone(text));
                         Ok(OpenEntry::new(text, opened))
                     }
-                    None => opened.open(entry, &self.cache),
+                    None => opened.open(entry, &self.ground.cache),
                 }
             }
             DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson | DerivedEntry::Text(_) => {
-                opened.open(entry, &self.cache)
+                opened.open(entry, &self.ground.cache)
             }
             DerivedEntry::Stored => self.open_stored(version, opened),
         };
@@ -312,7 +312,7 @@ impl Containers {
         let computed = match staged.now() {
             Some(container) => staged
                 .stored
-                .while_it_stays(|| container.computed(number, &self.cache))?,
+                .while_it_stays(|| container.computed(number, &self.ground.cache))?,
             None => None,
         };
         if let Some(ComputedBytes { bytes, mut hold }) = computed {
@@ -323,7 +323,7 @@ impl Containers {
             whole.extend_from_slice(&bytes);
             return Ok(OpenEntry::computed(whole, hold, opened));
         }
-        let shared = staged.share(number, &opened, &self.cache)?;
+        let shared = staged.share(number, &opened, &self.ground.cache)?;
         let open = match header {
             Some(header) => OpenArray::view(shared, staged.view_header(number, header)),
             None => OpenArray::new(shared, None),

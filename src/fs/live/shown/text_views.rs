@@ -327,7 +327,7 @@ impl Containers {
             return Ok(form);
         }
         let form = self.with_text(version, opened, number, &|text| text.kept_form())?;
-        let charge = self.cache.budget().keep_built(REMEMBERED);
+        let charge = self.ground.cache.budget().keep_built(REMEMBERED);
         version.text_views.note(number, edition, &form, charge);
         // Another thread may have found that it can be kept, or that it cannot, before.
         let known = version.text_views.known(number, edition);
@@ -342,14 +342,14 @@ impl Containers {
         number: ArrayNumber,
         use_it: &dyn Fn(&ShownText<'_>) -> Result<T>,
     ) -> Result<T> {
-        if self.disk.is_none() || opened.rewrite().is_none() {
-            let array = opened.cached_array(number, Arc::from([]), &self.cache)?;
+        if self.ground.disk.is_none() || opened.rewrite().is_none() {
+            let array = opened.cached_array(number, Arc::from([]), &self.ground.cache)?;
             return self.with_array(&array, use_it);
         }
         let staged = &version.staged;
         let computed = match staged.now() {
             Some(container) => {
-                let computed = || container.computed(number, &self.cache);
+                let computed = || container.computed(number, &self.ground.cache);
                 staged.stored.while_it_stays(computed)?
             }
             None => None,
@@ -360,10 +360,10 @@ impl Containers {
                 info: restated.map_or_else(|| opened.info(number), Ok)?,
                 parts: &ComputedText(&bytes),
                 array: None,
-                budget: self.cache.budget(),
+                budget: self.ground.cache.budget(),
             });
         }
-        let shared = staged.share(number, opened, &self.cache)?;
+        let shared = staged.share(number, opened, &self.ground.cache)?;
         loop {
             let (shown, used) = shared.read(|array, _unchanged| {
                 let used = self.with_array(array, use_it);
@@ -387,7 +387,7 @@ impl Containers {
                 info,
                 parts: &CachedText(array),
                 array: Some(&*array.array),
-                budget: self.cache.budget(),
+                budget: self.ground.cache.budget(),
             })
         });
         used.map_err(|e| array.locate(e))

@@ -94,7 +94,13 @@ impl EncodeTask {
 impl Containers {
     /// Has what is staged logged, if the container's commits are put off: then the close does it.
     pub(crate) fn log_ahead(&self, writer: &ArrayWriter, written: u64) {
-        let is_put_off = || writer.version.staged.outcome.rests(&self.settings.pacing);
+        let is_put_off = || {
+            writer
+                .version
+                .staged
+                .outcome
+                .rests(&self.ground.settings.pacing)
+        };
         if !writer.counts_to(LOGGED_AT_ONCE, written) || !is_put_off() {
             return;
         }
@@ -104,19 +110,17 @@ impl Containers {
                 log::debug!("what is staged cannot be logged before the close: {e}");
             }
         };
-        if let Some(workers) = &self.background {
-            workers.order(log);
-        }
+        self.ground.order(log);
     }
 
     /// Has the blocks encoded that a write has completed, or come to the end of once more.
     pub(crate) fn encode_ahead(&self, writer: &ArrayWriter, written: Range<u64>) {
-        let (Some(workers), Some(memory)) = (&self.background, &self.stage_memory) else {
+        let Some(memory) = &self.stage_memory else {
             return;
         };
         if memory.wants_slabs() {
             let memory = Arc::clone(memory);
-            workers.order(move || memory.prepare());
+            self.ground.order(move || memory.prepare());
         }
         let Some(layer) = writer.stage().layers().into_iter().next() else {
             return;
@@ -133,7 +137,7 @@ impl Containers {
             let task = EncodeTask {
                 container: Arc::clone(&writer.container),
                 memory: Arc::clone(memory),
-                budget: Arc::clone(self.cache.budget()),
+                budget: Arc::clone(self.ground.cache.budget()),
                 layer: Arc::clone(&layer),
                 number_in_file: writer.number,
                 part,
@@ -146,7 +150,7 @@ impl Containers {
                     log::debug!("a block cannot be encoded ahead: {e}");
                 }
             };
-            if !workers.order(encode) {
+            if !self.ground.order(encode) {
                 return;
             }
         }

@@ -8,20 +8,18 @@ use std::sync::Arc;
 
 use super::{ArrayWriter, StagedContainer};
 use crate::commit::base_of;
-use crate::container::Recognised;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
+use crate::live::Containers;
 use crate::live::committing::Effort;
 use crate::live::place::ContainerPlace;
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::live::version::ContainerVersion;
-use crate::live::{ContainerId, Containers};
-use crate::stage::{LogPlace, Stage};
-use crate::sync::Mutex;
+use crate::stage::Stage;
 
 /// Most bytes of fill values that are staged because an array has become longer, and at once.
 const FILLED_MOST: u64 = 16 << 30;
@@ -40,7 +38,7 @@ impl Containers {
         let number = self.written_array(version, entry)?;
         let writer = self.array_writer(version, &opened, number)?;
         let derived = self.stage_followed(&opened, &writer, entry)?;
-        let shared = version.staged.share(number, &opened, &self.cache)?;
+        let shared = version.staged.share(number, &opened, &self.ground.cache)?;
         let content = OpenContent::Array(OpenArray::new(shared, Some(writer)));
         Ok(OpenEntry::new(content, opened).derived_from(derived))
     }
@@ -57,7 +55,7 @@ impl Containers {
         if !opened.follows(number) {
             return Ok(None);
         }
-        let computed = || writer.container.computed(number, &self.cache);
+        let computed = || writer.container.computed(number, &self.ground.cache);
         if let Some(computed) = version.staged.stored.while_it_stays(computed)? {
             // In this order nothing is staged if there is no room for it.
             writer.stage().write(writer.array, 0, &computed.bytes)?;
@@ -77,7 +75,7 @@ impl Containers {
         version: &ContainerVersion,
         entry: EntryIndex,
     ) -> Result<ArrayNumber> {
-        self.writable()?;
+        self.ground.writable()?;
         let opened = self.open_version(version)?;
         if opened.rewrite().is_none() {
             if let Some(why) = opened.outermost()?.why_only_read() {
@@ -122,14 +120,14 @@ impl Containers {
         }
         permitted?;
         let staged = &version.staged;
-        let array = staged.stage_array(&container, number, &self.cache)?;
+        let array = staged.stage_array(&container, number, &self.ground.cache)?;
         Ok(ArrayWriter::new(version, container, (number, array)))
     }
 
     /// Says in the log why a program was refused, once.
     fn tell_only_read(&self, version: &ContainerVersion, why: &str) {
         if version.staged.outcome.note_told_only_read(why) {
-            let path = self.shown_path(version.container);
+            let path = self.ground.shown_path(version.container);
             log::warn!("{}: {why}", path.display());
         }
     }
@@ -143,20 +141,20 @@ impl Containers {
             let cause = std::io::Error::from_raw_os_error(libc::EACCES);
             return Err(Error::io(unrecovered.why.to_string(), cause));
         }
-        let container = version.staged.begun(&self.cache, || {
-            let path = self.places.path(version.container)?;
-            let found = version.recognised.stat(&*self.store, &path)?;
+        let container = version.staged.begun(&self.ground.cache, || {
+            let path = self.ground.places.path(version.container)?;
+            let found = version.recognised.stat(&*self.ground.store, &path)?;
             let base = self.open_version(version)?;
             let base_named = base_of(&version.recognised, &found);
-            let place = self.log_place(version.container, &version.recognised)?;
+            let place = ContainerPlace::new(&self.ground, version.container, &version.recognised);
             let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
             let stage = Stage::new(place, base_named, Arc::clone(memory));
             StagedContainer::new(stage, Arc::clone(&base))
         })?;
         match container.stage.check_log() {
             Err(e) if e.is_refusal() => {
-                let path = self.known_path(version.container);
-                let path = self.store.display(&path);
+                let path = self.ground.known_path(version.container);
+                let path = self.ground.store.display(&path);
                 let why = format!(
                     "{}: its arrays cannot be written, for no log can be made beside it: {e}",
                     path.display()
@@ -168,22 +166,6 @@ impl Containers {
             Err(e) if e.is_no_room() => Ok(container),
             checked => checked.map(|()| container),
         }
-    }
-
-    /// Where the log of a container lies, whatever is moved.
-    pub(crate) fn log_place(
-        &self,
-        id: ContainerId,
-        recognised: &Recognised,
-    ) -> Result<Arc<dyn LogPlace>> {
-        Ok(Arc::new(ContainerPlace {
-            id,
-            recognised: recognised.clone(),
-            places: Arc::clone(&self.places),
-            store: Arc::clone(&self.store),
-            disk: Arc::clone(self.disk.as_ref().ok_or(Error::ReadOnly)?),
-            known: Mutex::default(),
-        }))
     }
 
     /// Writes to an array, and says how many bytes.
@@ -224,7 +206,7 @@ impl Containers {
     /// Commits all that is staged: whichever container has the most small pieces.
     fn commit_for_room(&self) {
         for (_, version) in self.all_staged() {
-            if let Err(e) = self.retry(|| self.commit(&version, Effort::All)) {
+            if let Err(e) = self.ground.retry(|| self.commit(&version, Effort::All)) {
                 log::debug!("nothing staged is given up: {e}");
             }
         }
@@ -351,7 +333,7 @@ impl Containers {
     pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.stage().sync() {
             // It has been removed: the written bytes cannot be found again.
-            Err(e) if e.is_not_found() && self.is_removed(&writer.version) => return Ok(()),
+            Err(e) if e.is_not_found() && self.ground.is_removed(&writer.version) => return Ok(()),
             synced => synced?,
         }
         self.check_current(&writer.version)
@@ -374,7 +356,7 @@ impl Containers {
     /// are committed.
     pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.commits_at_close() {
-            true => self.retry(|| self.commit_at_close(&writer.version)),
+            true => self.ground.retry(|| self.commit_at_close(&writer.version)),
             false if writer.was_emptied() => self.log_if_put_off(writer),
             false => Ok(()),
         }
@@ -383,7 +365,12 @@ impl Containers {
     /// The end of a handle comes some time after close(2) has returned. Where that would put the
     /// commit off, the log has the change before: a daemon may be killed between the two.
     fn log_if_put_off(&self, writer: &ArrayWriter) -> Result<()> {
-        match writer.version.staged.outcome.rests(&self.settings.pacing) {
+        match writer
+            .version
+            .staged
+            .outcome
+            .rests(&self.ground.settings.pacing)
+        {
             true => writer.stage().log_all(),
             false => Ok(()),
         }
@@ -393,9 +380,9 @@ impl Containers {
     /// close are committed.
     pub(crate) fn end_writing(&self, writer: &ArrayWriter) {
         if writer.commits_at_end()
-            && let Err(e) = self.retry(|| self.commit_at_close(&writer.version))
+            && let Err(e) = self.ground.retry(|| self.commit_at_close(&writer.version))
         {
-            let path = self.shown_path(writer.version.container);
+            let path = self.ground.shown_path(writer.version.container);
             log::error!("{}: not committed: {e}", path.display());
         }
     }

@@ -47,7 +47,7 @@ impl Containers {
         if self.staged.has(version) {
             return;
         }
-        self.places.hold(version.container);
+        self.ground.places.hold(version.container);
         if !self.staged.add(version) {
             self.let_go(version.container);
         }
@@ -67,7 +67,7 @@ impl Containers {
     pub(crate) fn all_staged(&self) -> Vec<(ContainerId, Arc<ContainerVersion>)> {
         let staged: Vec<_> = self.staged.lock().values().map(Arc::clone).collect();
         let there = staged.into_iter();
-        let there = there.filter(|version| !self.is_removed(version));
+        let there = there.filter(|version| !self.ground.is_removed(version));
         there.map(|version| (version.container, version)).collect()
     }
 }

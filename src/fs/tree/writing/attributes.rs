@@ -52,7 +52,7 @@ impl Tree {
         to: &NewAttributes,
         caller: Caller,
     ) -> Result<Attr> {
-        self.live.writable()?;
+        self.live.ground.writable()?;
         let node = self.inodes.get(inode)?;
         // That of an array may be a commit, which takes long.
         if let (Some(len), Node::Entry(..)) = (len, &*node) {
@@ -91,7 +91,7 @@ impl Tree {
                 let to = self.of_entry(version, *entry, to)?;
                 self.set_container_attributes(version.container.into(), &to, caller, is_directory)
             }
-            _ => self.set_source_attributes(inode, node, self.live.writable()?, to),
+            _ => self.set_source_attributes(inode, node, self.live.ground.writable()?, to),
         }
     }
 
@@ -267,7 +267,7 @@ impl Tree {
         (value, how): (&[u8], XattrSetting),
         keeps_group_bit: &dyn Fn(u32) -> bool,
     ) -> Result<()> {
-        self.live.writable()?;
+        self.live.ground.writable()?;
         if let Some(done) = self.requested(inode, name) {
             return done;
         }
@@ -291,7 +291,7 @@ impl Tree {
     /// source's file system has taken the daemon for him.
     fn take_group_bit(&self, inode: InodeId, keeps: &dyn Fn(u32) -> bool) -> Result<()> {
         const SET_GROUP: u16 = 0o2000;
-        let (node, disk) = (self.inodes.get(inode)?, self.live.writable()?);
+        let (node, disk) = (self.inodes.get(inode)?, self.live.ground.writable()?);
         self.with_target(inode, &node, |target, _| {
             let now = match target {
                 Target::Named { path, .. } => self.store.posix()?.stat_with_list(path)?,
@@ -316,7 +316,7 @@ impl Tree {
         let removed = match &*node {
             _ if !is_own => self.change_xattr(inode, name, change),
             // Copies take away what their source lacks.
-            Node::Container(_) | Node::Entry(..) => self.live.writable().map(drop),
+            Node::Container(_) | Node::Entry(..) => self.live.ground.writable().map(drop),
             _ => self.change_said(inode, &node, change),
         };
         removed.map_err(|e| match e.is_no_data() {
@@ -342,7 +342,7 @@ impl Tree {
         name: &OsStr,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         if !self.offers(name) {
             return Err(Error::Unsupported);
         }

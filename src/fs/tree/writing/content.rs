@@ -36,7 +36,7 @@ impl Tree {
         };
         self.refuse_absorbed(inode, &node)?;
         self.refuse_to_write_stray(inode)?;
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let stays = self.share_new(inode);
         let moment = of.moment();
         let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
@@ -125,7 +125,7 @@ impl Tree {
         len: u64,
         caller: Caller,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let open = handle.and_then(|handle| self.open_files.get(handle).ok());
         if let Some(writer) = open.as_ref().and_then(|open| open.array_writer()) {
             return self.live.truncate_open(writer, len);

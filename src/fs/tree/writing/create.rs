@@ -130,7 +130,8 @@ impl Tree {
         let (Some(creation), true) = (creation, self.store.stat(&file)?.size > 0) else {
             return Ok(());
         };
-        let (description, _charged) = self.live.read_description(&file)?;
+        let (description, _charged) =
+            crate::live::creation::content::read_description(&self.live.ground, &file)?;
         creation.accepts(&description)
     }
 

@@ -134,7 +134,7 @@ impl Tree {
         (path, stat): (&Path, &Stat),
     ) -> Result<()> {
         self.live.make_way(&drafts_path(path))?;
-        let (disk, spot) = (self.live.writable()?, self.live.spot(path)?);
+        let (disk, spot) = (self.live.ground.writable()?, self.live.ground.spot(path)?);
         let owner = Caller::of(stat.uid, stat.gid);
         let at = self.live.new_place(&spot, creation, owner)?;
         let modes = NewModes {
@@ -187,7 +187,7 @@ impl Tree {
     /// Gives the directory of a new container the lists of the one whose place it takes, instead of
     /// those that it has inherited.
     fn give_lists(&self, lists: [(&str, Option<Vec<u8>>); 2], path: &Path) -> Result<()> {
-        let (disk, id) = (self.live.writable()?, self.store.stat(path)?.id);
+        let (disk, id) = (self.live.ground.writable()?, self.store.stat(path)?.id);
         let to = Target::Named { path, id };
         lists.iter().try_for_each(|(name, list)| match list {
             Some(list) => disk.set_xattr(to, OsStr::new(name), list, XattrSetting::Any),

@@ -155,7 +155,8 @@ impl Tree {
             _ => {
                 let path = above.join(name);
                 if added_of(&*self.store, &path)?.is_some() {
-                    let (disk, spot) = (self.live.writable()?, self.live.spot(&path)?);
+                    let (disk, spot) =
+                        (self.live.ground.writable()?, self.live.ground.spot(&path)?);
                     remove_empty(disk, &*self.store, &spot)?;
                 }
                 Some(Vec::new())
@@ -175,7 +176,7 @@ impl Tree {
 
     /// Removes a container's file, or its directory with these files in it.
     fn remove_files(&self, place: Place<'_>, stat: &Stat, files: Vec<OsString>) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         if stat.kind != FileKind::Directory {
             return disk.unlink(place);
         }

@@ -54,7 +54,7 @@ impl Tree {
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<()> {
-        self.live.writable()?;
+        self.live.ground.writable()?;
         if self.renames_entry(from, to, how)? {
             return Ok(());
         }
@@ -201,7 +201,7 @@ impl Tree {
                     moved.directory.place(&moved.link.name),
                     directory.place(&link.name),
                 );
-                self.live.writable()?.rename(old, new, how)?;
+                self.live.ground.writable()?.rename(old, new, how)?;
                 Ok(None)
             }
         }

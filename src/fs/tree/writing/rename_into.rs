@@ -59,6 +59,7 @@ impl Tree {
         // The kernel takes the entry's name for the file's from now on.
         self.invalidate(found.0, Some(Dirent::new(parent, name)));
         self.live
+            .ground
             .writable()?
             .unlink(moved.directory.place(from.1))?;
         self.forget_name(&moved.link, &moved.stat);
@@ -85,7 +86,8 @@ impl Tree {
         path: &Path,
         source: Arc<dyn Source>,
     ) -> Result<()> {
-        let said = self.live.said_of_draft(path, moved.id)?;
+        let said =
+            crate::live::creation::given::said_of_draft(&*self.live.ground.store, path, moved.id)?;
         self.live.replace_array(version, entry, (source, &said))?;
         let is_last_name = moved.nlink < 2;
         let entry = self.live.open_version(version)?.file_of(entry);

@@ -114,7 +114,10 @@ impl Tree {
         moved: &Side,
         to: (InodeId, &OsStr),
     ) -> Result<()> {
-        let (disk, drafts) = (self.live.writable()?, self.live.drafts(inode.into())?);
+        let (disk, drafts) = (
+            self.live.ground.writable()?,
+            self.live.drafts(inode.into())?,
+        );
         let (from, path) = (drafts.ok_or(Error::NotFound)?, self.container_path(inode)?);
         let stat = self.store.stat(&path)?;
         let recognised = container.known().recognised.clone();
@@ -123,7 +126,7 @@ impl Tree {
         }
         let directory = self.directory(to.0)?;
         directory.new_place(to.1)?;
-        let (old, new) = (self.live.spot(&path)?, spot_in(&directory, to.1));
+        let (old, new) = (self.live.ground.spot(&path)?, spot_in(&directory, to.1));
         self.live.make_way(&drafts_path(&directory.join(to.1)))?;
         self.make_empty_as(&new, container, &stat)?;
         let (old_drafts, new_drafts) = (drafts_name(&old.name), drafts_name(to.1));
@@ -155,7 +158,7 @@ impl Tree {
         let recognised = container.known().recognised.clone();
         let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
         let at = NewContainerPlace {
-            disk: self.live.writable()?,
+            disk: self.live.ground.writable()?,
             store: &self.store,
             spot,
             layout: creation.layout(),

@@ -50,7 +50,7 @@ impl Tree {
         node: &Node,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let _stays = self.share_new(inode);
         let changed = self.with_target(inode, node, |target, _| change(disk, target));
         self.note_use(inode);

@@ -27,13 +27,13 @@ pub mod staged;
 mod tests;
 pub mod unmounted;
 pub mod version;
+pub mod versions;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::BlockCache;
 use crate::disk::Disk;
-use crate::memory::budget::Reclaim;
 use crate::source::Store;
 use crate::stage::StageMemory;
 
@@ -50,27 +50,48 @@ pub use settings::ContainerSettings;
 use committing::counters::CommitCounters;
 use committing::due::DueCommits;
 use committing::ending::MountEnd;
+use committing::publish::Publisher;
+use committing::times::FileTimes;
+use committing::waiting::HeldFiles;
 use creation::state::NewContainers;
 use ground::Ground;
 use lasting::LastingTable;
+use opening::future::FutureOpener;
+use opening::opener::Opener;
+use shown::derived::DerivedFiles;
+use shown::entry::Entries;
+use shown::restated::Restating;
 use shown::stored_readers::StoredReaders;
+use shown::text_views::TextViewer;
+use staged::before_close::BeforeClose;
+use staged::discard::Discarding;
 use staged::remembered::StagedVersions;
-use version::Versions;
+use staged::writable::WritableArrays;
+use versions::Versions;
 
-/// All containers of a mount, as far as they were looked into.
+/// All containers of a mount, as far as they were looked into: the parts that look after them.
 pub struct Containers {
     pub(crate) ground: Arc<Ground>,
-    /// Memory for staged bytes; none where containers are only read.
-    stage_memory: Option<Arc<StageMemory>>,
-    versions: Versions,
+    pub(crate) lasting: Arc<LastingTable>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) restating: Arc<Restating>,
+    pub(crate) text_views: Arc<TextViewer>,
+    pub(crate) entries: Entries,
     /// Those of which something is staged.
-    staged: StagedVersions,
-    due: DueCommits,
+    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) discarding: Arc<Discarding>,
+    pub(crate) writable: Arc<WritableArrays>,
+    before_close: BeforeClose,
     pub(crate) ending: Arc<MountEnd>,
+    due: Arc<DueCommits>,
+    pub(crate) held: Arc<HeldFiles>,
+    publisher: Arc<Publisher>,
+    pub(crate) times: Arc<FileTimes>,
     pub(crate) new: NewContainers,
     pub(crate) commits: CommitCounters,
     stored_readers: Arc<StoredReaders>,
-    pub(crate) lasting: LastingTable,
+    stage_memory: Option<Arc<StageMemory>>,
 }
 
 impl Containers {
@@ -81,39 +102,98 @@ impl Containers {
         places: Arc<dyn Places>,
         settings: ContainerSettings,
     ) -> Containers {
-        let versions = Versions::default();
-        let idle: Arc<dyn Reclaim> = Arc::clone(&versions.open) as _;
-        cache.budget().register(Arc::downgrade(&idle));
-        let memory = disk
-            .is_some()
-            .then(|| StageMemory::new(Arc::clone(cache.budget())));
+        let is_writable = disk.is_some();
+        let lasting = Arc::new(LastingTable::new(cache.budget()));
+        let restating = Arc::new(Restating {
+            cache: Arc::clone(&cache),
+        });
+        let ground = Arc::new(Ground::new(store, disk, cache, places, settings));
+        let versions = Arc::new(Versions::new(&ground, &lasting));
+        let budget = ground.cache.budget();
+        let memory = is_writable.then(|| StageMemory::new(Arc::clone(budget)));
+        let opener = Arc::new(Opener {
+            ground: Arc::clone(&ground),
+            versions: Arc::clone(&versions),
+        });
+        let readers = Arc::<StoredReaders>::default();
+        let text_views = Arc::new(TextViewer {
+            ground: Arc::clone(&ground),
+            restating: Arc::clone(&restating),
+        });
+        let entries = Entries {
+            ground: Arc::clone(&ground),
+            opener: Arc::clone(&opener),
+            derived: DerivedFiles {
+                ground: Arc::clone(&ground),
+                restating: Arc::clone(&restating),
+                text_views: Arc::clone(&text_views),
+                readers: Arc::clone(&readers),
+            },
+            text_views: Arc::clone(&text_views),
+            readers: Arc::clone(&readers),
+        };
+        let staged = Arc::new(StagedVersions::new(&ground, &versions));
+        let discarding = Arc::new(Discarding {
+            ground: Arc::clone(&ground),
+            staged: Arc::clone(&staged),
+        });
+        let writable = Arc::new(WritableArrays {
+            ground: Arc::clone(&ground),
+            opener: Arc::clone(&opener),
+            memory: memory.clone(),
+        });
+        let before_close = BeforeClose {
+            ground: Arc::clone(&ground),
+            memory: memory.clone(),
+        };
+        let ending = Arc::<MountEnd>::default();
+        let due = Arc::new(DueCommits::new(&ending));
+        let held = Arc::new(HeldFiles {
+            ground: Arc::clone(&ground),
+            readers: Arc::clone(&readers),
+            due: Arc::clone(&due),
+        });
+        let publisher = Arc::new(Publisher {
+            ground: Arc::clone(&ground),
+            versions: Arc::clone(&versions),
+            lasting: Arc::clone(&lasting),
+            opener: Arc::clone(&opener),
+            future: FutureOpener {
+                ground: Arc::clone(&ground),
+                versions: Arc::clone(&versions),
+                opener: Arc::clone(&opener),
+            },
+        });
+        let times = Arc::new(FileTimes {
+            ground: Arc::clone(&ground),
+            publisher: Arc::clone(&publisher),
+        });
         Containers {
-            lasting: LastingTable::new(cache.budget()),
-            ground: Arc::new(Ground::new(store, disk, cache, places, settings)),
-            stage_memory: memory,
+            ground,
+            lasting,
             versions,
-            staged: StagedVersions::default(),
-            due: DueCommits::default(),
-            ending: Arc::default(),
+            opener,
+            restating,
+            text_views,
+            entries,
+            staged,
+            discarding,
+            writable,
+            before_close,
+            ending,
+            due,
+            held,
+            publisher,
+            times,
             new: NewContainers::default(),
             commits: CommitCounters::default(),
-            stored_readers: Arc::default(),
+            stored_readers: readers,
+            stage_memory: memory,
         }
-    }
-
-    /// Containers that are open now.
-    pub(crate) fn open_count(&self) -> usize {
-        self.versions.open.count()
     }
 
     /// The mount is about to end, and for so long nobody waits for long commits.
     pub fn hurry_for(&self, time: Duration) {
         self.ending.hurry_for(time);
-    }
-
-    fn let_go(&self, id: ContainerId) {
-        if let Some(container) = self.ground.places.let_go(id) {
-            self.close(&container);
-        }
     }
 }

@@ -118,7 +118,7 @@ impl Containers {
             Some(left) => {
                 let fits = |state: &LogState| match stale {
                     StaleLogs::Applied => self.fits(recognised, path, state),
-                    StaleLogs::Kept => self.is_as_held(path, state),
+                    StaleLogs::Kept => self.held.is_as_held(path, state),
                 };
                 recover_own((place, &spot), &left, memory, fits)?
             }
@@ -210,13 +210,13 @@ impl Containers {
         let found = recognised.stat(&*self.ground.store, &path)?;
         staged.stage.hand_over()?;
         old.staged.forget_stage();
-        self.forget_staged(old);
+        self.staged.forget_staged(old);
         let left = self.recover_logs_with((id, &recognised, &path), StaleLogs::Applied);
-        let next = self.begin_version(id, recognised, &found);
+        let next = self.versions.begin_version(id, recognised, &found);
         self.resume(&next, left.unwrap_or_else(Recovered::failed));
         known.version = Some(Arc::clone(&next));
-        self.retire(&current, &path);
-        self.remember_staged(&next);
+        self.versions.retire(&current, &path);
+        self.staged.remember_staged(&next);
         Ok(next)
     }
 
@@ -243,7 +243,7 @@ impl Containers {
         lengths.extend(arrays.map(|array| (array.path, array.len)));
         own.replace(lengths);
         let begun = version.staged.begun(&self.ground.cache, || {
-            StagedContainer::resumed(stage, self.open_version(version)?)
+            StagedContainer::resumed(stage, self.opener.open_version(version)?)
         });
         if let Err(why) = begun {
             log::warn!("{}", self.ground.told(version.container, &why));
@@ -262,7 +262,7 @@ impl Containers {
         if version.staged.now().is_none() {
             return;
         }
-        self.remember_staged(version);
+        self.staged.remember_staged(version);
         if let Err(e) = self.commit(version, Effort::Usual) {
             log::warn!("{}", self.ground.told(version.container, &e));
         }
@@ -285,11 +285,13 @@ impl Containers {
         if !left.keeps_out() {
             let found = version.recognised.stat(&*self.ground.store, &path)?;
             let recognised = version.recognised.clone();
-            let next = self.begin_version(version.container, recognised, &found);
+            let next = self
+                .versions
+                .begin_version(version.container, recognised, &found);
             self.resume(&next, left);
             if !next.staged.log.is_pending() {
                 known.version = Some(Arc::clone(&next));
-                self.retire(version, &path);
+                self.versions.retire(version, &path);
                 drop(known);
                 self.go_on(&next);
                 return Err(self.ground.changed(&path));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::container::{KnownContainer, LiveContainer};
-use super::opening::{OpenVersions, VersionOpening};
+use super::opening::opener::VersionOpening;
 use super::owner::Owner;
 use super::places::Forget;
 use super::recognition::recognise;
@@ -42,6 +42,27 @@ pub struct ContainerVersion {
 }
 
 impl ContainerVersion {
+    /// Of the container as it is found now.
+    pub(crate) fn new(
+        id: VersionId,
+        container: ContainerId,
+        recognised: Recognised,
+        found: &MemberStats,
+    ) -> Arc<ContainerVersion> {
+        Arc::new(ContainerVersion {
+            id,
+            container,
+            recognised: recognised.anew(),
+            identity: Mutex::new(found.identity()),
+            blocks: AtomicU64::new(id.0),
+            opening: VersionOpening::default(),
+            staged: Staged::default(),
+            owner: Mutex::new(Owner::of_container(found)),
+            tombstones: Arc::default(),
+            text_views: TextViews::default(),
+        })
+    }
+
     pub(crate) fn owner(&self) -> Owner {
         self.owner.lock().clone()
     }
@@ -81,41 +102,6 @@ impl ContainerVersion {
     }
 }
 
-/// Numbers versions, and keeps some of them open.
-#[derive(Default)]
-pub(crate) struct Versions {
-    last: AtomicU64,
-    pub(crate) open: Arc<OpenVersions>,
-}
-
-impl Versions {
-    /// A number that nothing in the cache has.
-    pub(crate) fn next_id(&self) -> VersionId {
-        VersionId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    pub(crate) fn create(
-        &self,
-        container: ContainerId,
-        recognised: Recognised,
-        found: &MemberStats,
-    ) -> Arc<ContainerVersion> {
-        let id = self.next_id();
-        Arc::new(ContainerVersion {
-            id,
-            container,
-            recognised: recognised.anew(),
-            identity: Mutex::new(found.identity()),
-            blocks: AtomicU64::new(id.0),
-            opening: VersionOpening::default(),
-            staged: Staged::default(),
-            owner: Mutex::new(Owner::of_container(found)),
-            tombstones: Arc::default(),
-            text_views: TextViews::default(),
-        })
-    }
-}
-
 impl Containers {
     /// The version of a container that is in the source now: the current one, or a new one, which
     /// retires it.
@@ -129,7 +115,7 @@ impl Containers {
         let mut found = recognised.stat(&*self.ground.store, &path)?;
         let shown = container.known().version.clone();
         if let Some(shown) = shown.filter(|shown| !shown.is_still(&found))
-            && self.give_time_back(&shown, &path, &found)
+            && self.held.give_time_back(&shown, &path, &found)
         {
             found = recognised.stat(&*self.ground.store, &path)?;
         }
@@ -166,10 +152,10 @@ impl Containers {
             return Ok(version);
         }
         let recognised = known.recognised.clone();
-        let version = self.begin_version(id, recognised, &found);
+        let version = self.versions.begin_version(id, recognised, &found);
         self.resume(&version, left);
         if let Some(old) = known.version.replace(Arc::clone(&version)) {
-            self.retire(&old, &path);
+            self.versions.retire(&old, &path);
         }
         drop(known);
         self.go_on(&version);
@@ -177,18 +163,6 @@ impl Containers {
             self.give_way_to_arrays(&version, &path);
         }
         Ok(version)
-    }
-
-    /// A version of a container that shows what this mount has shown of it.
-    pub(crate) fn begin_version(
-        &self,
-        id: ContainerId,
-        recognised: Recognised,
-        found: &MemberStats,
-    ) -> Arc<ContainerVersion> {
-        let version = self.versions.create(id, recognised, found);
-        self.lasting.recall(&version);
-        version
     }
 
     /// The listing of an opened container, which the kernel keeps, goes when the container changes,
@@ -232,33 +206,6 @@ impl Containers {
         Err(self.ground.changed(path))
     }
 
-    /// Ends a version that the source no longer holds: its blocks go, and the kernel forgets its
-    /// entries.
-    pub(crate) fn retire(&self, old: &ContainerVersion, path: &Path) {
-        log::info!(
-            "{}: changed; showing the new version",
-            self.ground.store.display(path).display()
-        );
-        self.end(old);
-        // The container's own listing may have lost or gained an error.txt.
-        let all = Forget::Entries(Some(old.id));
-        self.ground.places.forget(old.container, all);
-    }
-
-    /// Ends the version of a container that has been forgotten, for it may have been removed:
-    /// nothing of it is kept open.
-    pub(crate) fn close(&self, container: &LiveContainer) {
-        let version = container.known().version.clone();
-        if let Some(version) = version {
-            self.end(&version);
-        }
-    }
-
-    fn end(&self, version: &ContainerVersion) {
-        self.ground.cache.forget(version.blocks());
-        self.versions.open.retire(version);
-    }
-
     /// Returns when no commit is just being published.
     pub(crate) fn wait_until_published(&self, version: &ContainerVersion) -> Result<()> {
         let container = self.ground.places.container(version.container)?;
@@ -270,7 +217,7 @@ impl Containers {
     pub(crate) fn check_current(&self, version: &ContainerVersion) -> Result<()> {
         let path = self.ground.places.known_path(version.container)?;
         let mut found = version.recognised.stat(&*self.ground.store, &path)?;
-        if !version.is_still(&found) && self.give_time_back(version, &path, &found) {
+        if !version.is_still(&found) && self.held.give_time_back(version, &path, &found) {
             found = version.recognised.stat(&*self.ground.store, &path)?;
         }
         if !version.is_still(&found) {

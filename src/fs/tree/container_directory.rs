@@ -65,7 +65,7 @@ impl Tree {
             }
             _ => return Ok(None),
         };
-        let opened = self.live.open_version(&version)?;
+        let opened = self.live.opener.open_version(&version)?;
         let below = opened.group_path(at);
         Ok(below.map(|below| ContainerDirectory {
             inode,

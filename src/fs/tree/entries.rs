@@ -66,7 +66,7 @@ impl Tree {
         };
         for _ in 0..TRIES {
             self.live.wait_until_published(version)?;
-            let opened = self.live.open_version(version)?;
+            let opened = self.live.opener.open_version(version)?;
             let name = opened.find(directory, &link.name).ok_or(Error::NotFound)?;
             let entered = self.enter_as_opened(version, &opened, name, link.clone())?;
             if self.holds(version, &opened, &entered) {
@@ -84,7 +84,7 @@ impl Tree {
         link: Dirent,
     ) -> Result<Attr> {
         let entry = opened.file_of(name);
-        let stat = self.live.entry_stat(version, opened, entry)?;
+        let stat = self.live.entries.entry_stat(version, opened, entry)?;
         let node = Node::Entry(Arc::clone(version), entry);
         let (inode, _) = self.inodes.enter(link, node)?;
         Ok(Attr::of_entry(inode, &stat, &self.settings))

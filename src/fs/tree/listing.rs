@@ -179,9 +179,11 @@ impl Tree {
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
             // To know its size, all of the text must be read: only who asks for it waits for that.
             (Some(entry), Some(at), _)
-                if self
-                    .live
-                    .is_unmeasured(&at.version, &at.opened, at.opened.file_of(entry)) =>
+                if self.live.text_views.is_unmeasured(
+                    &at.version,
+                    &at.opened,
+                    at.opened.file_of(entry),
+                ) =>
             {
                 return self.enter_unseen(step, name);
             }
@@ -334,7 +336,7 @@ impl Tree {
     fn inside(&self, version: &Arc<ContainerVersion>, directory: EntryIndex) -> Result<Inside> {
         Ok(Inside {
             version: Arc::clone(version),
-            opened: self.live.open_version(version)?,
+            opened: self.live.opener.open_version(version)?,
             directory,
         })
     }

@@ -245,7 +245,7 @@ impl Tree {
                 if container.new.is_new() {
                     return self.lookup_draft(parent, link);
                 }
-                let opened = self.live.open_version(&version)?;
+                let opened = self.live.opener.open_version(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
                     Some(entry) => self.enter(&version, &opened, entry, link),
                     None => self.enter_beside(link),
@@ -253,7 +253,7 @@ impl Tree {
             }
             Node::Entry(version, entry) => {
                 self.live.check_current(version)?;
-                let opened = self.live.open_version(version)?;
+                let opened = self.live.opener.open_version(version)?;
                 match opened.find(*entry, name) {
                     Some(child) => self.enter(version, &opened, child, link),
                     None => self.enter_beside(link),
@@ -274,7 +274,7 @@ impl Tree {
         match gone.as_deref() {
             Some(Node::Container(container)) => {
                 self.listing_cache.forget(inode);
-                self.live.close(container);
+                self.live.versions.close(container);
             }
             Some(Node::Directory(_) | Node::Entry(..)) => self.listing_cache.forget(inode),
             Some(Node::File(_) | Node::Special(..) | Node::Unseen(_)) | None => {}
@@ -285,8 +285,8 @@ impl Tree {
     pub fn attr(&self, inode: InodeId) -> Result<Attr> {
         let node = self.inodes.get(inode)?;
         if let Node::Entry(version, entry) = &*node {
-            let opened = self.live.open_version(version)?;
-            let stat = self.live.entry_stat(version, &opened, *entry)?;
+            let opened = self.live.opener.open_version(version)?;
+            let stat = self.live.entries.entry_stat(version, &opened, *entry)?;
             return Ok(Attr::of_entry(inode, &stat, &self.settings));
         }
         self.notice_change(inode, &node);
@@ -335,7 +335,9 @@ impl Tree {
     pub fn read_link(&self, inode: InodeId) -> Result<OsString> {
         let node = self.inodes.get(inode)?;
         match &*node {
-            Node::Entry(version, entry) => self.live.open_version(version)?.read_link(*entry),
+            Node::Entry(version, entry) => {
+                self.live.opener.open_version(version)?.read_link(*entry)
+            }
             _ => {
                 let (path, _) = self.locate(inode, &node)?;
                 self.store.posix()?.read_link(&path)
@@ -368,7 +370,7 @@ impl Tree {
             Node::Entry(version, entry) => {
                 self.live.check_current(version)?;
                 self.live.recover_again(version)?;
-                let opened = self.live.open_entry(version, *entry)?;
+                let opened = self.live.entries.open_entry(version, *entry)?;
                 let pages = self.keeps_pages(inode, &opened);
                 let opened = OpenFile::Entry(opened);
                 (opened, StillKnown { pages, size: true }, false)

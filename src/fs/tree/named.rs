@@ -38,7 +38,12 @@ impl Tree {
         match &*self.inodes.get(inode).ok()? {
             Node::Entry(version, entry) => {
                 let container = self.inodes.path(version.container.into()).ok()?;
-                let within = self.live.open_version(version).ok()?.place_of(*entry)?;
+                let within = self
+                    .live
+                    .opener
+                    .open_version(version)
+                    .ok()?
+                    .place_of(*entry)?;
                 Some((self.store.display(&container), below(within)))
             }
             Node::Container(_) => {
@@ -77,7 +82,7 @@ impl Tree {
             let Node::Entry(version, entry) = &*node else {
                 return None;
             };
-            let opened = self.live.open_version(version).ok()?;
+            let opened = self.live.opener.open_version(version).ok()?;
             let stored = opened.info(opened.array_at(*entry)?).ok()?.bytes;
             Some(stored > 0 && self.attr(inode).ok()?.size == 0)
         };

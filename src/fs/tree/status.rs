@@ -173,10 +173,10 @@ fn short(why: impl Into<String>) -> String {
 
 impl Tree {
     fn staged_containers(&self) -> Vec<StagedStatus> {
-        let staged = self.live.all_staged().into_iter();
+        let staged = self.live.staged.all_staged().into_iter();
         let each = staged.filter_map(|(inode, version)| {
             let container = version.staged.now()?;
-            self.live.look_who_holds(&version);
+            self.live.held.look_who_holds(&version);
             let (log, log_bytes) = container.stage.logged().unzip();
             let beside = version.staged.log.unrecovered();
             let unlogged = container.stage.unlogged();
@@ -305,7 +305,7 @@ impl Tree {
             source_id: self.source_id(),
             version: env!("CARGO_PKG_VERSION").into(),
             open_files: self.open_files.len(),
-            open_containers: self.live.open_count(),
+            open_containers: self.live.versions.open_count(),
             resident_bytes: crate::memory::resident(),
             seconds: self.watched.since.elapsed().as_secs(),
             staged_bytes,

@@ -11,7 +11,7 @@ use crate::commit::SeenFile;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::Result;
 use crate::live::staged::StagedContainer;
-use crate::live::staged::ahead::LayerBlocks;
+use crate::live::staged::before_close::LayerBlocks;
 use crate::live::version::ContainerVersion;
 use crate::source::{SourceIdentity, Timestamp};
 use crate::stage::Layer;

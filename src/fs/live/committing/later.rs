@@ -34,7 +34,8 @@ impl Containers {
         let why = self.objection(&container);
         let due = Instant::now() + pacing.quiet;
         let why = why.as_deref().unwrap_or(slow);
-        self.commit_later(version, &container, (Later::PutOff, due), why)
+        self.due
+            .leave(version, &container, (Later::PutOff, due), why)
     }
 
     /// Why a commit would leave the container staged, if that follows from lengths that have
@@ -63,40 +64,6 @@ impl Containers {
             Ok(Consistency::NotYet(why) | Consistency::Unfit(why)) => Some(why),
             Ok(Consistency::Now) | Err(_) => None,
         }
-    }
-
-    /// Leaves a commit to the thread that makes it, at this moment.
-    pub(crate) fn commit_later(
-        &self,
-        version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
-        (later, at): (Later, Instant),
-        why: &str,
-    ) -> Result<()> {
-        container.stage.log_all()?;
-        version.staged.outcome.note_put_off(why);
-        self.due.set(later, version, at);
-        Ok(())
-    }
-
-    /// Leaves a commit to the background that is more than who waits for it can wait for, or that
-    /// nobody waits for any more; to the next mount if this one is about to end.
-    pub(super) fn put_off(
-        &self,
-        version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
-    ) -> Result<()> {
-        let (at, why) = match self.ending.hurried_until() {
-            Some(until) => (
-                until,
-                "it takes long to commit: the next mount does it, or `arrayfs stage commit`",
-            ),
-            None => (
-                Instant::now(),
-                "it takes long to commit, and is being committed in the background",
-            ),
-        };
-        self.commit_later(version, container, (Later::Large, at), why)
     }
 
     /// Returns when what was closed is committed, if it can be: makes a commit that has been left
@@ -130,9 +97,17 @@ impl Containers {
 
     fn commit_due(&self, version: &Arc<ContainerVersion>, later: Later) {
         let staged = &version.staged;
-        if let Some(again) = self.still_waits(version) {
-            self.due.set(later, version, Instant::now() + again);
-            return;
+        if let Some(waits) = staged.outcome.waits() {
+            if let Some(again) = self.held.still_waits(version, waits) {
+                self.due.set(later, version, Instant::now() + again);
+                return;
+            }
+            // The file gets its time back, if that has changed alone.
+            if let Ok(container) = self.ground.places.container(version.container)
+                && let Err(e) = self.current(version.container, &container)
+            {
+                log::debug!("{e}");
+            }
         }
         let effort = match later {
             Later::PutOff => Effort::Usual,

@@ -93,10 +93,10 @@ impl Containers {
             return Ok(());
         };
         let Ok(_turn) = turn else {
-            return self.put_off(version, &container);
+            return self.due.put_off(version, &container);
         };
         if self.ground.is_removed(version) {
-            return self.give_up(version, &container);
+            return self.discarding.give_up(version, &container);
         }
         // Of a commit that ended in a panic.
         if container.stage.frozen().is_some() {
@@ -105,7 +105,7 @@ impl Containers {
         let Some(frozen) = self.freeze(version, &container)? else {
             staged.tidy(&container, &self.ground.cache)?;
             staged.outcome.note_why(None);
-            self.forget_staged(version);
+            self.staged.forget_staged(version);
             return Ok(());
         };
         let begun = Instant::now();
@@ -124,10 +124,12 @@ impl Containers {
             Ok(Ok(())) => {
                 staged.outcome.note_commit(begun);
                 staged.outcome.note_why(None);
-                self.forget_staged(version);
+                self.staged.forget_staged(version);
                 Ok(())
             }
-            Ok(Err(NotNow::TooMuch)) | Err(Error::Unwanted) => self.put_off(version, &container),
+            Ok(Err(NotNow::TooMuch)) | Err(Error::Unwanted) => {
+                self.due.put_off(version, &container)
+            }
             Ok(Err(NotNow::Stays(why))) => {
                 log::info!("{}: stays staged: {why}", path.display());
                 staged.outcome.note_why(Some(why));
@@ -138,7 +140,7 @@ impl Containers {
                     log::info!("{}: stays staged: {}", path.display(), in_use.by);
                 }
                 container.stage.log_all()?;
-                self.wait_for_program(version, in_use);
+                self.held.wait_for_program(version, in_use);
                 Ok(())
             }
             Err(e) => {
@@ -234,7 +236,7 @@ impl Containers {
         };
         let time = container.stage.time_set();
         let begun = Instant::now();
-        let mut publishing = Publishing::new(self);
+        let mut publishing = Publishing::new(&self.publisher);
         // The files are opened by them before all is done. The lengths of arrays that have not
         // changed stay, and the others are those that are shown already.
         let own = &version.recognised.left.own_lengths;
@@ -258,13 +260,14 @@ impl Containers {
             return Ok(Err(not_now));
         }
         if let Some(found) = &publishing.found {
-            self.end_commit(version, container, found)?;
+            self.publisher.end_commit(version, container, found)?;
         }
         // As long as there is a log it knows the files by their times.
         if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
-            && let Err(e) = self
-                .ground
-                .retry(|| self.set_time_of_all(version, &self.ground.places.path(id)?, time))
+            && let Err(e) = self.ground.retry(|| {
+                self.times
+                    .set_time_of_all(version, &self.ground.places.path(id)?, time)
+            })
         {
             log::warn!("{}", self.ground.told(id, &e));
         }
@@ -282,7 +285,7 @@ impl Containers {
     /// staged, and why. `new`: how new containers are treated of which something is open.
     pub fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
         let mut left = self.pack_all(new);
-        for (id, version) in self.all_staged() {
+        for (id, version) in self.staged.all_staged() {
             left.extend(self.commit_or_keep(id, &version));
         }
         left
@@ -308,7 +311,7 @@ impl Containers {
 
     /// What is staged and could not be given to a log, of each container: it goes with the daemon.
     pub fn unlogged(&self) -> Vec<(PathBuf, Unlogged)> {
-        let staged = self.all_staged().into_iter();
+        let staged = self.staged.all_staged().into_iter();
         let unlogged = staged.filter_map(|(id, version)| {
             let unlogged = version.staged.now()?.stage.unlogged()?;
             Some((self.ground.shown_path(id), unlogged))

@@ -9,14 +9,16 @@ use crate::commit::{Prepared, base_of};
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::error::Result;
-use crate::live::Containers;
 use crate::live::ground::Ground;
-use crate::live::opening::ahead::OpenedAhead;
+use crate::live::lasting::LastingTable;
+use crate::live::opening::future::{FutureContainer, FutureOpener};
+use crate::live::opening::opener::Opener;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::versions::Versions;
 use crate::stage::ShowLayers;
 
 /// Decoded blocks that commits have made useless. They are freed in the end: that would hold up the
@@ -44,17 +46,17 @@ pub(crate) struct Published {
 
 /// What a commit that is being published has done so far.
 pub(crate) struct Publishing<'a> {
-    containers: &'a Containers,
+    publisher: &'a Publisher,
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
     pub(crate) found: Option<MemberStats>,
 }
 
 impl<'a> Publishing<'a> {
-    pub(crate) fn new(containers: &'a Containers) -> Publishing<'a> {
-        let (ground, of) = (&*containers.ground, Vec::new());
+    pub(crate) fn new(publisher: &'a Publisher) -> Publishing<'a> {
+        let (ground, of) = (&*publisher.ground, Vec::new());
         Publishing {
-            containers,
+            publisher,
             outdated: OutdatedBlocks { ground, of },
             found: None,
         }
@@ -67,10 +69,10 @@ impl<'a> Publishing<'a> {
         prepared: Prepared<'_>,
         (version, container): (&Arc<ContainerVersion>, &StagedContainer),
     ) -> Result<u64> {
-        let containers = self.containers;
+        let publisher = self.publisher;
         let ahead = match prepared.files() {
             [] => None,
-            files => Some(containers.open_ahead(version, &container.base(), files)?),
+            files => Some(publisher.future.open(version, &container.base(), files)?),
         };
         let mut sealed = prepared.seal()?;
         let (of, way) = ((version, container), sealed.way());
@@ -78,7 +80,7 @@ impl<'a> Publishing<'a> {
         if let Err(e) = sealed.sync() {
             log::warn!(
                 "{}; trying again",
-                containers.ground.told(version.container, &e)
+                publisher.ground.told(version.container, &e)
             );
             self.show(of, (way, None), &mut || sealed.redo())?;
         }
@@ -88,18 +90,27 @@ impl<'a> Publishing<'a> {
     fn show(
         &mut self,
         (version, container): (&Arc<ContainerVersion>, &StagedContainer),
-        how: (CommitWay, Option<OpenedAhead>),
+        how: (CommitWay, Option<FutureContainer>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        let containers = self.containers;
-        let shown = containers.publish(version, Some(container), how, step)?;
+        let publisher = self.publisher;
+        let shown = publisher.publish(version, Some(container), how, step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
         Ok(())
     }
 }
 
-impl Containers {
+/// Makes commits visible.
+pub(crate) struct Publisher {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) lasting: Arc<LastingTable>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) future: FutureOpener,
+}
+
+impl Publisher {
     /// Makes a commit visible: while no thread compares the container's identity, and in place,
     /// while none reads it. `ahead`: the container as it is going to be, if it could be opened
     /// before.
@@ -107,7 +118,7 @@ impl Containers {
         &self,
         version: &Arc<ContainerVersion>,
         container: Option<&StagedContainer>,
-        (way, ahead): (CommitWay, Option<OpenedAhead>),
+        (way, ahead): (CommitWay, Option<FutureContainer>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Published> {
         // Files change their names one after the other: all of them where they are. A commit in
@@ -144,7 +155,7 @@ impl Containers {
     fn adopt(
         &self,
         version: &Arc<ContainerVersion>,
-        ahead: Option<&OpenedAhead>,
+        ahead: Option<&FutureContainer>,
         show: impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
         self.ground
@@ -154,7 +165,7 @@ impl Containers {
     fn adopt_at(
         &self,
         version: &Arc<ContainerVersion>,
-        ahead: Option<&OpenedAhead>,
+        ahead: Option<&FutureContainer>,
         show: &impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
         let path = &*self.ground.places.path(version.container)?;
@@ -162,14 +173,14 @@ impl Containers {
         let next = || self.versions.next_id();
         let (old, blocks) = (
             version.blocks(),
-            ahead.map_or_else(next, OpenedAhead::blocks),
+            ahead.map_or_else(next, FutureContainer::blocks),
         );
         let now = found.identity();
         self.lasting.note_follows(version, &now);
         let before = version.adopt(now.clone(), blocks);
         let opened = match ahead {
-            Some(ahead) => self.open_as_ahead(version, path, ahead),
-            None => self.reopen_version(version, path),
+            Some(ahead) => self.future.open_as_foreseen(version, path, ahead),
+            None => self.opener.reopen_version(version, path),
         };
         let shown = opened.and_then(show);
         if shown.is_err() {

@@ -38,17 +38,17 @@ impl Containers {
         (file, said): (Arc<dyn Source>, &GivenType),
     ) -> Result<()> {
         let (opened, number) = (
-            self.open_version(version)?,
-            self.written_array(version, name)?,
+            self.opener.open_version(version)?,
+            self.writable.array(version, name)?,
         );
-        let writer = self.array_writer(version, &opened, number)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         let content = self.content_of(&writer, file, said)?;
         // Changes that were written until now are not lost if this fails, nor do they keep this
         // from succeeding.
         if let Err(e) = self.commit(version, Effort::All) {
             log::debug!("{e}");
         }
-        self.remember_staged(version);
+        self.staged.remember_staged(version);
         let replacement = version.staged.replacements.begin(writer.array);
         match self.commit_content(&writer, &content) {
             Ok(()) => {
@@ -58,7 +58,7 @@ impl Containers {
                 Ok(())
             }
             Err(e) => {
-                self.forget_staged(version);
+                self.staged.forget_staged(version);
                 Err(e)
             }
         }
@@ -98,12 +98,12 @@ impl Containers {
         number: ArrayNumber,
         file: Arc<dyn Source>,
     ) -> Result<()> {
-        let opened = self.open_version(version)?;
+        let opened = self.opener.open_version(version)?;
         let before = Arc::clone(&opened.array(number)?.array);
         let len = before.info()?.bytes.checked_add(file.len());
         let too_long = || Error::Invalid("the array would be too long".into());
         let len = len.ok_or_else(too_long)?;
-        let writer = self.array_writer(version, &opened, number)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         writer.permits(Change::SetLen(len))?;
         let content = ArrayContent {
             number,
@@ -138,7 +138,7 @@ impl Containers {
         match done {
             Ok(Ok(())) => {
                 staged.outcome.note_why(None);
-                self.forget_staged(version);
+                self.staged.forget_staged(version);
                 Ok(())
             }
             Ok(Err(NotNow::Stays(why))) if !content.is_staged() => {
@@ -154,7 +154,7 @@ impl Containers {
                 Err(Error::Invalid(in_use.by))
             }
             Ok(Err(NotNow::Waits(in_use))) => {
-                self.wait_for_program(version, in_use);
+                self.held.wait_for_program(version, in_use);
                 self.stage_content(writer, content)
             }
             // The mount is about to end: the next one commits it.
@@ -169,7 +169,7 @@ impl Containers {
 
     fn unwanted_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         self.stage_content(writer, content)?;
-        self.put_off(&writer.version, &writer.container)
+        self.due.put_off(&writer.version, &writer.container)
     }
 
     /// Stages the content of an array that does not agree with others yet, above the frozen layer.

@@ -28,9 +28,9 @@ impl Containers {
         to: &GivenType,
     ) -> Result<()> {
         self.check_current(version)?;
-        let number = self.written_array(version, entry)?;
+        let number = self.writable.array(version, entry)?;
         self.commit(version, Effort::All)?;
-        let container = self.stage_of(version)?;
+        let container = self.writable.stage_of(version)?;
         let staged = &version.staged;
         let _locked = staged.wait_for_turn()?;
         if !container.stage.is_clean() {

@@ -7,16 +7,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::publish::Publisher;
 use crate::commit::base_of;
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::disk::{NewAttributes, NewTime, Target};
 use crate::error::Result;
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;
 use crate::source::Timestamp;
 
-impl Containers {
+/// Sets attributes of the files of containers.
+pub(crate) struct FileTimes {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) publisher: Arc<Publisher>,
+}
+
+impl FileTimes {
     /// The attributes that can be set now. The time of a container of which something is staged is
     /// set by its commit: the log names the container by the time that it has.
     pub(crate) fn now_or_at_commit(
@@ -94,7 +101,8 @@ impl Containers {
         };
         let shown = staged.as_deref();
         let published =
-            self.publish(version, shown, (CommitWay::InPlace, None), &mut publish_set)?;
+            self.publisher
+                .publish(version, shown, (CommitWay::InPlace, None), &mut publish_set)?;
         self.ground.forget_blocks(published.outdated);
         is_set
     }

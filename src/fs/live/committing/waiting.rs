@@ -13,12 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::due::Later;
+use super::due::{DueCommits, Later};
 use crate::commit::{FileInUse, program_lock};
 use crate::container::MemberStats;
 use crate::disk::{NewAttributes, NewTime, Target};
 use crate::error::Result;
-use crate::live::Containers;
+use crate::live::ground::Ground;
+use crate::live::shown::stored_readers::StoredReaders;
 use crate::live::version::ContainerVersion;
 use crate::patience;
 use crate::source::{FileIdentity, FileKind, Source, open_same};
@@ -78,7 +79,14 @@ impl HeldContent {
     }
 }
 
-impl Containers {
+/// Looks after the files of commits that wait.
+pub(crate) struct HeldFiles {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) readers: Arc<StoredReaders>,
+    pub(crate) due: Arc<DueCommits>,
+}
+
+impl HeldFiles {
     /// Whether a file of another time is what a commit waited for when its daemon was killed.
     pub(crate) fn is_as_held(&self, path: &Path, state: &LogState) -> Result<bool> {
         let Some(held) = state.held().filter(|held| held.size <= MOST) else {
@@ -129,27 +137,22 @@ impl Containers {
     }
 
     /// When to look again, if another program still has the file open for which a commit waits.
-    pub(super) fn still_waits(&self, version: &ContainerVersion) -> Option<Duration> {
-        let waits = version.staged.outcome.waits()?;
-        if self.held_by(version, waits.alone).is_some() {
-            let known = version.staged.outcome.held_content();
-            let known = known.or_else(|| self.held_content(version, MOST));
-            return Some(version.staged.outcome.note_waits(waits, known));
-        }
-        // The file gets its time back, if that has changed alone.
-        if let Ok(container) = self.ground.places.container(version.container)
-            && let Err(e) = self.current(version.container, &container)
-        {
-            log::debug!("{e}");
-        }
-        None
+    pub(super) fn still_waits(
+        &self,
+        version: &ContainerVersion,
+        waits: FileInUse,
+    ) -> Option<Duration> {
+        self.held_by(version, waits.alone)?;
+        let known = version.staged.outcome.held_content();
+        let known = known.or_else(|| self.held_content(version, MOST));
+        Some(version.staged.outcome.note_waits(waits, known))
     }
 
     /// Who has the file of a container open, against such a change.
     fn held_by(&self, version: &ContainerVersion, alone: bool) -> Option<String> {
         let path = self.ground.places.path(version.container).ok()?;
         let source = self.ground.store.open(&path).ok()?;
-        match alone && self.stored_readers.has(&source.id()) {
+        match alone && self.readers.has(&source.id()) {
             true => Some("a program has its `views/stored` open".into()),
             false => program_lock::held_by(&*source, alone),
         }

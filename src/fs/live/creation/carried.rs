@@ -43,7 +43,10 @@ impl Containers {
             else {
                 return Ok(());
             };
-            self.give_way_in(&*self.open_version(version)?, (&added, EntryIndex::ROOT))
+            self.give_way_in(
+                &*self.opener.open_version(version)?,
+                (&added, EntryIndex::ROOT),
+            )
         };
         if let Err(e) = moved() {
             log::warn!("{}", self.ground.told(version.container, &e));

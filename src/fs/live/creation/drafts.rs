@@ -105,7 +105,7 @@ impl Containers {
 
     pub(crate) fn watch_no_more(&self, container: ContainerId) {
         if self.new.remove(container) {
-            self.let_go(container);
+            self.versions.let_go(container);
         }
     }
 

@@ -106,7 +106,7 @@ impl Containers {
         let format = container.known().recognised.format;
         let creation = format.creation().ok_or(Error::ReadOnly)?;
         let now = self.ground.store.stat(path)?;
-        let opened = self.open_version(version)?;
+        let opened = self.opener.open_version(version)?;
         let shown = |path: &Path| opened.shows_path_beside(path);
         let content = DraftContent::of_added(&self.ground, added, (creation, &now), &shown)?;
         if content.given.arrays.is_empty() {

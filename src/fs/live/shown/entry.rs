@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use super::derived::DerivedFiles;
 use super::entry_stat::EntryStat;
 use super::entry_table::EntryIndex;
 use super::open_container::OpenContainer;
 use super::open_entry::{OpenArray, OpenContent, OpenEntry};
+use super::stored_readers::StoredReaders;
+use super::text_views::TextViewer;
 use crate::error::Result;
-use crate::live::Containers;
-use crate::live::opening::pinned::pinned;
+use crate::live::ground::Ground;
+use crate::live::opening::opener::Opener;
 use crate::live::owner::Owner;
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
@@ -18,7 +21,16 @@ use crate::source::FileKind;
 /// Bits of a mode that let any user write.
 pub(crate) const WRITABLE: u16 = 0o222;
 
-impl Containers {
+/// Opens entries of containers, and says their attributes.
+pub(crate) struct Entries {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) derived: DerivedFiles,
+    pub(crate) text_views: Arc<TextViewer>,
+    pub(crate) readers: Arc<StoredReaders>,
+}
+
+impl Entries {
     /// Opens an entry of a container, to be read. Handles of an array that may be written share its
     /// shown content.
     pub(crate) fn open_entry(
@@ -26,15 +38,15 @@ impl Containers {
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
-        let opened = self.open_version(version)?;
+        let opened = self.opener.open_version(version)?;
         if let Some(derived) = opened.derived(entry).filter(|_| self.ground.disk.is_some()) {
-            return self.open_derived(version, opened, entry, derived);
+            return self.derived.open(version, opened, entry, derived);
         }
-        if let Some(view) = self.open_text_view(version, &opened, entry)? {
+        if let Some(view) = self.text_views.open_text_view(version, &opened, entry)? {
             return Ok(view);
         }
         if opened.is_stored(entry) {
-            return self.open_stored(version, opened);
+            return self.readers.open_stored(&self.ground, version, opened);
         }
         match opened.array_at(entry) {
             Some(number) if self.ground.disk.is_some() && opened.rewrite().is_some() => {
@@ -44,18 +56,6 @@ impl Containers {
             }
             _ => opened.open(entry, &self.ground.cache),
         }
-    }
-
-    /// The file that a container is, as it is stored now.
-    pub(crate) fn open_stored(
-        &self,
-        version: &ContainerVersion,
-        opened: Arc<OpenContainer>,
-    ) -> Result<OpenEntry> {
-        let path = self.ground.places.path(version.container)?;
-        let source = pinned(&self.ground, version, &path).open(&path)?;
-        let reader = self.stored_readers.open(source.stat()?.id);
-        Ok(OpenEntry::new(OpenContent::Stored(source, reader), opened))
     }
 
     /// The owner of a container with the rights that an entry of it shows. In a mount that is only
@@ -82,7 +82,7 @@ impl Containers {
     ) -> Result<EntryStat> {
         let owner = self.owner_of_entry(opened, entry, version.owner())?;
         let mut stat = opened.stat(entry, &owner)?;
-        if let Some(size) = self.text_view_size(version, opened, entry)? {
+        if let Some(size) = self.text_views.text_view_size(version, opened, entry)? {
             stat.size = size;
         }
         let Some(container) = version.staged.now() else {
@@ -99,7 +99,7 @@ impl Containers {
             }
             stat.is_written = true;
         }
-        if let Some(size) = self.restated_size(version, opened, entry)? {
+        if let Some(size) = self.derived.restated_size(version, opened, entry)? {
             stat.size = size;
         }
         Ok(stat)

@@ -6,6 +6,7 @@
 pub mod array_names;
 mod beside;
 pub mod cookie;
+pub mod derived;
 pub mod entry;
 pub mod entry_stat;
 pub mod entry_table;

@@ -11,9 +11,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use super::entry_table::{ArrayNumber, EntryIndex};
-use super::open_container::{DerivedEntry, OpenContainer};
-use super::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
-use crate::array::{Info, npy};
+use super::open_container::OpenContainer;
+use crate::array::Info;
 use crate::cache::BlockCache;
 use crate::container::describe::{
     TextsToRead, arrays_json_restated, empty_group_json, groups_json,
@@ -21,14 +20,13 @@ use crate::container::describe::{
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
-use crate::live::Containers;
 use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::Hold;
 use crate::memory::fallible;
 
 /// What groups say of themselves in an edition of a container, of the file as it was opened then.
-pub(crate) struct StagedGroupTexts {
+pub(crate) struct RestatedGroupTexts {
     of: (u64, Weak<OpenContainer>),
     is_whole: bool,
     texts: Arc<HashMap<String, Vec<u8>>>,
@@ -89,7 +87,7 @@ impl StagedContainer {
         let hold = cache.budget().keep(takes.sum::<usize>() as u64);
         let texts = Arc::new(told.text);
         // What there is no room for is told anew.
-        *self.group_texts.lock() = hold.ok().map(|hold| StagedGroupTexts {
+        *self.group_texts.lock() = hold.ok().map(|hold| RestatedGroupTexts {
             of,
             is_whole: told.is_whole,
             texts: Arc::clone(&texts),
@@ -137,7 +135,12 @@ impl StagedContainer {
     }
 }
 
-impl Containers {
+/// Says what is shown of a version beside its arrays.
+pub(crate) struct Restating {
+    pub(crate) cache: Arc<BlockCache>,
+}
+
+impl Restating {
     /// The texts and attributes of a container of a version, where they differ from the stored
     /// ones.
     pub(crate) fn restated(
@@ -149,7 +152,7 @@ impl Containers {
             return Ok(Arc::default());
         };
         let stored = &version.staged.stored;
-        stored.while_it_stays(|| container.restated(part, &self.ground.cache))
+        stored.while_it_stays(|| container.restated(part, &self.cache))
     }
 
     /// What is said of one array of a version, if that differs from what is stored.
@@ -164,50 +167,12 @@ impl Containers {
         version.staged.stored.while_it_stays(|| {
             let base = container.base();
             let located = base.array(number)?;
-            let restated = container.restated(located.container, &self.ground.cache)?;
+            let restated = container.restated(located.container, &self.cache)?;
             Ok(restated.arrays.get(located.array.name()).cloned())
         })
     }
 
-    /// Bytes of a file that follows from arrays, if staged changes make it another one.
-    pub(crate) fn restated_size(
-        &self,
-        version: &ContainerVersion,
-        opened: &Arc<OpenContainer>,
-        entry: EntryIndex,
-    ) -> Result<Option<u64>> {
-        if version.staged.now().is_none_or(|now| now.stage.is_clean()) {
-            return Ok(None);
-        }
-        let size = |bytes: &[u8]| Some(bytes.len() as u64);
-        Ok(match opened.derived(entry) {
-            None | Some(DerivedEntry::Stored) => None,
-            Some(DerivedEntry::Array(number)) => {
-                let info = self.restated_info(version, number)?;
-                info.map(|info| info.bytes)
-            }
-            Some(DerivedEntry::View(number)) => {
-                if let Some(size) = self.text_view_size(version, opened, entry)? {
-                    return Ok(Some(size));
-                }
-                let info = self.restated_info(version, number)?;
-                info.map(|info| npy::header(&info).len() as u64 + info.bytes)
-            }
-            Some(DerivedEntry::ArraysJson(part)) => {
-                size(&self.arrays_json(version, opened, part, TextsToRead::Few)?)
-            }
-            Some(DerivedEntry::GroupJson) => {
-                size(&self.group_json(version, opened, entry, TextsToRead::Few)?)
-            }
-            Some(DerivedEntry::Text(part)) => {
-                let restated = self.restated(version, part)?;
-                let text = restated.texts.get(&*opened.name(entry)?.to_string_lossy());
-                text.and_then(|text| size(text))
-            }
-        })
-    }
-
-    fn arrays_json(
+    pub(super) fn arrays_json(
         &self,
         version: &ContainerVersion,
         opened: &OpenContainer,
@@ -220,14 +185,14 @@ impl Containers {
         version.staged.stored.while_it_stays(|| {
             let base = container.base();
             let restated = base.parts_of(part)?.into_iter();
-            let restated = restated.map(|part| container.restated(part, &self.ground.cache));
+            let restated = restated.map(|part| container.restated(part, &self.cache));
             let restated = restated.collect::<Result<Vec<_>>>()?;
             Ok(arrays_json_restated(base.container(part)?, &restated, read)?.text)
         })
     }
 
     /// What a group says of itself with what is staged.
-    fn group_json(
+    pub(super) fn group_json(
         &self,
         version: &ContainerVersion,
         opened: &OpenContainer,
@@ -239,95 +204,12 @@ impl Containers {
             None => return Ok(opened.group_json(path, read)?.text.to_vec()),
             Some(container) => {
                 let stored = &version.staged.stored;
-                stored.while_it_stays(|| container.group_texts(read, &self.ground.cache))?
+                stored.while_it_stays(|| container.group_texts(read, &self.cache))?
             }
         };
         match told.get(path) {
             Some(text) => fallible::copy(text, "cannot describe a group"),
             None => Ok(empty_group_json(opened.outermost()?)),
         }
-    }
-
-    /// Opens a file that follows from arrays which may be written.
-    pub(crate) fn open_derived(
-        &self,
-        version: &Arc<ContainerVersion>,
-        opened: Arc<OpenContainer>,
-        entry: EntryIndex,
-        what: DerivedEntry,
-    ) -> Result<OpenEntry> {
-        let derived = DerivedFile {
-            version: Arc::clone(version),
-            entry,
-            edition: version.staged.edition(),
-        };
-        if let Some(view) = self.open_text_view(version, &opened, entry)? {
-            return Ok(view.derived_from(Some(derived)));
-        }
-        let open = match what {
-            DerivedEntry::Array(number) => self.open_array(version, opened, number, None),
-            DerivedEntry::View(number) => {
-                let info = match self.restated_info(version, number)? {
-                    Some(info) => info,
-                    None => opened.info(number)?,
-                };
-                self.open_array(version, opened, number, Some(npy::header(&info)))
-            }
-            DerivedEntry::ArraysJson(part) if version.staged.now().is_some() => {
-                let text = Arc::new(self.arrays_json(version, &opened, part, TextsToRead::All)?);
-                Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
-            }
-            DerivedEntry::GroupJson if version.staged.now().is_some() => {
-                let text = Arc::new(self.group_json(version, &opened, entry, TextsToRead::All)?);
-                Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
-            }
-            DerivedEntry::Text(part) if version.staged.now().is_some() => {
-                let restated = self.restated(version, part)?;
-                match restated.texts.get(&*opened.name(entry)?.to_string_lossy()) {
-                    Some(text) => {
-                        let text = OpenContent::Bytes(Arc::clone(text));
-                        Ok(OpenEntry::new(text, opened))
-                    }
-                    None => opened.open(entry, &self.ground.cache),
-                }
-            }
-            DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson | DerivedEntry::Text(_) => {
-                opened.open(entry, &self.ground.cache)
-            }
-            DerivedEntry::Stored => self.open_stored(version, opened),
-        };
-        Ok(open?.derived_from(Some(derived)))
-    }
-
-    /// An array as all its handles share it, or as computed if it follows from others; with a
-    /// view's header before it.
-    fn open_array(
-        &self,
-        version: &Arc<ContainerVersion>,
-        opened: Arc<OpenContainer>,
-        number: ArrayNumber,
-        header: Option<Vec<u8>>,
-    ) -> Result<OpenEntry> {
-        let staged = &version.staged;
-        let computed = match staged.now() {
-            Some(container) => staged
-                .stored
-                .while_it_stays(|| container.computed(number, &self.ground.cache))?,
-            None => None,
-        };
-        if let Some(ComputedBytes { bytes, mut hold }) = computed {
-            let header = header.unwrap_or_default();
-            hold.keep_more(header.len() as u64)?;
-            let mut whole = fallible::room_for(header.len() + bytes.len(), "cannot open a view")?;
-            whole.extend_from_slice(&header);
-            whole.extend_from_slice(&bytes);
-            return Ok(OpenEntry::computed(whole, hold, opened));
-        }
-        let shared = staged.share(number, &opened, &self.ground.cache)?;
-        let open = match header {
-            Some(header) => OpenArray::view(shared, staged.view_header(number, header)),
-            None => OpenArray::new(shared, None),
-        };
-        Ok(OpenEntry::new(OpenContent::Array(open), opened))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! How wide they are is known when all of the text has been read once, so the size of such a view
 //! is found out when it is first asked for and remembered with the version; nothing but a question
-//! for that one view reads the text ([`Containers::is_unmeasured`]). The bytes are put together
+//! for that one view reads the text ([`TextViewer::is_unmeasured`]). The bytes are put together
 //! when the view is opened, and are there, charged, as long as somebody has it open: at most
 //! [`MOST`](crate::array::fixed_text::MOST). With staged changes a view is as the text was when it
 //! was opened, like every text that follows from arrays. Text too large for this, or for the
@@ -15,12 +15,13 @@ use std::sync::{Arc, Weak};
 use super::entry_table::{ArrayNumber, EntryIndex};
 use super::open_container::OpenContainer;
 use super::open_entry::{OpenContent, OpenEntry};
+use super::restated::Restating;
 use crate::array::fixed_text::{FixedText, TextDemand, TextForm, TextParts, ValueEnds};
 use crate::array::read::{CachedArray, Tail};
 use crate::array::{Array, Info, npy};
 use crate::container::rewrite::ComputedBytes;
 use crate::error::{Error, Fault, Result};
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
@@ -229,7 +230,13 @@ impl ShownText<'_> {
     }
 }
 
-impl Containers {
+/// Measures views of text, and puts their bytes together.
+pub(crate) struct TextViewer {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) restating: Arc<Restating>,
+}
+
+impl TextViewer {
     /// Bytes of an entry that is a view of text; none if it is none, or shows its bytes. A text
     /// that is damaged has none, as it is with damaged arrays: opening it says why.
     pub(crate) fn text_view_size(
@@ -355,7 +362,7 @@ impl Containers {
             None => None,
         };
         if let Some(ComputedBytes { bytes, hold: _hold }) = computed {
-            let restated = self.restated_info(version, number)?;
+            let restated = self.restating.restated_info(version, number)?;
             return use_it(&ShownText {
                 info: restated.map_or_else(|| opened.info(number), Ok)?,
                 parts: &ComputedText(&bytes),

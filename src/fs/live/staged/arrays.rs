@@ -6,20 +6,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ArrayWriter, StagedContainer};
-use crate::commit::base_of;
+use super::ArrayWriter;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
 use crate::live::Containers;
 use crate::live::committing::Effort;
-use crate::live::place::ContainerPlace;
-use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
+use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::live::version::ContainerVersion;
-use crate::stage::Stage;
 
 /// Most bytes of fill values that are staged because an array has become longer, and at once.
 const FILLED_MOST: u64 = 16 << 30;
@@ -34,9 +31,9 @@ impl Containers {
     ) -> Result<OpenEntry> {
         self.check_current(version)?;
         self.recover_again(version)?;
-        let opened = self.open_version(version)?;
-        let number = self.written_array(version, entry)?;
-        let writer = self.array_writer(version, &opened, number)?;
+        let opened = self.opener.open_version(version)?;
+        let number = self.writable.array(version, entry)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         let derived = self.stage_followed(&opened, &writer, entry)?;
         let shared = version.staged.share(number, &opened, &self.ground.cache)?;
         let content = OpenContent::Array(OpenArray::new(shared, Some(writer)));
@@ -69,105 +66,6 @@ impl Containers {
         }))
     }
 
-    /// The array that an entry is. Everything else follows from arrays.
-    pub(crate) fn written_array(
-        &self,
-        version: &ContainerVersion,
-        entry: EntryIndex,
-    ) -> Result<ArrayNumber> {
-        self.ground.writable()?;
-        let opened = self.open_version(version)?;
-        if opened.rewrite().is_none() {
-            if let Some(why) = opened.outermost()?.why_only_read() {
-                self.tell_only_read(version, &format!("it cannot be written: {why}"));
-            }
-            return Err(Error::ReadOnly);
-        }
-        let name = || {
-            let name = opened.name(entry).map(|name| name.to_string_lossy());
-            name.unwrap_or_default()
-        };
-        if let Some(why) = opened.why_unreadable(entry) {
-            let name = name();
-            self.tell_only_read(
-                version,
-                &format!("{name} cannot be written: it is not shown: {why}"),
-            );
-            return Err(Error::ReadOnly);
-        }
-        opened.array_at(entry).ok_or_else(|| {
-            let name = name();
-            Error::Computed(format!("{name} follows from the arrays"))
-        })
-    }
-
-    /// An array, to be written. One that follows from others cannot be.
-    pub(crate) fn array_writer(
-        &self,
-        version: &Arc<ContainerVersion>,
-        opened: &OpenContainer,
-        number: ArrayNumber,
-    ) -> Result<ArrayWriter> {
-        let nothing = Change::Write { offset: 0, len: 0 };
-        let (located, rewrite) = (opened.array(number)?, opened.rewrite());
-        let rewrite = rewrite.ok_or(Error::ReadOnly)?;
-        let container = self.stage_of(version)?;
-        let permitted = rewrite.permits(located.address(), nothing);
-        if matches!(permitted, Err(Error::ReadOnly)) {
-            let path = located.path();
-            let why = opened.outermost()?.why_array_only_read(&path);
-            self.tell_only_read(version, &format!("{path} cannot be written: {why}"));
-        }
-        permitted?;
-        let staged = &version.staged;
-        let array = staged.stage_array(&container, number, &self.ground.cache)?;
-        Ok(ArrayWriter::new(version, container, (number, array)))
-    }
-
-    /// Says in the log why a program was refused, once.
-    fn tell_only_read(&self, version: &ContainerVersion, why: &str) {
-        if version.staged.outcome.note_told_only_read(why) {
-            let path = self.ground.shown_path(version.container);
-            log::warn!("{}: {why}", path.display());
-        }
-    }
-
-    /// The stage of a container.
-    pub(crate) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
-        // Its log is in nobody's way, and in ours.
-        if let Some(unrecovered) = version.staged.log.unrecovered()
-            && version.staged.log.keeps_out()
-        {
-            let cause = std::io::Error::from_raw_os_error(libc::EACCES);
-            return Err(Error::io(unrecovered.why.to_string(), cause));
-        }
-        let container = version.staged.begun(&self.ground.cache, || {
-            let path = self.ground.places.path(version.container)?;
-            let found = version.recognised.stat(&*self.ground.store, &path)?;
-            let base = self.open_version(version)?;
-            let base_named = base_of(&version.recognised, &found);
-            let place = ContainerPlace::new(&self.ground, version.container, &version.recognised);
-            let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
-            let stage = Stage::new(place, base_named, Arc::clone(memory));
-            StagedContainer::new(stage, Arc::clone(&base))
-        })?;
-        match container.stage.check_log() {
-            Err(e) if e.is_refusal() => {
-                let path = self.ground.known_path(version.container);
-                let path = self.ground.store.display(&path);
-                let why = format!(
-                    "{}: its arrays cannot be written, for no log can be made beside it: {e}",
-                    path.display()
-                );
-                let cause = std::io::Error::from_raw_os_error(libc::EACCES);
-                Err(Error::io(why, cause))
-            }
-            // The write reports it.
-            Err(e) if e.is_no_room() => Ok(container),
-            checked => checked.map(|()| container),
-        }
-    }
-
     /// Writes to an array, and says how many bytes.
     pub(crate) fn write_array(
         &self,
@@ -195,8 +93,9 @@ impl Containers {
             }
             n => n?,
         };
-        self.encode_ahead(writer, offset..offset.saturating_add(n as u64));
-        self.log_ahead(writer, n as u64);
+        self.before_close
+            .encode(writer, offset..offset.saturating_add(n as u64));
+        self.before_close.log(writer, n as u64);
         if how.durable != Durability::Later {
             writer.stage().sync()?;
         }
@@ -205,7 +104,7 @@ impl Containers {
 
     /// Commits all that is staged: whichever container has the most small pieces.
     fn commit_for_room(&self) {
-        for (_, version) in self.all_staged() {
+        for (_, version) in self.staged.all_staged() {
             if let Err(e) = self.ground.retry(|| self.commit(&version, Effort::All)) {
                 log::debug!("nothing staged is given up: {e}");
             }
@@ -252,7 +151,7 @@ impl Containers {
 
     fn was_staged(&self, writer: &ArrayWriter) {
         writer.note_write();
-        self.remember_staged(&writer.version);
+        self.staged.remember_staged(&writer.version);
     }
 
     /// Changes the length of an array by its name alone, and commits that at once.
@@ -265,15 +164,15 @@ impl Containers {
         self.check_current(version)?;
         self.recover_again(version)?;
         let (opened, number) = (
-            self.open_version(version)?,
-            self.written_array(version, entry)?,
+            self.opener.open_version(version)?,
+            self.writable.array(version, entry)?,
         );
-        let writer = self.array_writer(version, &opened, number)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         writer.permits(Change::SetLen(len))?;
         self.stage_followed(&opened, &writer, entry)?;
         self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
-        self.remember_staged(version);
+        self.staged.remember_staged(version);
         self.commit_at_close(version)
     }
 
@@ -293,7 +192,7 @@ impl Containers {
         writer.permits(Change::Truncate(0))?;
         writer.stage().set_len(writer.array, 0)?;
         writer.note_emptied();
-        self.remember_staged(&writer.version);
+        self.staged.remember_staged(&writer.version);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::container::rewrite::{Restated, Rewrite};
 use crate::error::{Error, Fault, Result};
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::shown::restated::StagedGroupTexts;
+use crate::live::shown::restated::RestatedGroupTexts;
 use crate::live::shown::shared_array::{SharedArray, StoredBytes};
 use crate::stage::{Layer, LoggedArray, Overlay, Stage, StagedArray};
 use crate::sync::Mutex;
@@ -28,7 +28,7 @@ pub(crate) struct StagedContainer {
     arrays: Mutex<KnownArrays>,
     /// The last restatements of it and those inside, and their edition.
     pub(crate) restated: Mutex<(u64, BTreeMap<ContainerNumber, Arc<Restated>>)>,
-    pub(crate) group_texts: Mutex<Option<StagedGroupTexts>>,
+    pub(crate) group_texts: Mutex<Option<RestatedGroupTexts>>,
     /// An array that a commit under way gives another content of this length, which is staged
     /// nowhere.
     replacing: Mutex<Option<(StagedArray, u64)>>,

@@ -6,16 +6,25 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use super::StagedContainer;
+use super::remembered::StagedVersions;
 use crate::commit::Spot;
 use crate::error::Result;
-use crate::live::places::{Forget, Stale};
-use crate::live::staged::StagedContainer;
+use crate::live::container::LiveContainer;
+use crate::live::ground::Ground;
+use crate::live::places::{ContainerId, Forget, Stale};
+use crate::live::refusal::refused;
 use crate::live::version::ContainerVersion;
-use crate::live::{ContainerId, Containers, LiveContainer, refused};
 use crate::source::FileId;
 use crate::stage::{log_names, new_name};
 
-impl Containers {
+/// Discards what is staged.
+pub(crate) struct Discarding {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) staged: Arc<StagedVersions>,
+}
+
+impl Discarding {
     /// Discards the stage of a container, unless it is open for writing (EBUSY).
     pub(crate) fn discard(&self, id: ContainerId, version: &Arc<ContainerVersion>) -> Result<()> {
         if self.ground.places.is_written(version.id) {
@@ -30,7 +39,7 @@ impl Containers {
         staged.discard(&now, &self.ground.cache)?;
         staged.outcome.note_why(None);
         drop(locked);
-        self.forget_staged(version);
+        self.staged.forget_staged(version);
         // It may have been in the way of a version that another process has made since.
         if let Some(shown) = &self.ground.places.container(id)?.known().version {
             shown.staged.log.forget_unrecovered();
@@ -50,7 +59,7 @@ impl Containers {
     ) -> Result<()> {
         version.staged.discard(container, &self.ground.cache)?;
         version.staged.outcome.note_why(None);
-        self.forget_staged(version);
+        self.staged.forget_staged(version);
         Ok(())
     }
 

@@ -7,8 +7,8 @@
 //! of them are given the new ones while no thread reads, so that written bytes are never out of
 //! sight. Used by all of `live`.
 
-pub mod ahead;
 pub mod arrays;
+pub mod before_close;
 pub mod container;
 pub mod discard;
 pub mod outcome;
@@ -16,6 +16,7 @@ pub mod remembered;
 pub mod replacing;
 pub mod turns;
 pub mod unrecovered;
+pub mod writable;
 pub mod writer;
 
 use std::collections::HashMap;

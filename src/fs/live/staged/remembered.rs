@@ -2,54 +2,46 @@
 //! whatever the kernel forgets.
 //!
 //! A writer registers the container after it has staged something
-//! ([`Containers::remember_staged`]), and a commit takes a container out only if nothing is staged
+//! ([`StagedVersions::remember_staged`]), and a commit takes a container out only if nothing is staged
 //! under the lock of the list: so nothing is ever staged of a container that is not in it once the
 //! write returns. Nothing but the layers of a stage is looked at under that lock, and nothing of
-//! [`super::super::Places`] is asked. Used by all of `live`, and by `tree::status`.
+//! [`Places`](crate::live::places::Places) is asked. Used by all of `live`, and by `tree::status`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::cache::VersionId;
+use crate::live::ground::Ground;
+use crate::live::places::ContainerId;
 use crate::live::version::ContainerVersion;
-use crate::live::{ContainerId, Containers};
+use crate::live::versions::Versions;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Of one container there may be several: one for each version of which something is staged.
-#[derive(Default)]
-pub(crate) struct StagedVersions(Mutex<HashMap<VersionId, Arc<ContainerVersion>>>);
-
-impl StagedVersions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<VersionId, Arc<ContainerVersion>>> {
-        self.0.lock()
-    }
-
-    fn has(&self, version: &ContainerVersion) -> bool {
-        self.lock().contains_key(&version.id)
-    }
-
-    /// False if it is there already.
-    fn add(&self, version: &Arc<ContainerVersion>) -> bool {
-        let before = self.lock().insert(version.id, Arc::clone(version));
-        before.is_none()
-    }
-
-    /// False if it stays, or was not there.
-    fn remove_if(&self, version: &ContainerVersion, is_clean: impl FnOnce() -> bool) -> bool {
-        let mut staged = self.lock();
-        is_clean() && staged.remove(&version.id).is_some()
-    }
+pub(crate) struct StagedVersions {
+    ground: Arc<Ground>,
+    versions: Arc<Versions>,
+    table: Mutex<HashMap<VersionId, Arc<ContainerVersion>>>,
 }
 
-impl Containers {
+impl StagedVersions {
+    pub(crate) fn new(ground: &Arc<Ground>, versions: &Arc<Versions>) -> StagedVersions {
+        StagedVersions {
+            ground: Arc::clone(ground),
+            versions: Arc::clone(versions),
+            table: Mutex::default(),
+        }
+    }
+
     /// Something has been staged: the container is held until it is committed.
     pub(crate) fn remember_staged(&self, version: &Arc<ContainerVersion>) {
-        if self.staged.has(version) {
+        if self.lock().contains_key(&version.id) {
             return;
         }
         self.ground.places.hold(version.container);
-        if !self.staged.add(version) {
-            self.let_go(version.container);
+        let before = self.lock().insert(version.id, Arc::clone(version));
+        if before.is_some() {
+            self.versions.let_go(version.container);
         }
     }
 
@@ -57,17 +49,24 @@ impl Containers {
     pub(crate) fn forget_staged(&self, version: &ContainerVersion) {
         let now = version.staged.now();
         let is_clean = || now.as_ref().is_none_or(|now| now.stage.is_clean());
-        if self.staged.remove_if(version, is_clean) {
-            self.let_go(version.container);
+        let mut staged = self.lock();
+        let is_removed = is_clean() && staged.remove(&version.id).is_some();
+        drop(staged);
+        if is_removed {
+            self.versions.let_go(version.container);
         }
     }
 
     /// Containers with something staged. A removed container does not count: bytes written through
     /// its handles are seen by those handles alone.
     pub(crate) fn all_staged(&self) -> Vec<(ContainerId, Arc<ContainerVersion>)> {
-        let staged: Vec<_> = self.staged.lock().values().map(Arc::clone).collect();
+        let staged: Vec<_> = self.lock().values().map(Arc::clone).collect();
         let there = staged.into_iter();
         let there = there.filter(|version| !self.ground.is_removed(version));
         there.map(|version| (version.container, version)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<VersionId, Arc<ContainerVersion>>> {
+        self.table.lock()
     }
 }

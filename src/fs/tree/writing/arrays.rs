@@ -140,7 +140,7 @@ impl Tree {
         let Some(named) = opened.find_removed(above.at, name) else {
             return Ok(None);
         };
-        self.live.written_array(version, named)?;
+        self.live.writable.array(version, named)?;
         version.tombstones.remove(named);
         let attr = self.enter(version, opened, named, Dirent::new(parent, name))?;
         let entry = opened.file_of(named);

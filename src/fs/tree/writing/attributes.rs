@@ -103,7 +103,7 @@ impl Tree {
         entry: EntryIndex,
         to: &NewAttributes,
     ) -> Result<NewAttributes> {
-        let opened = self.live.open_version(version)?;
+        let opened = self.live.opener.open_version(version)?;
         let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
         let writable = u32::from(WRITABLE);
         let now = u32::from(version.owner().mode_with_list()) & writable;
@@ -178,7 +178,7 @@ impl Tree {
         let path = self.container_path(inode)?;
         let found = version.recognised.stat(&*self.store, &path)?;
         self.let_in_to_change((inode, container), &version, (&found, &path), to, caller)?;
-        let now = self.live.now_or_at_commit(&version, to);
+        let now = self.live.times.now_or_at_commit(&version, to);
         let own_mode = match container.stored {
             // That of an array is its files' alone.
             FileKind::Directory => to.mode.filter(|_| is_directory),
@@ -187,10 +187,11 @@ impl Tree {
         if now.changes_times()
             && !self
                 .live
+                .times
                 .set_times(&version, &path, (&found, now.atime, now.mtime))?
         {
             // Something has just got into the log.
-            self.live.now_or_at_commit(&version, to);
+            self.live.times.now_or_at_commit(&version, to);
         }
         let added = match container.stored {
             FileKind::File => added_of(&*self.store, &path)?,
@@ -250,6 +251,7 @@ impl Tree {
         };
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
             self.live
+                .times
                 .set_of_files(version, path, found, &others, own_mode)?;
         }
         if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {

@@ -160,7 +160,7 @@ impl Tree {
                     id: directory.id,
                     name: name.to_owned(),
                 };
-                let logs = self.live.logs_beside(&at);
+                let logs = self.live.discarding.logs_beside(&at);
                 match self
                     .live
                     .remove_new(inode.into(), container, directory.place(name))
@@ -168,8 +168,8 @@ impl Tree {
                     Some(removed) => removed?,
                     None => self.remove_container(inode, container, &directory, name, &stat)?,
                 }
-                self.live.discard_removed(container);
-                self.live.remove_logs(&at, &logs);
+                self.live.discarding.discard_removed(container);
+                self.live.discarding.remove_logs(&at, &logs);
             }
             _ => disk.remove_directory(directory.place(name))?,
         }
@@ -197,7 +197,7 @@ impl Tree {
             self.live.lasting.forget_of(container);
         }
         if let Some(Node::Container(container)) = self.inodes.unlinked(link, stat).as_deref() {
-            self.live.close(container);
+            self.live.versions.close(container);
         }
         if is_last && stat.kind == FileKind::File {
             self.written_here.remove(stat.id);

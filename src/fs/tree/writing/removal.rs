@@ -41,7 +41,7 @@ impl Tree {
             Node::Entry(version, entry) => (Arc::clone(version), *entry),
             _ => return Ok(false),
         };
-        let opened = self.live.open_version(&version)?;
+        let opened = self.live.opener.open_version(&version)?;
         let Some(entry) = opened.find(at, name) else {
             return match opened.group_path(at).is_some() && opened.shows_beside(at, name) {
                 true => Ok(false),
@@ -126,7 +126,7 @@ impl Tree {
         let node = self.inodes.get(inode).ok();
         let (Some(true), Ok(opened)) = (
             node.and_then(|node| is_shown(&node)),
-            self.live.open_version(version),
+            self.live.opener.open_version(version),
         ) else {
             return Vec::new();
         };
@@ -145,7 +145,7 @@ impl Tree {
         stat: &Stat,
     ) -> Result<()> {
         let version = self.live.current(inode.into(), container)?;
-        let opened = self.live.open_version(&version)?;
+        let opened = self.live.opener.open_version(&version)?;
         let not_empty = || refused("remove", &above.join(name), libc::ENOTEMPTY);
         if !is_empty(&opened, EntryIndex::ROOT, self.settings.views)? {
             return Err(not_empty());

@@ -86,7 +86,7 @@ impl Tree {
         if let Some(replaced) = &container
             && let Some(container) = replaced.0.container()
         {
-            self.live.discard_removed(container);
+            self.live.discarding.discard_removed(container);
         }
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {

@@ -146,7 +146,7 @@ impl Tree {
         let link = Dirent::new(to.0, to.1);
         self.inodes.renamed(&moved.link, &link, &moved.stat);
         // The empty container is another file now.
-        self.live.close(container);
+        self.live.versions.close(container);
         container.known().version = None;
         container.new.begin(from.id);
         self.live.new.used(inode.into());

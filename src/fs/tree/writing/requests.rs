@@ -59,7 +59,7 @@ impl Tree {
                 let _ = self.live.pack_now(new, InUse::Spared);
             }
         }
-        for (staged, version) in self.live.all_staged() {
+        for (staged, version) in self.live.staged.all_staged() {
             if self.lies_below(staged.into(), &path) {
                 hurry();
                 match stale {
@@ -88,9 +88,9 @@ impl Tree {
     fn discard_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         let mut done = Ok(());
-        for (staged, version) in self.live.all_staged() {
+        for (staged, version) in self.live.staged.all_staged() {
             if self.lies_below(staged.into(), &path) {
-                done = done.and(self.live.discard(staged, &version));
+                done = done.and(self.live.discarding.discard(staged, &version));
             }
         }
         // What has been put into a new container are files, which are removed like any others.

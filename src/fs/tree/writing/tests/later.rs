@@ -350,7 +350,7 @@ fn a_synced_directory_is_committed_whoever_does_it() {
         .collect();
     write(&tree, 3, &noise).unwrap();
     assert!(state(&tree).contains("in the background"));
-    let (_, version) = tree.containers().all_staged().pop().unwrap();
+    let (_, version) = tree.containers().staged.all_staged().pop().unwrap();
     let directory = tree.inode("one.blp").unwrap();
     tree.sync_directory(directory, false).unwrap();
     assert_eq!(state(&tree), "clean");

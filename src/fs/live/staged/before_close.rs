@@ -13,7 +13,7 @@ use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{ChangedArray, EncodedAhead, Rewrite};
 use crate::error::Result;
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::memory::budget::Budget;
 use crate::stage::{Layer, StageMemory, StagedArray};
@@ -91,9 +91,15 @@ impl EncodeTask {
     }
 }
 
-impl Containers {
+/// Work that is done before a close would have to wait for it.
+pub(crate) struct BeforeClose {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) memory: Option<Arc<StageMemory>>,
+}
+
+impl BeforeClose {
     /// Has what is staged logged, if the container's commits are put off: then the close does it.
-    pub(crate) fn log_ahead(&self, writer: &ArrayWriter, written: u64) {
+    pub(crate) fn log(&self, writer: &ArrayWriter, written: u64) {
         let is_put_off = || {
             writer
                 .version
@@ -114,8 +120,8 @@ impl Containers {
     }
 
     /// Has the blocks encoded that a write has completed, or come to the end of once more.
-    pub(crate) fn encode_ahead(&self, writer: &ArrayWriter, written: Range<u64>) {
-        let Some(memory) = &self.stage_memory else {
+    pub(crate) fn encode(&self, writer: &ArrayWriter, written: Range<u64>) {
+        let Some(memory) = &self.memory else {
             return;
         };
         if memory.wants_slabs() {

@@ -8,21 +8,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::opener::Opener;
 use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
 use crate::commit::FutureFile;
 use crate::container::successor::Handover;
 use crate::error::{Error, Result};
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::versions::Versions;
 use crate::source::switched::SwitchedSource;
 use crate::source::wrapping::WrappingStore;
 use crate::source::{Identity, SourceIdentity, Store};
 use crate::sync::Mutex;
 
 /// A container as it is going to be.
-pub(crate) struct OpenedAhead {
+pub(crate) struct FutureContainer {
     opened: Arc<OpenContainer>,
     blocks: VersionId,
     /// The container before.
@@ -45,7 +47,7 @@ fn all_of(identity: &Identity) -> impl Iterator<Item = Option<SourceIdentity>> {
 
 type FutureFiles = Mutex<Vec<(FutureFile, FutureSource)>>;
 
-impl OpenedAhead {
+impl FutureContainer {
     /// Under which its blocks are cached.
     pub(crate) fn blocks(&self) -> VersionId {
         self.blocks
@@ -61,17 +63,24 @@ impl OpenedAhead {
     }
 }
 
-impl Containers {
+/// Opens containers as commits are about to make them.
+pub(crate) struct FutureOpener {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) opener: Arc<Opener>,
+}
+
+impl FutureOpener {
     /// Opens a container of which these files are about to be changed or replaced. `base`: as it is
     /// before.
-    pub(crate) fn open_ahead(
+    pub(crate) fn open(
         &self,
         version: &ContainerVersion,
         base: &OpenContainer,
         files: &[FutureFile],
-    ) -> Result<OpenedAhead> {
+    ) -> Result<FutureContainer> {
         let path = self.ground.places.path(version.container)?;
-        if let Some(ahead) = self.share_ahead(version, (base, &path), files)? {
+        if let Some(ahead) = self.share(version, (base, &path), files)? {
             return Ok(ahead);
         }
         let before = version.identity();
@@ -88,7 +97,7 @@ impl Containers {
         let blocks = self.versions.next_id();
         let at = (self.ground.store.display(&path), blocks);
         let opened = OpenContainer::of(version, at, (container, stored), budget)?;
-        Ok(OpenedAhead {
+        Ok(FutureContainer {
             opened: Arc::new(opened),
             blocks,
             before,
@@ -98,12 +107,12 @@ impl Containers {
 
     /// Opens a container ahead of which only values change: what stays is shared, and need not be
     /// made again.
-    fn share_ahead(
+    fn share(
         &self,
         version: &ContainerVersion,
         (base, path): (&OpenContainer, &Path),
         files: &[FutureFile],
-    ) -> Result<Option<OpenedAhead>> {
+    ) -> Result<Option<FutureContainer>> {
         let is_file = version.recognised.layout().is_file();
         let (Some(rewrite), [file], true) = (base.rewrite(), files, is_file) else {
             return Ok(None);
@@ -119,7 +128,7 @@ impl Containers {
         let shared = (successor.container, &*successor.changed);
         let opened = base.succeeded(at, shared, file.len, self.ground.cache.budget())?;
         let source = FutureSource::Shared(successor.handover);
-        Ok(Some(OpenedAhead {
+        Ok(Some(FutureContainer {
             opened: Arc::new(opened),
             blocks,
             before,
@@ -155,7 +164,12 @@ impl Containers {
 
     /// Whether a file is another one than when the container was opened ahead, and none that the
     /// commit has changed.
-    fn others_changed(&self, version: &ContainerVersion, path: &Path, ahead: &OpenedAhead) -> bool {
+    fn others_changed(
+        &self,
+        version: &ContainerVersion,
+        path: &Path,
+        ahead: &FutureContainer,
+    ) -> bool {
         let changed = ahead.files.lock();
         let is_changed = |of: &Path| {
             let name = of.file_name();
@@ -168,30 +182,30 @@ impl Containers {
     }
 
     /// The container that was opened ahead is the version now: its files have become as foreseen.
-    pub(crate) fn open_as_ahead(
+    pub(crate) fn open_as_foreseen(
         &self,
         version: &ContainerVersion,
         path: &Path,
-        ahead: &OpenedAhead,
+        ahead: &FutureContainer,
     ) -> Result<Arc<OpenContainer>> {
         let first = version.recognised.first_file(path);
         let (directory, _) = first.ok_or(Error::Unsuitable)?;
         let store = pinned(&self.ground, version, path);
         if self.others_changed(version, path, ahead) {
-            return self.reopen_version(version, path);
+            return self.opener.reopen_version(version, path);
         }
         for (file, source) in &*ahead.files.lock() {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.
             if !file.is(&now.identity()) {
-                return self.reopen_version(version, path);
+                return self.opener.reopen_version(version, path);
             }
             match source {
                 FutureSource::Opened(source) => source.switch(now),
                 FutureSource::Shared(handover) => handover.hand_over(now),
             }
         }
-        self.take_for_opened(version, &ahead.opened);
+        self.opener.take_for_opened(version, &ahead.opened);
         Ok(Arc::clone(&ahead.opened))
     }
 }

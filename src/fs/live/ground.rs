@@ -2,7 +2,8 @@
 //! the places of containers, and how all that is set.
 //!
 //! Knows no container: it says where one lies, and how that is told. Held by the parts of
-//! [`super::Containers`].
+//! [`super::Containers`], and by nothing that a task of the background has: it would wait for its
+//! own thread if it were the last to let go.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::cache::{BlockCache, VersionId};
 use crate::commit::Spot;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::workers::WorkerThreads;
 
@@ -57,6 +59,10 @@ impl Ground {
 
     pub(crate) fn writable(&self) -> Result<&dyn Disk> {
         self.disk.as_deref().ok_or(Error::ReadOnly)
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        self.cache.budget()
     }
 
     /// Where a file lies that is a container, or belongs to one.

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::ground::Ground;
-use super::places::ContainerId;
+use super::places::{ContainerId, Places};
 use crate::commit::recovery::spot_at;
 use crate::container::Recognised;
+use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::source::Store;
 use crate::stage::{LogPlace, LogSpot, PinnedSpot};
 use crate::sync::Mutex;
 
@@ -25,31 +27,35 @@ struct KnownSpot {
 pub(crate) struct ContainerPlace {
     id: ContainerId,
     recognised: Recognised,
-    ground: Arc<Ground>,
+    places: Arc<dyn Places>,
+    store: Arc<dyn Store>,
+    disk: Arc<dyn Disk>,
     /// Where it was, after how many moves, by which path.
     known: Mutex<Option<KnownSpot>>,
 }
 
 impl ContainerPlace {
     pub(crate) fn new(
-        ground: &Arc<Ground>,
+        ground: &Ground,
         id: ContainerId,
         recognised: &Recognised,
-    ) -> Arc<dyn LogPlace> {
-        Arc::new(ContainerPlace {
+    ) -> Result<Arc<dyn LogPlace>> {
+        Ok(Arc::new(ContainerPlace {
             id,
             recognised: recognised.clone(),
-            ground: Arc::clone(ground),
+            places: Arc::clone(&ground.places),
+            store: Arc::clone(&ground.store),
+            disk: Arc::clone(ground.disk.as_ref().ok_or(Error::ReadOnly)?),
             known: Mutex::default(),
-        })
+        }))
     }
 }
 
 impl LogPlace for ContainerPlace {
     fn spot(&self) -> Result<LogSpot> {
         // Before the path is looked at, which may be an old one.
-        let moves = self.ground.places.moves();
-        let looked_up = self.ground.places.known_path(self.id)?;
+        let moves = self.places.moves();
+        let looked_up = self.places.known_path(self.id)?;
         let known = self.known.lock();
         if let Some(known) = &*known
             && (known.moves, &known.path) == (moves, &looked_up)
@@ -57,14 +63,8 @@ impl LogPlace for ContainerPlace {
             return Ok(known.spot.clone());
         }
         drop(known);
-        let disk = self.ground.disk.as_ref().ok_or(Error::ReadOnly)?;
-        let (disk, store) = (Arc::clone(disk), Arc::clone(&self.ground.store));
-        let spot = spot_at(
-            &self.recognised,
-            disk,
-            store,
-            &self.ground.places.path(self.id)?,
-        )?;
+        let (disk, store) = (Arc::clone(&self.disk), Arc::clone(&self.store));
+        let spot = spot_at(&self.recognised, disk, store, &self.places.path(self.id)?)?;
         let mut known = self.known.lock();
         *known = Some(KnownSpot {
             moves,
@@ -75,17 +75,17 @@ impl LogPlace for ContainerPlace {
     }
 
     fn pinned(&self) -> Result<PinnedSpot<'_>> {
-        let pin = Some(self.ground.places.pin());
+        let pin = Some(self.places.pin());
         self.spot().map(|spot| PinnedSpot::new(spot, pin))
     }
 
     fn try_pinned(&self) -> Option<Result<PinnedSpot<'_>>> {
-        let pin = Some(self.ground.places.try_pin()?);
+        let pin = Some(self.places.try_pin()?);
         Some(self.spot().map(|spot| PinnedSpot::new(spot, pin)))
     }
 
     fn retry(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.ground.places.retry_briefly(work)
+        self.places.retry_briefly(work)
     }
 
     fn owner_changed(&self) {

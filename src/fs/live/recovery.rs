@@ -13,14 +13,19 @@ use std::sync::Arc;
 
 use super::committing::Effort;
 use super::place::ContainerPlace;
+use super::places::ContainerId;
 use super::staged::{Staged, StagedContainer, Unrecovered, UnrecoveredLog};
 use super::version::ContainerVersion;
-use super::{ContainerId, Containers, LiveContainer, refused};
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Leftover, clear, recover};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
+use crate::live::committing::{Committer, HeldFiles};
+use crate::live::ground::Ground;
+use crate::live::opening::Opener;
+use crate::live::staged::StagedVersions;
+use crate::live::versions::Versions;
 use crate::stage::{LogPlace, LogSpot, LogState, LoggedArray, Stage, StageMemory};
 
 /// The outcome of recovering from the logs of a container.
@@ -40,9 +45,6 @@ pub enum StaleLogs {
     /// They are committed, if the arrays are as long as they were.
     Applied,
 }
-
-/// Why changes of another version stay.
-const DOES_NOT_FIT: &str = "another process has changed the container, whose arrays are not as long as those that were written: what is staged cannot be applied to it; `arrayfs stage discard` gives it up";
 
 impl Recovered {
     pub(crate) fn failed(why: Error) -> Recovered {
@@ -77,7 +79,18 @@ impl Recovered {
     }
 }
 
-impl Containers {
+/// Recovers what daemons have left behind.
+pub(crate) struct Recovery {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) held: Arc<HeldFiles>,
+    pub(crate) memory: Option<Arc<StageMemory>>,
+}
+
+impl Recovery {
     /// Recovers from the logs of a container, if there are any.
     pub(crate) fn recover_logs(
         &self,
@@ -89,18 +102,18 @@ impl Containers {
         self.recover_logs_with((id, recognised, path), stale)
     }
 
-    fn recover_logs_with(
+    pub(super) fn recover_logs_with(
         &self,
         (id, recognised, path): (ContainerId, &Recognised, &Path),
         stale: StaleLogs,
     ) -> Result<Recovered> {
-        let Some(memory) = self.stage_memory.as_ref() else {
+        let Some(memory) = self.memory.as_ref() else {
             return Ok(Recovered::default());
         };
         if !recognised.format.is_changed() {
             return Ok(Recovered::default());
         }
-        let place = ContainerPlace::new(&self.ground, id, recognised);
+        let place = ContainerPlace::new(&self.ground, id, recognised)?;
         let spot = place.spot()?;
         let (own, others) = logs_at(recognised, &*self.ground.store, path)?.own();
         let mut beside = None;
@@ -138,13 +151,13 @@ impl Containers {
         Ok(is_its && self.fits_now(recognised, path, state.arrays())?)
     }
 
-    fn fits_now(
+    pub(super) fn fits_now(
         &self,
         recognised: &Recognised,
         path: &Path,
         written: &[LoggedArray],
     ) -> Result<bool> {
-        let container = recognised.open(&self.ground.store, path, self.ground.cache.budget())?;
+        let container = recognised.open(&self.ground.store, path, self.ground.budget())?;
         let container = Arc::new(container);
         let arrays = container.all_written();
         let known = arrays.iter().map(|located| (located.path(), located));
@@ -161,74 +174,6 @@ impl Containers {
         Ok(true)
     }
 
-    /// Commits what is staged of a container at a user's request: to the container as it is now,
-    /// if another process has changed it since and the arrays are as long as they were.
-    pub(crate) fn commit_or_apply(&self, id: ContainerId, version: &Arc<ContainerVersion>) {
-        match self.applied_to_changed(id, version) {
-            Ok(version) => drop(self.commit_or_keep(id, &version)),
-            Err(e) => {
-                log::warn!(
-                    "{}: stays staged: {e}",
-                    self.ground.shown_path(id).display()
-                );
-                version.staged.outcome.note_why(Some(e.to_string()));
-            }
-        }
-    }
-
-    /// The version that has what is staged of this one: another one, if another process has changed
-    /// the container. EINVAL if the arrays are not as they were, EBUSY as long as one is open for
-    /// writing.
-    fn applied_to_changed(
-        &self,
-        id: ContainerId,
-        old: &Arc<ContainerVersion>,
-    ) -> Result<Arc<ContainerVersion>> {
-        let container = self.ground.places.container(id)?;
-        let current = self.current(id, &container)?;
-        let staged = old.staged.now().filter(|now| !now.stage.is_clean());
-        let Some(staged) = staged.filter(|_| current.id != old.id) else {
-            return Ok(Arc::clone(old));
-        };
-        let path = self.ground.places.path(id)?;
-        if self.ground.places.is_written(old.id) {
-            return Err(refused("apply what is staged to", &path, libc::EBUSY));
-        }
-        let _locked = old.staged.wait_for_turn()?;
-        // A commit that failed has left two layers.
-        if staged.stage.frozen().is_some() {
-            old.staged.unfreeze(&staged, &self.ground.cache)?;
-        }
-        let mut known = container.known();
-        if !known.shows(&current) {
-            return Err(self.ground.changed(&path));
-        }
-        let recognised = current.recognised.clone();
-        if !self.fits_now(&recognised, &path, &staged.stage.logged_arrays())? {
-            return Err(Error::Invalid(DOES_NOT_FIT.into()));
-        }
-        let found = recognised.stat(&*self.ground.store, &path)?;
-        staged.stage.hand_over()?;
-        old.staged.forget_stage();
-        self.staged.forget_staged(old);
-        let left = self.recover_logs_with((id, &recognised, &path), StaleLogs::Applied);
-        let next = self.versions.begin_version(id, recognised, &found);
-        self.resume(&next, left.unwrap_or_else(Recovered::failed));
-        known.version = Some(Arc::clone(&next));
-        self.versions.retire(&current, &path);
-        self.staged.remember_staged(&next);
-        Ok(next)
-    }
-
-    /// Looks into a container for a log that was left beside it. An error says why the log is kept.
-    pub(crate) fn commit_left(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
-        let version = self.current(id, container)?;
-        match version.staged.log.unrecovered() {
-            Some(unrecovered) => Err(unrecovered.why),
-            None => Ok(()),
-        }
-    }
-
     /// Has a version that is not shown yet begin with the stage of a daemon before.
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Recovered) {
         if let Some(unrecovered) = left.unrecovered {
@@ -243,7 +188,7 @@ impl Containers {
         lengths.extend(arrays.map(|array| (array.path, array.len)));
         own.replace(lengths);
         let begun = version.staged.begun(&self.ground.cache, || {
-            StagedContainer::resumed(stage, self.opener.open_version(version)?)
+            StagedContainer::resumed(stage, self.opener.open(version)?)
         });
         if let Err(why) = begun {
             log::warn!("{}", self.ground.told(version.container, &why));
@@ -262,8 +207,8 @@ impl Containers {
         if version.staged.now().is_none() {
             return;
         }
-        self.staged.remember_staged(version);
-        if let Err(e) = self.commit(version, Effort::Usual) {
+        self.staged.remember(version);
+        if let Err(e) = self.committer.commit(version, Effort::Usual) {
             log::warn!("{}", self.ground.told(version.container, &e));
         }
     }
@@ -285,9 +230,7 @@ impl Containers {
         if !left.keeps_out() {
             let found = version.recognised.stat(&*self.ground.store, &path)?;
             let recognised = version.recognised.clone();
-            let next = self
-                .versions
-                .begin_version(version.container, recognised, &found);
+            let next = self.versions.begin(version.container, recognised, &found);
             self.resume(&next, left);
             if !next.staged.log.is_pending() {
                 known.version = Some(Arc::clone(&next));

@@ -29,7 +29,7 @@ impl Versions {
     pub(crate) fn new(ground: &Arc<Ground>, lasting: &Arc<LastingTable>) -> Versions {
         let open = Arc::<OpenVersions>::default();
         let idle: Arc<dyn Reclaim> = Arc::clone(&open) as _;
-        ground.cache.budget().register(Arc::downgrade(&idle));
+        ground.budget().register(Arc::downgrade(&idle));
         Versions {
             ground: Arc::clone(ground),
             lasting: Arc::clone(lasting),
@@ -56,7 +56,7 @@ impl Versions {
     }
 
     /// A version of a container that shows what this mount has shown of it.
-    pub(crate) fn begin_version(
+    pub(crate) fn begin(
         &self,
         id: ContainerId,
         recognised: Recognised,

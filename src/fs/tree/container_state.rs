@@ -48,7 +48,7 @@ impl Tree {
         let Node::Entry(version, entry) = &*node else {
             return Ok(None);
         };
-        let opened = self.live.opener.open_version(version)?;
+        let opened = self.live.opener.open(version)?;
         if self.disk.is_none() {
             return Ok(None);
         }

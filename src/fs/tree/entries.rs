@@ -65,8 +65,8 @@ impl Tree {
             _ => EntryIndex::ROOT,
         };
         for _ in 0..TRIES {
-            self.live.wait_until_published(version)?;
-            let opened = self.live.opener.open_version(version)?;
+            self.live.current.wait_until_published(version)?;
+            let opened = self.live.opener.open(version)?;
             let name = opened.find(directory, &link.name).ok_or(Error::NotFound)?;
             let entered = self.enter_as_opened(version, &opened, name, link.clone())?;
             if self.holds(version, &opened, &entered) {
@@ -84,7 +84,7 @@ impl Tree {
         link: Dirent,
     ) -> Result<Attr> {
         let entry = opened.file_of(name);
-        let stat = self.live.entries.entry_stat(version, opened, entry)?;
+        let stat = self.live.entries.stat(version, opened, entry)?;
         let node = Node::Entry(Arc::clone(version), entry);
         let (inode, _) = self.inodes.enter(link, node)?;
         Ok(Attr::of_entry(inode, &stat, &self.settings))
@@ -93,7 +93,7 @@ impl Tree {
     /// The listing of an opened container, which the kernel keeps, goes when the container changes.
     pub(super) fn notice_change(&self, inode: InodeId, node: &Node) {
         if let Some(container) = node.container() {
-            self.live.notice_change(inode.into(), container);
+            self.live.current.notice_change(inode.into(), container);
         }
     }
 

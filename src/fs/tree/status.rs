@@ -173,7 +173,7 @@ fn short(why: impl Into<String>) -> String {
 
 impl Tree {
     fn staged_containers(&self) -> Vec<StagedStatus> {
-        let staged = self.live.staged.all_staged().into_iter();
+        let staged = self.live.staged.all().into_iter();
         let each = staged.filter_map(|(inode, version)| {
             let container = version.staged.now()?;
             self.live.held.look_who_holds(&version);
@@ -200,7 +200,8 @@ impl Tree {
     /// New containers into which something has been put: where that is, it is on the disk.
     fn new_with_drafts(&self) -> impl Iterator<Item = StagedStatus> {
         let new = self.live.new.all().into_iter();
-        let with_drafts = new.filter(|(inode, _)| self.live.has_drafts(*inode).unwrap_or(true));
+        let with_drafts =
+            new.filter(|(inode, _)| self.live.added.has_drafts(*inode).unwrap_or(true));
         with_drafts.map(|(inode, used)| StagedStatus {
             new: true,
             why: Some(short(used.why())),
@@ -319,7 +320,7 @@ impl Tree {
             half_removed_unlisted: unlisted(&half_removed, MOST_PATHS),
             views_listed: self.settings.views == Views::Listed,
             held_back: self.held_back(),
-            counted: self.live.commits.snapshot(),
+            counted: self.live.counters.snapshot(),
             requests: told_by(&self.watched.requests),
             log: told_by(&self.watched.log),
             cache: self.cache.status(),

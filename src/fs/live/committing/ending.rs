@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Effort;
+use super::effort::Effort;
 use crate::error::{Error, Result};
 use crate::live::refusal::refused_saying;
 use crate::patience;
@@ -24,16 +24,6 @@ pub const TO_THE_END: Duration = Duration::from_secs(86_400);
 #[derive(Default)]
 pub(crate) struct MountEnd {
     hurried_until: Mutex<Option<Instant>>,
-}
-
-impl Effort {
-    /// What a mount that is about to end has time for.
-    pub(super) fn in_a_hurry(self) -> Duration {
-        match self {
-            Effort::Usual => Duration::from_secs(10),
-            Effort::All => Duration::ZERO,
-        }
-    }
 }
 
 impl MountEnd {

@@ -3,18 +3,22 @@
 //!
 //! When a close returns, everything that is staged is in the log, so that a killed daemon loses
 //! none of it. The next fsync, and the container's state, report the outcome of the commit. Used by
-//! [`super`], and by the threads that run [`Containers::commit_when_due`].
+//! [`super`], and by the threads that run [`LaterCommits::commit_when_due`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Effort;
 use super::changes::changed_arrays;
 use super::due::Later;
+use super::effort::Effort;
 use crate::container::rewrite::Consistency;
 use crate::error::Result;
-use crate::live::Containers;
+use crate::live::committing::committer::Committer;
+use crate::live::committing::due::DueCommits;
+use crate::live::committing::waiting::HeldFiles;
+use crate::live::current::CurrentVersions;
+use crate::live::ground::Ground;
 use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
 use crate::patience;
@@ -22,13 +26,22 @@ use crate::patience;
 /// So long a close looks for the reason why a commit would not be made.
 const AT_ONCE: Duration = Duration::from_millis(50);
 
-impl Containers {
+/// Makes commits at a close, or later.
+pub(crate) struct LaterCommits {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) due: Arc<DueCommits>,
+    pub(crate) held: Arc<HeldFiles>,
+    pub(crate) current: Arc<CurrentVersions>,
+}
+
+impl LaterCommits {
     /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let (staged, pacing) = (&version.staged, &self.ground.settings.pacing);
         let has_changed = staged.now().filter(|now| !now.stage.is_clean());
         let Some(container) = has_changed.filter(|_| staged.outcome.rests(pacing)) else {
-            return self.commit(version, Effort::Usual);
+            return self.committer.commit(version, Effort::Usual);
         };
         let slow = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
         let why = self.objection(&container);
@@ -58,7 +71,7 @@ impl Containers {
         let is_soon = move || begun.elapsed() < AT_ONCE;
         let rewrite = container.rewrite();
         let found = patience::while_wanted(is_soon, || {
-            rewrite.consistency(&changed, self.ground.cache.budget())
+            rewrite.consistency(&changed, self.ground.budget())
         });
         match found {
             Ok(Consistency::NotYet(why) | Consistency::Unfit(why)) => Some(why),
@@ -72,7 +85,9 @@ impl Containers {
         let id = version.container;
         let left = [Later::PutOff, Later::Large].map(|later| self.due.take(later, id));
         if left.contains(&true) {
-            return self.ground.retry(|| self.commit(version, Effort::All));
+            return self
+                .ground
+                .retry(|| self.committer.commit(version, Effort::All));
         }
         self.due.wait_for(id)?;
         version.staged.wait_for_turn().map(drop)
@@ -104,7 +119,7 @@ impl Containers {
             }
             // The file gets its time back, if that has changed alone.
             if let Ok(container) = self.ground.places.container(version.container)
-                && let Err(e) = self.current(version.container, &container)
+                && let Err(e) = self.current.version_of(version.container, &container)
             {
                 log::debug!("{e}");
             }
@@ -115,7 +130,7 @@ impl Containers {
         };
         let _aside = staged.outcome.committed_aside();
         // What fails is logged where it does.
-        if let Err(e) = self.ground.retry(|| self.commit(version, effort)) {
+        if let Err(e) = self.ground.retry(|| self.committer.commit(version, effort)) {
             staged.outcome.note_untold(e);
         }
     }

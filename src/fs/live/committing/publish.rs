@@ -11,8 +11,8 @@ use crate::container::rewrite::CommitWay;
 use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::lasting::LastingTable;
+use crate::live::opening::Opener;
 use crate::live::opening::future::{FutureContainer, FutureOpener};
-use crate::live::opening::opener::Opener;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
@@ -78,10 +78,8 @@ impl<'a> Publishing<'a> {
         let (of, way) = ((version, container), sealed.way());
         self.show(of, (way, ahead), &mut || sealed.publish())?;
         if let Err(e) = sealed.sync() {
-            log::warn!(
-                "{}; trying again",
-                publisher.ground.told(version.container, &e)
-            );
+            let told = publisher.ground.told(version.container, &e);
+            log::warn!("{told}; trying again");
             self.show(of, (way, None), &mut || sealed.redo())?;
         }
         Ok(sealed.end())
@@ -107,7 +105,7 @@ pub(crate) struct Publisher {
     pub(crate) versions: Arc<Versions>,
     pub(crate) lasting: Arc<LastingTable>,
     pub(crate) opener: Arc<Opener>,
-    pub(crate) future: FutureOpener,
+    pub(crate) future: Arc<FutureOpener>,
 }
 
 impl Publisher {
@@ -180,7 +178,7 @@ impl Publisher {
         let before = version.adopt(now.clone(), blocks);
         let opened = match ahead {
             Some(ahead) => self.future.open_as_foreseen(version, path, ahead),
-            None => self.opener.reopen_version(version, path),
+            None => self.opener.reopen(version, path),
         };
         let shown = opened.and_then(show);
         if shown.is_err() {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Effort;
+use super::effort::Effort;
 use crate::array::Array;
 use crate::array::direct::DirectArray;
 use crate::array::lengthened::Lengthened;
@@ -15,11 +15,16 @@ use crate::container::creation::GivenType;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, ChangedArray, Rewrite};
 use crate::error::{Error, Result};
-use crate::live::Containers;
+use crate::live::committing::committer::Committer;
+use crate::live::committing::due::DueCommits;
+use crate::live::committing::ending::MountEnd;
+use crate::live::committing::waiting::HeldFiles;
+use crate::live::ground::Ground;
+use crate::live::opening::Opener;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
 use crate::live::staged::replacing::OldPages;
-use crate::live::staged::{ArrayWriter, StagedContainer};
+use crate::live::staged::{ArrayWriter, StagedContainer, StagedVersions, WritableArrays};
 use crate::live::version::ContainerVersion;
 use crate::source::{Source, Timestamp};
 use crate::stage::ShowLayers;
@@ -27,28 +32,40 @@ use crate::stage::ShowLayers;
 /// Bytes that are copied at once.
 const STEP: usize = 256 << 10;
 
-impl Containers {
+/// Gives arrays other contents.
+pub(crate) struct ArrayReplacing {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) writable: Arc<WritableArrays>,
+    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) ending: Arc<MountEnd>,
+    pub(crate) held: Arc<HeldFiles>,
+    pub(crate) due: Arc<DueCommits>,
+}
+
+impl ArrayReplacing {
     /// Gives the array to which a name leads the content of a file: all of it or none, and a reader
     /// sees the old content or the new one, by whichever name. `said`: the type that the file's
     /// attributes give, which is the array's, or which it gets with the content.
-    pub(crate) fn replace_array(
+    pub(crate) fn replace(
         &self,
         version: &Arc<ContainerVersion>,
         name: EntryIndex,
         (file, said): (Arc<dyn Source>, &GivenType),
     ) -> Result<()> {
         let (opened, number) = (
-            self.opener.open_version(version)?,
+            self.opener.open(version)?,
             self.writable.array(version, name)?,
         );
         let writer = self.writable.writer(version, &opened, number)?;
         let content = self.content_of(&writer, file, said)?;
         // Changes that were written until now are not lost if this fails, nor do they keep this
         // from succeeding.
-        if let Err(e) = self.commit(version, Effort::All) {
+        if let Err(e) = self.committer.commit(version, Effort::All) {
             log::debug!("{e}");
         }
-        self.staged.remember_staged(version);
+        self.staged.remember(version);
         let replacement = version.staged.replacements.begin(writer.array);
         match self.commit_content(&writer, &content) {
             Ok(()) => {
@@ -58,7 +75,7 @@ impl Containers {
                 Ok(())
             }
             Err(e) => {
-                self.staged.forget_staged(version);
+                self.staged.forget(version);
                 Err(e)
             }
         }
@@ -92,13 +109,13 @@ impl Containers {
 
     /// Appends the bytes of a file to an array of a container of which nothing is staged: all of
     /// them or none.
-    pub(crate) fn append_file(
+    pub(crate) fn append(
         &self,
         version: &Arc<ContainerVersion>,
         number: ArrayNumber,
         file: Arc<dyn Source>,
     ) -> Result<()> {
-        let opened = self.opener.open_version(version)?;
+        let opened = self.opener.open(version)?;
         let before = Arc::clone(&opened.array(number)?.array);
         let len = before.info()?.bytes.checked_add(file.len());
         let too_long = || Error::Invalid("the array would be too long".into());
@@ -128,7 +145,8 @@ impl Containers {
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
-        let commit = || self.commit_layer(version, container, layer, Effort::All);
+        let committer = &self.committer;
+        let commit = || committer.commit_layer(version, container, layer, Effort::All);
         let done = match content.is_staged() {
             true => self.ending.while_wanted(Effort::All.in_a_hurry(), commit),
             false => self.ending.now_or_never(commit),
@@ -138,7 +156,7 @@ impl Containers {
         match done {
             Ok(Ok(())) => {
                 staged.outcome.note_why(None);
-                self.staged.forget_staged(version);
+                self.staged.forget(version);
                 Ok(())
             }
             Ok(Err(NotNow::Stays(why))) if !content.is_staged() => {

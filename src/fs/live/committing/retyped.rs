@@ -5,20 +5,33 @@
 
 use std::sync::Arc;
 
-use super::Effort;
 use super::changes::Changes;
+use super::effort::Effort;
 use crate::commit::NotNow;
 use crate::container::creation::GivenType;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::{Error, Result};
+use crate::live::committing::committer::Committer;
+use crate::live::committing::ending::MountEnd;
+use crate::live::current::CurrentVersions;
+use crate::live::ground::Ground;
+use crate::live::refusal::refused_saying;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::staged::StagedContainer;
+use crate::live::staged::{StagedContainer, WritableArrays};
 use crate::live::version::ContainerVersion;
-use crate::live::{Containers, refused_saying};
 use crate::source::Timestamp;
 use crate::stage::ShowLayers;
 
-impl Containers {
+/// Gives arrays other types.
+pub(crate) struct Retyping {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) current: Arc<CurrentVersions>,
+    pub(crate) writable: Arc<WritableArrays>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) ending: Arc<MountEnd>,
+}
+
+impl Retyping {
     /// Gives an array another type. Bytes that have been written to it are committed before, with
     /// the type that it has.
     pub(crate) fn retype(
@@ -27,9 +40,9 @@ impl Containers {
         entry: EntryIndex,
         to: &GivenType,
     ) -> Result<()> {
-        self.check_current(version)?;
+        self.current.check(version)?;
         let number = self.writable.array(version, entry)?;
-        self.commit(version, Effort::All)?;
+        self.committer.commit(version, Effort::All)?;
         let container = self.writable.stage_of(version)?;
         let staged = &version.staged;
         let _locked = staged.wait_for_turn()?;
@@ -73,9 +86,10 @@ impl Containers {
             layer: frozen.number(),
             written: Some(Timestamp::now()),
         };
-        let done = self
-            .ending
-            .now_or_never(|| self.commit_changes(version, container, &changes, Effort::All));
+        let done = self.ending.now_or_never(|| {
+            self.committer
+                .commit_changes(version, container, &changes, Effort::All)
+        });
         if !matches!(done, Ok(Ok(()))) {
             staged.unfreeze(container, &self.ground.cache)?;
         }

@@ -19,7 +19,7 @@ use crate::container::MemberStats;
 use crate::disk::{NewAttributes, NewTime, Target};
 use crate::error::Result;
 use crate::live::ground::Ground;
-use crate::live::shown::stored_readers::StoredReaders;
+use crate::live::shown::StoredReaders;
 use crate::live::version::ContainerVersion;
 use crate::patience;
 use crate::source::{FileIdentity, FileKind, Source, open_same};

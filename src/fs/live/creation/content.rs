@@ -207,7 +207,7 @@ impl DraftReader<'_> {
 /// The `arrays.json` at a path, and what it is charged.
 pub(crate) fn read_description(ground: &Ground, path: &Path) -> Result<(GivenDescription, Hold)> {
     let (text, _charged) = read_text(ground, path, LONGEST_DESCRIPTION)?;
-    let room = ground.cache.budget().keep(GivenDescription::room(&text))?;
+    let room = ground.budget().keep(GivenDescription::room(&text))?;
     Ok((GivenDescription::parse(&text)?, room))
 }
 
@@ -218,7 +218,7 @@ fn read_text(ground: &Ground, path: &Path, most: u64) -> Result<(Vec<u8>, Hold)>
         let why = format!("{name} has {len} bytes, at most {most} are read");
         return Err(Error::Invalid(why));
     }
-    let charge = ground.cache.budget().keep(len)?;
+    let charge = ground.budget().keep(len)?;
     let mut text = fallible::zeros(len, "cannot read what describes a container")?;
     let n = ground.store.head(path, &mut text)?;
     text.truncate(n);

@@ -10,23 +10,31 @@
 //! [`super::pack`], and by `tree::writing`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::content::DraftContent;
-use super::pack::{PackOutcome, is_busy};
+use super::outcome::PackOutcome;
 use crate::commit::added::{added_of, remove_empty};
 use crate::commit::tidy::remove_tree;
 use crate::commit::{Spot, is_given, program_lock};
 use crate::container::creation::{Creation, GivenContent};
 use crate::disk::{NewAttributes, NewTime};
 use crate::error::{Error, Result};
-use crate::live::committing::Effort;
-use crate::live::creation::pack::InUse;
+use crate::live::committing::{Committer, Effort};
+use crate::live::container::LiveContainer;
+use crate::live::creation::packed::PackWriter;
+use crate::live::creation::state::NewContainers;
+use crate::live::current::CurrentVersions;
 use crate::live::directory::SourceDirectory;
+use crate::live::ground::Ground;
+use crate::live::lasting::LastingTable;
+use crate::live::opening::Opener;
+use crate::live::places::ContainerId;
+use crate::live::refusal::refused;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::staged::CommitTurn;
 use crate::live::version::ContainerVersion;
-use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileKind, Listed, Stat, open_same};
+use crate::source::{Stat, open_same};
 use crate::stage::new_name;
 
 /// A container that is written anew, as it was when that began.
@@ -40,28 +48,18 @@ struct Remaking<'a> {
     untyped: Vec<String>,
 }
 
-impl Containers {
-    /// Something is about to be put beside the arrays of a container that is a file, or changed
-    /// there. Whether it may become an array.
-    pub(crate) fn watch_added(&self, id: ContainerId, container: &LiveContainer) -> bool {
-        let takes = self.lasting.facts_of(container).takes_later;
-        if takes {
-            self.watch(id);
-        }
-        takes
-    }
+/// Makes arrays of added files.
+pub(crate) struct LaterArrays {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) current: Arc<CurrentVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) lasting: Arc<LastingTable>,
+    pub(crate) new: Arc<NewContainers>,
+    pub(crate) writer: Arc<PackWriter>,
+}
 
-    /// Before the directory of a container is synced that is not new: added files become arrays if
-    /// they can. If they cannot they are files, and durable as such.
-    pub(super) fn take_at_sync(&self, id: ContainerId) {
-        if self.new.has(id)
-            && let Err(e) = self.pack_now(id, InUse::Spared)
-            && !is_busy(&e)
-        {
-            log::debug!("{}: {e}", self.ground.shown_path(id).display());
-        }
-    }
-
+impl LaterArrays {
     /// Makes arrays of a container's added files, or leaves them what they are.
     pub(super) fn take_added(
         &self,
@@ -69,11 +67,11 @@ impl Containers {
         container: &LiveContainer,
         may: &dyn Fn() -> bool,
     ) -> Result<PackOutcome> {
-        let version = self.current(id, container)?;
+        let version = self.current.version_of(id, container)?;
         if !self.lasting.of(&version.identity()).takes_later {
             return Ok(PackOutcome::Packed);
         }
-        self.commit(&version, Effort::All)?;
+        self.committer.commit(&version, Effort::All)?;
         let committing = version.staged.wait_for_turn()?;
         match self.take(id, container, (&version, committing), may) {
             Err(Error::Invalid(why)) => {
@@ -106,7 +104,7 @@ impl Containers {
         let format = container.known().recognised.format;
         let creation = format.creation().ok_or(Error::ReadOnly)?;
         let now = self.ground.store.stat(path)?;
-        let opened = self.opener.open_version(version)?;
+        let opened = self.opener.open(version)?;
         let shown = |path: &Path| opened.shows_path_beside(path);
         let content = DraftContent::of_added(&self.ground, added, (creation, &now), &shown)?;
         if content.given.arrays.is_empty() {
@@ -119,7 +117,7 @@ impl Containers {
         let Ok(_locked) = program_lock::take(&*source, false)? else {
             return Err(refused("pack", path, libc::EBUSY));
         };
-        let budget = self.ground.cache.budget();
+        let budget = self.ground.budget();
         let (mut given, _charge) = GivenContent::of_container(opened.outermost()?, budget)?;
         content.add_to(creation, &mut given)?;
         let untyped = given.untyped()?;
@@ -146,12 +144,14 @@ impl Containers {
         let Remaking { path, creation, .. } = *remaking;
         let (now, content) = (&remaking.now, &remaking.content);
         let spot = self.ground.spot(path)?;
-        let at = self.place_of_packed(creation, (&spot, now), may)?;
+        let at = self.writer.place(creation, (&spot, now), may)?;
         let attributes = content.attributes_of_made(now);
         let mut facts = self.lasting.facts_of(container);
         facts.own_lengths = creation.own_lengths(given)?;
         facts.untyped.extend(remaking.untyped.iter().cloned());
-        let (new, not_kept) = self.write_packed(&at, creation, given, (now, &attributes))?;
+        let (new, not_kept) = self
+            .writer
+            .write(&at, creation, given, (now, &attributes))?;
         if !not_kept.is_empty() {
             new.discard();
             return Err(Error::Invalid(not_kept.join("; ")));
@@ -171,8 +171,8 @@ impl Containers {
             self.new.used(remaking.id);
             return still.and_then(|_| Err(refused("pack", path, libc::EBUSY)));
         }
-        self.tell_untyped(remaking.id, &remaking.untyped);
-        self.put_in_place(new, (container, now.file()), facts)?;
+        self.writer.tell_untyped(remaking.id, &remaking.untyped);
+        self.writer.put(new, (container, now.file()), facts)?;
         let removed = self.remove_taken(remaking, &spot);
         drop((committing, alone));
         for (name, stat) in content.read_files() {
@@ -185,7 +185,7 @@ impl Containers {
             log::warn!("{}", self.ground.told(remaking.id, &e));
         }
         // The kernel is to forget what it knows of the version before.
-        self.notice_change(remaking.id, container);
+        self.current.notice_change(remaking.id, container);
         Ok(())
     }
 
@@ -214,27 +214,6 @@ impl Containers {
         };
         let why = format!("{why}, which a file that is written anew would not have");
         Err(Error::Invalid(why))
-    }
-
-    /// Whether something lies beside the arrays of a container that is watched.
-    pub(super) fn has_added(&self, id: ContainerId) -> Result<bool> {
-        let path = self.ground.places.path(id)?;
-        let (true, Some((added, _))) = (self.new.has(id), added_of(&*self.ground.store, &path)?)
-        else {
-            return Ok(false);
-        };
-        let (mut any, mut groups) = (false, vec![added]);
-        while let (false, Some(group)) = (any, groups.pop()) {
-            self.ground
-                .store
-                .list(&group, &mut |Listed { name, kind, .. }| match kind {
-                    FileKind::Directory => groups.push(group.join(name)),
-                    kind => {
-                        any |= kind == FileKind::File && !name.as_encoded_bytes().starts_with(b".");
-                    }
-                })?;
-        }
-        Ok(any)
     }
 }
 

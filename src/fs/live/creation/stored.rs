@@ -3,18 +3,28 @@
 //! Used by [`super::pack`], and by `tree::writing::promote` when such a file is closed.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::commit::tidy::remove_tree;
 use crate::container::Recognised;
 use crate::disk::{NewAttributes, Renaming, Target};
 use crate::error::Result;
+use crate::live::container::LiveContainer;
+use crate::live::creation::drafts::Drafts;
 use crate::live::directory::SourceDirectory;
+use crate::live::ground::Ground;
+use crate::live::places::ContainerId;
 use crate::live::recognition::{Recognition, recognise};
-use crate::live::{ContainerId, Containers, LiveContainer};
 use crate::source::{Listed, Stat};
 use crate::stage::drafts_name;
 
-impl Containers {
+/// Takes drafts as the files of a container.
+pub(crate) struct StoredDrafts {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) drafts: Arc<Drafts>,
+}
+
+impl StoredDrafts {
     /// Whether a directory has files of a container as they are stored: one that is no array, or
     /// all of them.
     pub(crate) fn is_stored(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
@@ -33,14 +43,10 @@ impl Containers {
             return Ok(true);
         }
         let stat = self.ground.store.stat(path)?;
-        match recognise(
-            &*self.ground.store,
-            path,
-            &stat,
-            self.ground.settings.preferences,
-        )? {
+        let preferences = self.ground.settings.preferences;
+        match recognise(&*self.ground.store, path, &stat, preferences)? {
             Recognition::Container(found) if found.damage.is_none() => {
-                let opened = found.open(&self.ground.store, path, self.ground.cache.budget())?;
+                let opened = found.open(&self.ground.store, path, self.ground.budget())?;
                 Ok(opened.faults.is_empty())
             }
             _ => Ok(false),
@@ -73,7 +79,7 @@ impl Containers {
         let (path, id_above) = (&*spot.directory, spot.id);
         let above = Target::Named { path, id: id_above };
         disk.sync(above, false)?;
-        self.forget_entries(id);
+        self.drafts.forget_entries(id);
         Ok(())
     }
 

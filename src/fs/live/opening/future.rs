@@ -53,6 +53,20 @@ impl FutureContainer {
         self.blocks
     }
 
+    /// Whether a file is another one than when the container was opened ahead, and none that the
+    /// commit has changed.
+    fn others_changed(&self, version: &ContainerVersion, path: &Path) -> bool {
+        let changed = self.files.lock();
+        let is_changed = |of: &Path| {
+            let name = of.file_name();
+            changed.iter().any(|(file, _)| Some(&*file.name) == name)
+        };
+        let now = version.identity();
+        files_at(&version.recognised, path)
+            .zip(all_of(&self.before).zip(all_of(&now)))
+            .any(|(path, (before, now))| before != now && !is_changed(&path))
+    }
+
     /// It is not shown: what it shares with the container before is that one's again.
     pub(crate) fn take_back(&self) {
         for (_, source) in &*self.files.lock() {
@@ -84,7 +98,7 @@ impl FutureOpener {
             return Ok(ahead);
         }
         let before = version.identity();
-        let (ahead, budget) = (Arc::<FutureFiles>::default(), self.ground.cache.budget());
+        let (ahead, budget) = (Arc::<FutureFiles>::default(), self.ground.budget());
         let store = self.future_store(version, &path, (files, &ahead))?;
         let container = version
             .recognised
@@ -126,7 +140,7 @@ impl FutureOpener {
         let blocks = self.versions.next_id();
         let at = (self.ground.store.display(path), blocks);
         let shared = (successor.container, &*successor.changed);
-        let opened = base.succeeded(at, shared, file.len, self.ground.cache.budget())?;
+        let opened = base.succeeded(at, shared, file.len, self.ground.budget())?;
         let source = FutureSource::Shared(successor.handover);
         Ok(Some(FutureContainer {
             opened: Arc::new(opened),
@@ -162,25 +176,6 @@ impl FutureOpener {
         })))
     }
 
-    /// Whether a file is another one than when the container was opened ahead, and none that the
-    /// commit has changed.
-    fn others_changed(
-        &self,
-        version: &ContainerVersion,
-        path: &Path,
-        ahead: &FutureContainer,
-    ) -> bool {
-        let changed = ahead.files.lock();
-        let is_changed = |of: &Path| {
-            let name = of.file_name();
-            changed.iter().any(|(file, _)| Some(&*file.name) == name)
-        };
-        let now = version.identity();
-        files_at(&version.recognised, path)
-            .zip(all_of(&ahead.before).zip(all_of(&now)))
-            .any(|(path, (before, now))| before != now && !is_changed(&path))
-    }
-
     /// The container that was opened ahead is the version now: its files have become as foreseen.
     pub(crate) fn open_as_foreseen(
         &self,
@@ -191,21 +186,21 @@ impl FutureOpener {
         let first = version.recognised.first_file(path);
         let (directory, _) = first.ok_or(Error::Unsuitable)?;
         let store = pinned(&self.ground, version, path);
-        if self.others_changed(version, path, ahead) {
-            return self.opener.reopen_version(version, path);
+        if ahead.others_changed(version, path) {
+            return self.opener.reopen(version, path);
         }
         for (file, source) in &*ahead.files.lock() {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.
             if !file.is(&now.identity()) {
-                return self.opener.reopen_version(version, path);
+                return self.opener.reopen(version, path);
             }
             match source {
                 FutureSource::Opened(source) => source.switch(now),
                 FutureSource::Shared(handover) => handover.hand_over(now),
             }
         }
-        self.opener.take_for_opened(version, &ahead.opened);
+        self.opener.take(version, &ahead.opened);
         Ok(Arc::clone(&ahead.opened))
     }
 }

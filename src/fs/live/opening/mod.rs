@@ -4,3 +4,6 @@ pub mod future;
 pub mod open_cache;
 pub mod opener;
 pub mod pinned;
+
+pub(crate) use future::FutureOpener;
+pub(crate) use opener::Opener;

@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::container::{Container, FORMATS, Preferences, Recognised, Text};
-    use crate::live::ContainerId;
+    use crate::live::places::ContainerId;
     use crate::live::version::ContainerVersion;
     use crate::memory::budget::Budget;
     use crate::source::Store;

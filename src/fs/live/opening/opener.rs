@@ -150,7 +150,7 @@ pub(crate) struct Opener {
 
 impl Opener {
     /// The opened container of a version. Readers of the same container wait for one opening.
-    pub(crate) fn open_version(&self, version: &ContainerVersion) -> Result<Arc<OpenContainer>> {
+    pub(crate) fn open(&self, version: &ContainerVersion) -> Result<Arc<OpenContainer>> {
         let opening = &version.opening.opened;
         let mut slot = opening.lock();
         let opened = match slot.opened.upgrade() {
@@ -160,7 +160,7 @@ impl Opener {
                     return Err(refused);
                 }
                 let path = self.ground.places.known_path(version.container)?;
-                let budget = self.ground.cache.budget();
+                let budget = self.ground.budget();
                 budget.relieve();
                 if is_short() {
                     return Err(no_memory("cannot open a container"));
@@ -189,7 +189,7 @@ impl Opener {
 
     /// Opens a version again after we have changed its stored bytes. Handles that have it open keep
     /// it as it was.
-    pub(crate) fn reopen_version(
+    pub(crate) fn reopen(
         &self,
         version: &ContainerVersion,
         path: &Path,
@@ -201,7 +201,7 @@ impl Opener {
     }
 
     /// Has a version go on as a container that was opened before we changed its stored bytes.
-    pub(super) fn take_for_opened(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
+    pub(super) fn take(&self, version: &ContainerVersion, opened: &Arc<OpenContainer>) {
         version.opening.opened.lock().opened = Arc::downgrade(opened);
     }
 }
@@ -215,7 +215,7 @@ fn open_unchanged(
     path: &Path,
     recovered: bool,
 ) -> Result<OpenContainer> {
-    let (store, budget) = (&*ground.store, ground.cache.budget());
+    let (store, budget) = (&*ground.store, ground.budget());
     let pinned = pinned(ground, version, path);
     let recognised = &version.recognised;
     let (container, is_staged) = match recovered {

@@ -37,34 +37,28 @@ impl DerivedFiles {
         if version.staged.now().is_none_or(|now| now.stage.is_clean()) {
             return Ok(None);
         }
-        let size = |bytes: &[u8]| Some(bytes.len() as u64);
+        let (said, size) = (&self.restating, |bytes: &[u8]| Some(bytes.len() as u64));
         Ok(match opened.derived(entry) {
             None | Some(DerivedEntry::Stored) => None,
             Some(DerivedEntry::Array(number)) => {
-                let info = self.restating.restated_info(version, number)?;
+                let info = said.info(version, number)?;
                 info.map(|info| info.bytes)
             }
             Some(DerivedEntry::View(number)) => {
-                if let Some(size) = self.text_views.text_view_size(version, opened, entry)? {
+                if let Some(size) = self.text_views.size(version, opened, entry)? {
                     return Ok(Some(size));
                 }
-                let info = self.restating.restated_info(version, number)?;
+                let info = said.info(version, number)?;
                 info.map(|info| npy::header(&info).len() as u64 + info.bytes)
             }
-            Some(DerivedEntry::ArraysJson(part)) => size(&self.restating.arrays_json(
-                version,
-                opened,
-                part,
-                TextsToRead::Few,
-            )?),
-            Some(DerivedEntry::GroupJson) => size(&self.restating.group_json(
-                version,
-                opened,
-                entry,
-                TextsToRead::Few,
-            )?),
+            Some(DerivedEntry::ArraysJson(part)) => {
+                size(&said.arrays_json(version, opened, part, TextsToRead::Few)?)
+            }
+            Some(DerivedEntry::GroupJson) => {
+                size(&said.group_json(version, opened, entry, TextsToRead::Few)?)
+            }
             Some(DerivedEntry::Text(part)) => {
-                let restated = self.restating.restated(version, part)?;
+                let restated = said.restated(version, part)?;
                 let text = restated.texts.get(&*opened.name(entry)?.to_string_lossy());
                 text.and_then(|text| size(text))
             }
@@ -84,13 +78,13 @@ impl DerivedFiles {
             entry,
             edition: version.staged.edition(),
         };
-        if let Some(view) = self.text_views.open_text_view(version, &opened, entry)? {
+        if let Some(view) = self.text_views.open(version, &opened, entry)? {
             return Ok(view.derived_from(Some(derived)));
         }
         let open = match what {
             DerivedEntry::Array(number) => self.open_array(version, opened, number, None),
             DerivedEntry::View(number) => {
-                let info = match self.restating.restated_info(version, number)? {
+                let info = match self.restating.info(version, number)? {
                     Some(info) => info,
                     None => opened.info(number)?,
                 };

@@ -13,7 +13,7 @@ use super::stored_readers::StoredReaders;
 use super::text_views::TextViewer;
 use crate::error::Result;
 use crate::live::ground::Ground;
-use crate::live::opening::opener::Opener;
+use crate::live::opening::Opener;
 use crate::live::owner::Owner;
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
@@ -25,7 +25,7 @@ pub(crate) const WRITABLE: u16 = 0o222;
 pub(crate) struct Entries {
     pub(crate) ground: Arc<Ground>,
     pub(crate) opener: Arc<Opener>,
-    pub(crate) derived: DerivedFiles,
+    pub(crate) derived: Arc<DerivedFiles>,
     pub(crate) text_views: Arc<TextViewer>,
     pub(crate) readers: Arc<StoredReaders>,
 }
@@ -33,16 +33,16 @@ pub(crate) struct Entries {
 impl Entries {
     /// Opens an entry of a container, to be read. Handles of an array that may be written share its
     /// shown content.
-    pub(crate) fn open_entry(
+    pub(crate) fn open(
         &self,
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
-        let opened = self.opener.open_version(version)?;
+        let opened = self.opener.open(version)?;
         if let Some(derived) = opened.derived(entry).filter(|_| self.ground.disk.is_some()) {
             return self.derived.open(version, opened, entry, derived);
         }
-        if let Some(view) = self.text_views.open_text_view(version, &opened, entry)? {
+        if let Some(view) = self.text_views.open(version, &opened, entry)? {
             return Ok(view);
         }
         if opened.is_stored(entry) {
@@ -60,7 +60,7 @@ impl Entries {
 
     /// The owner of a container with the rights that an entry of it shows. In a mount that is only
     /// read these are those of the source.
-    pub(crate) fn owner_of_entry(
+    pub(crate) fn owner(
         &self,
         opened: &OpenContainer,
         entry: EntryIndex,
@@ -74,15 +74,15 @@ impl Entries {
     }
 
     /// The attributes of an entry of a container, with staged changes.
-    pub(crate) fn entry_stat(
+    pub(crate) fn stat(
         &self,
         version: &ContainerVersion,
         opened: &Arc<OpenContainer>,
         entry: EntryIndex,
     ) -> Result<EntryStat> {
-        let owner = self.owner_of_entry(opened, entry, version.owner())?;
+        let owner = self.owner(opened, entry, version.owner())?;
         let mut stat = opened.stat(entry, &owner)?;
-        if let Some(size) = self.text_views.text_view_size(version, opened, entry)? {
+        if let Some(size) = self.text_views.size(version, opened, entry)? {
             stat.size = size;
         }
         let Some(container) = version.staged.now() else {

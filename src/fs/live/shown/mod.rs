@@ -17,3 +17,9 @@ pub mod shared_array;
 pub mod stored_readers;
 pub mod text_views;
 pub mod tombstones;
+
+pub(crate) use derived::DerivedFiles;
+pub(crate) use entry::Entries;
+pub(crate) use restated::Restating;
+pub(crate) use stored_readers::StoredReaders;
+pub(crate) use text_views::TextViewer;

@@ -156,7 +156,7 @@ impl Restating {
     }
 
     /// What is said of one array of a version, if that differs from what is stored.
-    pub(crate) fn restated_info(
+    pub(crate) fn info(
         &self,
         version: &ContainerVersion,
         number: ArrayNumber,

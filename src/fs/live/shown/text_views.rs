@@ -239,7 +239,7 @@ pub(crate) struct TextViewer {
 impl TextViewer {
     /// Bytes of an entry that is a view of text; none if it is none, or shows its bytes. A text
     /// that is damaged has none, as it is with damaged arrays: opening it says why.
-    pub(crate) fn text_view_size(
+    pub(crate) fn size(
         &self,
         version: &ContainerVersion,
         opened: &Arc<OpenContainer>,
@@ -274,7 +274,7 @@ impl TextViewer {
     }
 
     /// Opens an entry that is a view of text; none if it is none, or shows its bytes.
-    pub(crate) fn open_text_view(
+    pub(crate) fn open(
         &self,
         version: &Arc<ContainerVersion>,
         opened: &Arc<OpenContainer>,
@@ -334,7 +334,7 @@ impl TextViewer {
             return Ok(form);
         }
         let form = self.with_text(version, opened, number, &|text| text.kept_form())?;
-        let charge = self.ground.cache.budget().keep_built(REMEMBERED);
+        let charge = self.ground.budget().keep_built(REMEMBERED);
         version.text_views.note(number, edition, &form, charge);
         // Another thread may have found that it can be kept, or that it cannot, before.
         let known = version.text_views.known(number, edition);
@@ -362,12 +362,12 @@ impl TextViewer {
             None => None,
         };
         if let Some(ComputedBytes { bytes, hold: _hold }) = computed {
-            let restated = self.restating.restated_info(version, number)?;
+            let restated = self.restating.info(version, number)?;
             return use_it(&ShownText {
                 info: restated.map_or_else(|| opened.info(number), Ok)?,
                 parts: &ComputedText(&bytes),
                 array: None,
-                budget: self.ground.cache.budget(),
+                budget: self.ground.budget(),
             });
         }
         let shared = staged.share(number, opened, &self.ground.cache)?;
@@ -394,7 +394,7 @@ impl TextViewer {
                 info,
                 parts: &CachedText(array),
                 array: Some(&*array.array),
-                budget: self.ground.cache.budget(),
+                budget: self.ground.budget(),
             })
         });
         used.map_err(|e| array.locate(e))

@@ -11,27 +11,46 @@ use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
-use crate::live::Containers;
-use crate::live::committing::Effort;
+use crate::live::committing::{Committer, Effort, LaterCommits};
+use crate::live::current::CurrentVersions;
+use crate::live::ground::Ground;
+use crate::live::opening::Opener;
+use crate::live::recovery::Recovery;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
+use crate::live::staged::before_close::BeforeClose;
+use crate::live::staged::remembered::StagedVersions;
+use crate::live::staged::writable::WritableArrays;
 use crate::live::version::ContainerVersion;
 
 /// Most bytes of fill values that are staged because an array has become longer, and at once.
 const FILLED_MOST: u64 = 16 << 30;
 const FILLED_AT_ONCE: usize = 256 << 10;
 
-impl Containers {
+/// Writes to arrays.
+pub(crate) struct ArrayWriting {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) current: Arc<CurrentVersions>,
+    pub(crate) recovery: Arc<Recovery>,
+    pub(crate) writable: Arc<WritableArrays>,
+    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) later: Arc<LaterCommits>,
+    pub(crate) before_close: Arc<BeforeClose>,
+}
+
+impl ArrayWriting {
     /// Opens an entry of a container, to be written.
-    pub(crate) fn open_entry_for_writing(
+    pub(crate) fn open(
         &self,
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
-        self.check_current(version)?;
-        self.recover_again(version)?;
-        let opened = self.opener.open_version(version)?;
+        self.current.check(version)?;
+        self.recovery.recover_again(version)?;
+        let opened = self.opener.open(version)?;
         let number = self.writable.array(version, entry)?;
         let writer = self.writable.writer(version, &opened, number)?;
         let derived = self.stage_followed(&opened, &writer, entry)?;
@@ -67,7 +86,7 @@ impl Containers {
     }
 
     /// Writes to an array, and says how many bytes.
-    pub(crate) fn write_array(
+    pub(crate) fn write(
         &self,
         writer: &ArrayWriter,
         offset: u64,
@@ -104,8 +123,9 @@ impl Containers {
 
     /// Commits all that is staged: whichever container has the most small pieces.
     fn commit_for_room(&self) {
-        for (_, version) in self.staged.all_staged() {
-            if let Err(e) = self.ground.retry(|| self.commit(&version, Effort::All)) {
+        for (_, version) in self.staged.all() {
+            let commit = || self.committer.commit(&version, Effort::All);
+            if let Err(e) = self.ground.retry(commit) {
                 log::debug!("nothing staged is given up: {e}");
             }
         }
@@ -151,20 +171,20 @@ impl Containers {
 
     fn was_staged(&self, writer: &ArrayWriter) {
         writer.note_write();
-        self.staged.remember_staged(&writer.version);
+        self.staged.remember(&writer.version);
     }
 
     /// Changes the length of an array by its name alone, and commits that at once.
-    pub(crate) fn set_array_len(
+    pub(crate) fn set_len(
         &self,
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
         len: u64,
     ) -> Result<()> {
-        self.check_current(version)?;
-        self.recover_again(version)?;
+        self.current.check(version)?;
+        self.recovery.recover_again(version)?;
         let (opened, number) = (
-            self.opener.open_version(version)?,
+            self.opener.open(version)?,
             self.writable.array(version, entry)?,
         );
         let writer = self.writable.writer(version, &opened, number)?;
@@ -172,13 +192,13 @@ impl Containers {
         self.stage_followed(&opened, &writer, entry)?;
         self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
-        self.staged.remember_staged(version);
-        self.commit_at_close(version)
+        self.staged.remember(version);
+        self.later.commit_at_close(version)
     }
 
     /// Changes the length of an array by a handle that is open for writing: a write is about to
     /// follow, so nothing is committed.
-    pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
+    pub(crate) fn truncate(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         writer.permits(Change::Truncate(len))?;
         self.fill_up_to(writer, len)?;
         writer.stage().set_len(writer.array, len)?;
@@ -188,17 +208,17 @@ impl Containers {
 
     /// Empties it for a handle that was just opened to write it anew: the old content stays stored
     /// until new bytes are written, or the array is closed for the last time.
-    pub(crate) fn empty_open(&self, writer: &ArrayWriter) -> Result<()> {
+    pub(crate) fn empty(&self, writer: &ArrayWriter) -> Result<()> {
         writer.permits(Change::Truncate(0))?;
         writer.stage().set_len(writer.array, 0)?;
         writer.note_emptied();
-        self.staged.remember_staged(&writer.version);
+        self.staged.remember(&writer.version);
         Ok(())
     }
 
     /// No room is set aside for an array: how much it takes shows when it is encoded. A range
     /// becomes zeros.
-    pub(crate) fn allocate_array(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
+    pub(crate) fn allocate(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
         use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
         let bit = |flag: i32| what.mode & flag.cast_unsigned() != 0;
         let known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
@@ -208,7 +228,7 @@ impl Containers {
         let end = what.offset.saturating_add(what.len);
         let len = writer.stage().len(writer.array);
         if !bit(FALLOC_FL_KEEP_SIZE) && end > len {
-            self.truncate_open(writer, end)?;
+            self.truncate(writer, end)?;
         }
         if bit(FALLOC_FL_PUNCH_HOLE) || bit(FALLOC_FL_ZERO_RANGE) {
             self.zero_array(writer, what.offset.min(len)..end.min(len))?;
@@ -229,13 +249,14 @@ impl Containers {
 
     /// Returns when the bytes written to an array survive a crash. It is an error if another
     /// process has changed the container meanwhile: the written bytes are safe, and remain staged.
-    pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
+    pub(crate) fn sync(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.stage().sync() {
             // It has been removed: the written bytes cannot be found again.
             Err(e) if e.is_not_found() && self.ground.is_removed(&writer.version) => return Ok(()),
             synced => synced?,
         }
-        self.check_current(&writer.version)
+        self.current
+            .check(&writer.version)
             .map_err(|e| writer.container.note_failure(e))?;
         writer.version.staged.outcome.tell()
     }
@@ -246,16 +267,19 @@ impl Containers {
             return Ok(());
         };
         container.stage.sync()?;
-        self.check_current(version)
+        self.current
+            .check(version)
             .map_err(|e| container.note_failure(e))?;
         version.staged.outcome.tell()
     }
 
     /// A handle is closed, perhaps not for the last time: a child has one more. The written bytes
     /// are committed.
-    pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
+    pub(crate) fn close(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.commits_at_close() {
-            true => self.ground.retry(|| self.commit_at_close(&writer.version)),
+            true => self
+                .ground
+                .retry(|| self.later.commit_at_close(&writer.version)),
             false if writer.was_emptied() => self.log_if_put_off(writer),
             false => Ok(()),
         }
@@ -264,12 +288,8 @@ impl Containers {
     /// The end of a handle comes some time after close(2) has returned. Where that would put the
     /// commit off, the log has the change before: a daemon may be killed between the two.
     fn log_if_put_off(&self, writer: &ArrayWriter) -> Result<()> {
-        match writer
-            .version
-            .staged
-            .outcome
-            .rests(&self.ground.settings.pacing)
-        {
+        let pacing = &self.ground.settings.pacing;
+        match writer.version.staged.outcome.rests(pacing) {
             true => writer.stage().log_all(),
             false => Ok(()),
         }
@@ -277,9 +297,11 @@ impl Containers {
 
     /// The end of a handle through which an array was written: bytes that came after its first
     /// close are committed.
-    pub(crate) fn end_writing(&self, writer: &ArrayWriter) {
+    pub(crate) fn end(&self, writer: &ArrayWriter) {
         if writer.commits_at_end()
-            && let Err(e) = self.ground.retry(|| self.commit_at_close(&writer.version))
+            && let Err(e) = self
+                .ground
+                .retry(|| self.later.commit_at_close(&writer.version))
         {
             let path = self.ground.shown_path(writer.version.container);
             log::error!("{}: not committed: {e}", path.display());

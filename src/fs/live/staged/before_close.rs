@@ -143,7 +143,7 @@ impl BeforeClose {
             let task = EncodeTask {
                 container: Arc::clone(&writer.container),
                 memory: Arc::clone(memory),
-                budget: Arc::clone(self.ground.cache.budget()),
+                budget: Arc::clone(self.ground.budget()),
                 layer: Arc::clone(&layer),
                 number_in_file: writer.number,
                 part,

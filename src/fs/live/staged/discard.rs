@@ -39,7 +39,7 @@ impl Discarding {
         staged.discard(&now, &self.ground.cache)?;
         staged.outcome.note_why(None);
         drop(locked);
-        self.staged.forget_staged(version);
+        self.staged.forget(version);
         // It may have been in the way of a version that another process has made since.
         if let Some(shown) = &self.ground.places.container(id)?.known().version {
             shown.staged.log.forget_unrecovered();
@@ -59,7 +59,7 @@ impl Discarding {
     ) -> Result<()> {
         version.staged.discard(container, &self.ground.cache)?;
         version.staged.outcome.note_why(None);
-        self.staged.forget_staged(version);
+        self.staged.forget(version);
         Ok(())
     }
 

@@ -37,9 +37,14 @@ use replacing::Replacements;
 use turns::CommitTurns;
 use unrecovered::UnrecoveredLogs;
 
+pub(crate) use arrays::ArrayWriting;
+pub(crate) use before_close::BeforeClose;
 pub(crate) use container::StagedContainer;
+pub(crate) use discard::Discarding;
+pub(crate) use remembered::StagedVersions;
 pub(crate) use turns::CommitTurn;
 pub(crate) use unrecovered::{Unrecovered, UnrecoveredLog};
+pub(crate) use writable::WritableArrays;
 pub(crate) use writer::ArrayWriter;
 
 /// Of a version of a container.

@@ -2,7 +2,7 @@
 //! whatever the kernel forgets.
 //!
 //! A writer registers the container after it has staged something
-//! ([`StagedVersions::remember_staged`]), and a commit takes a container out only if nothing is staged
+//! ([`StagedVersions::remember`]), and a commit takes a container out only if nothing is staged
 //! under the lock of the list: so nothing is ever staged of a container that is not in it once the
 //! write returns. Nothing but the layers of a stage is looked at under that lock, and nothing of
 //! [`Places`](crate::live::places::Places) is asked. Used by all of `live`, and by `tree::status`.
@@ -34,7 +34,7 @@ impl StagedVersions {
     }
 
     /// Something has been staged: the container is held until it is committed.
-    pub(crate) fn remember_staged(&self, version: &Arc<ContainerVersion>) {
+    pub(crate) fn remember(&self, version: &Arc<ContainerVersion>) {
         if self.lock().contains_key(&version.id) {
             return;
         }
@@ -46,7 +46,7 @@ impl StagedVersions {
     }
 
     /// Lets go of a container of which nothing is staged any more.
-    pub(crate) fn forget_staged(&self, version: &ContainerVersion) {
+    pub(crate) fn forget(&self, version: &ContainerVersion) {
         let now = version.staged.now();
         let is_clean = || now.as_ref().is_none_or(|now| now.stage.is_clean());
         let mut staged = self.lock();
@@ -59,7 +59,7 @@ impl StagedVersions {
 
     /// Containers with something staged. A removed container does not count: bytes written through
     /// its handles are seen by those handles alone.
-    pub(crate) fn all_staged(&self) -> Vec<(ContainerId, Arc<ContainerVersion>)> {
+    pub(crate) fn all(&self) -> Vec<(ContainerId, Arc<ContainerVersion>)> {
         let staged: Vec<_> = self.lock().values().map(Arc::clone).collect();
         let there = staged.into_iter();
         let there = there.filter(|version| !self.ground.is_removed(version));

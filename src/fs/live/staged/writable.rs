@@ -10,7 +10,7 @@ use crate::commit::base_of;
 use crate::container::rewrite::Change;
 use crate::error::{Error, Result};
 use crate::live::ground::Ground;
-use crate::live::opening::opener::Opener;
+use crate::live::opening::Opener;
 use crate::live::place::ContainerPlace;
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
 use crate::live::shown::open_container::OpenContainer;
@@ -31,7 +31,7 @@ impl WritableArrays {
         entry: EntryIndex,
     ) -> Result<ArrayNumber> {
         self.ground.writable()?;
-        let opened = self.opener.open_version(version)?;
+        let opened = self.opener.open(version)?;
         if opened.rewrite().is_none() {
             if let Some(why) = opened.outermost()?.why_only_read() {
                 self.tell_only_read(version, &format!("it cannot be written: {why}"));
@@ -99,9 +99,9 @@ impl WritableArrays {
         let container = version.staged.begun(&self.ground.cache, || {
             let path = self.ground.places.path(version.container)?;
             let found = version.recognised.stat(&*self.ground.store, &path)?;
-            let base = self.opener.open_version(version)?;
+            let base = self.opener.open(version)?;
             let base_named = base_of(&version.recognised, &found);
-            let place = ContainerPlace::new(&self.ground, version.container, &version.recognised);
+            let place = ContainerPlace::new(&self.ground, version.container, &version.recognised)?;
             let memory = self.memory.as_ref().ok_or(Error::ReadOnly)?;
             let stage = Stage::new(place, base_named, Arc::clone(memory));
             StagedContainer::new(stage, Arc::clone(&base))

@@ -16,7 +16,7 @@ use crate::commit::added::{added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
-use crate::live::creation::carried::owner_of;
+use crate::live::creation::added::owner_of;
 use crate::source::{FileId, FileKind};
 use crate::tree::Node;
 
@@ -42,7 +42,7 @@ impl Tree {
         name: &OsStr,
     ) -> Result<SourceDirectory> {
         let (id, container) = (directory.inode.into(), &directory.container);
-        self.live.watch_added(id, container);
+        self.live.drafts.watch_added(id, container);
         let made = self.directory_beside(directory);
         if !made.as_ref().is_err_and(Error::is_not_found) {
             return made;
@@ -54,7 +54,7 @@ impl Tree {
             ..SourceDirectory::new(added_path(&path), now.id)
         };
         new.new_place(name)?;
-        let top = self.live.added_or_made(&path)?;
+        let top = self.live.added.added_or_made(&path)?;
         let (disk, store) = (self.live.ground.writable()?, &*self.store);
         make_below(disk, store, top, (&directory.below, owner_of(&now)))?;
         self.directory_beside(directory)

@@ -85,7 +85,7 @@ impl Tree {
             Node::Container(_) => self.set_container_attributes(inode, to, caller, true),
             Node::Entry(version, entry) => {
                 if *entry != EntryIndex::ROOT {
-                    self.live.check_current(version)?;
+                    self.live.current.check(version)?;
                 }
                 let is_directory = *entry == EntryIndex::ROOT;
                 let to = self.of_entry(version, *entry, to)?;
@@ -103,7 +103,7 @@ impl Tree {
         entry: EntryIndex,
         to: &NewAttributes,
     ) -> Result<NewAttributes> {
-        let opened = self.live.opener.open_version(version)?;
+        let opened = self.live.opener.open(version)?;
         let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
         let writable = u32::from(WRITABLE);
         let now = u32::from(version.owner().mode_with_list()) & writable;
@@ -174,7 +174,7 @@ impl Tree {
     ) -> Result<()> {
         let node = self.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
-        let version = self.live.current(inode.into(), container)?;
+        let version = self.live.current.version_of(inode.into(), container)?;
         let path = self.container_path(inode)?;
         let found = version.recognised.stat(&*self.store, &path)?;
         self.let_in_to_change((inode, container), &version, (&found, &path), to, caller)?;
@@ -198,7 +198,7 @@ impl Tree {
             _ => None,
         };
         self.set_files_of(&version, (&found, &path), to, own_mode)?;
-        self.live.give_drafts(inode.into(), to)?;
+        self.live.drafts.give(inode.into(), to)?;
         self.give_added(added, to)?;
         self.notice_change(inode, &node);
         if !is_directory {
@@ -226,6 +226,7 @@ impl Tree {
         let mut owners = files().map(|stat| stat.uid);
         if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
             self.live
+                .asked
                 .commit_before_move(inode.into(), container, path)?;
             if version.staged.state().is_some() {
                 return Err(refused("give away", path, libc::EBUSY));

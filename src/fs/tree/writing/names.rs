@@ -163,6 +163,7 @@ impl Tree {
                 let logs = self.live.discarding.logs_beside(&at);
                 match self
                     .live
+                    .drafts
                     .remove_new(inode.into(), container, directory.place(name))
                 {
                     Some(removed) => removed?,

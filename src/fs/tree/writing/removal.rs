@@ -35,13 +35,13 @@ impl Tree {
     ) -> Result<bool> {
         let (version, at) = match &*self.inodes.get(parent)? {
             Node::Container(container) if !container.new.is_new() => (
-                self.live.current(parent.into(), container)?,
+                self.live.current.version_of(parent.into(), container)?,
                 EntryIndex::ROOT,
             ),
             Node::Entry(version, entry) => (Arc::clone(version), *entry),
             _ => return Ok(false),
         };
-        let opened = self.live.opener.open_version(&version)?;
+        let opened = self.live.opener.open(&version)?;
         let Some(entry) = opened.find(at, name) else {
             return match opened.group_path(at).is_some() && opened.shows_beside(at, name) {
                 true => Ok(false),
@@ -126,7 +126,7 @@ impl Tree {
         let node = self.inodes.get(inode).ok();
         let (Some(true), Ok(opened)) = (
             node.and_then(|node| is_shown(&node)),
-            self.live.opener.open_version(version),
+            self.live.opener.open(version),
         ) else {
             return Vec::new();
         };
@@ -144,8 +144,8 @@ impl Tree {
         name: &OsStr,
         stat: &Stat,
     ) -> Result<()> {
-        let version = self.live.current(inode.into(), container)?;
-        let opened = self.live.opener.open_version(&version)?;
+        let version = self.live.current.version_of(inode.into(), container)?;
+        let opened = self.live.opener.open(&version)?;
         let not_empty = || refused("remove", &above.join(name), libc::ENOTEMPTY);
         if !is_empty(&opened, EntryIndex::ROOT, self.settings.views)? {
             return Err(not_empty());

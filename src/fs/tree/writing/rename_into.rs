@@ -88,9 +88,11 @@ impl Tree {
     ) -> Result<()> {
         let said =
             crate::live::creation::given::said_of_draft(&*self.live.ground.store, path, moved.id)?;
-        self.live.replace_array(version, entry, (source, &said))?;
+        self.live
+            .replacing
+            .replace(version, entry, (source, &said))?;
         let is_last_name = moved.nlink < 2;
-        let entry = self.live.opener.open_version(version)?.file_of(entry);
+        let entry = self.live.opener.open(version)?.file_of(entry);
         self.absorbed_by(*inode, node, (version, entry), is_last_name);
         Ok(())
     }
@@ -101,11 +103,11 @@ impl Tree {
         (version, entry): (&Arc<ContainerVersion>, EntryIndex),
         file: &dyn Source,
     ) -> Result<bool> {
-        let opened = self.live.opener.open_version(version)?;
+        let opened = self.live.opener.open(version)?;
         if opened.is_written(entry) {
             return Ok(false);
         }
-        let open = || self.live.entries.open_entry(version, entry);
+        let open = || self.live.entries.open(version, entry);
         match opened.derived(entry) {
             Some(DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson) => {
                 self.describes(&open()?, file)

@@ -56,15 +56,15 @@ impl Tree {
         for (new, _) in self.live.new.all() {
             if self.lies_below(new.into(), &path) {
                 // What stays new has noted why.
-                let _ = self.live.pack_now(new, InUse::Spared);
+                let _ = self.live.packing.pack_now(new, InUse::Spared);
             }
         }
-        for (staged, version) in self.live.staged.all_staged() {
+        for (staged, version) in self.live.staged.all() {
             if self.lies_below(staged.into(), &path) {
                 hurry();
                 match stale {
-                    StaleLogs::Kept => drop(self.live.commit_or_keep(staged, &version)),
-                    StaleLogs::Applied => self.live.commit_or_apply(staged, &version),
+                    StaleLogs::Kept => drop(self.live.committer.commit_or_keep(staged, &version)),
+                    StaleLogs::Applied => self.live.asked.commit_or_apply(staged, &version),
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Tree {
     fn discard_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         let mut done = Ok(());
-        for (staged, version) in self.live.staged.all_staged() {
+        for (staged, version) in self.live.staged.all() {
             if self.lies_below(staged.into(), &path) {
                 done = done.and(self.live.discarding.discard(staged, &version));
             }

@@ -5,6 +5,7 @@
 //! file, in a hidden directory, which goes where the container goes. Used by [`super::pack`], by
 //! [`super::super::version`], and by `tree::writing`.
 
+use crate::live::places::ContainerId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,13 +17,24 @@ use crate::commit::drafts::is_of;
 use crate::container::creation::Creation;
 use crate::disk::{Caller, Place, Renaming, Target};
 use crate::error::{Error, Result};
-use crate::live::Containers;
+use crate::live::creation::drafts::Drafts;
+use crate::live::creation::state::NewContainers;
+use crate::live::ground::Ground;
+use crate::live::opening::Opener;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
 use crate::source::{FileId, FileKind, Listed, Stat};
 
-impl Containers {
+/// Looks after the added files of containers.
+pub(crate) struct AddedFiles {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) drafts: Arc<Drafts>,
+    pub(crate) new: Arc<NewContainers>,
+}
+
+impl AddedFiles {
     /// The added files of a container that has been given this name follow it, if they have not
     /// yet.
     pub(crate) fn finish_moving_added(&self, path: &Path) {
@@ -43,10 +55,7 @@ impl Containers {
             else {
                 return Ok(());
             };
-            self.give_way_in(
-                &*self.opener.open_version(version)?,
-                (&added, EntryIndex::ROOT),
-            )
+            self.give_way_in(&*self.opener.open(version)?, (&added, EntryIndex::ROOT))
         };
         if let Err(e) = moved() {
             log::warn!("{}", self.ground.told(version.container, &e));
@@ -103,7 +112,7 @@ impl Containers {
 
     /// What lay beside the arrays in a new container are its added files from then on, or lie
     /// beside the files of one that is a directory.
-    pub(super) fn carry_over(
+    pub(super) fn keep_beside(
         &self,
         rules: &DraftRules<'_>,
         creation: &dyn Creation,
@@ -158,12 +167,12 @@ impl Containers {
             if let Some(found) = added_of(store, container)? {
                 return Ok(found);
             }
-            made = self.make_hidden(container, path.clone(), owner);
+            made = self.drafts.make_hidden(container, path.clone(), owner);
             if !made.as_ref().is_err_and(Error::is_already_there) {
                 break;
             }
             match store.stat(&path) {
-                Ok(found) if !is_of(&found, owner.uid) => self.make_way(&path)?,
+                Ok(found) if !is_of(&found, owner.uid) => self.drafts.make_way(&path)?,
                 // Another thread was faster, or has removed it again.
                 _ => {}
             }
@@ -181,6 +190,37 @@ impl Containers {
             .writable()?
             .sync(Target::Named { path, id }, false)?;
         Ok(room)
+    }
+
+    /// Whether something has been put into it.
+    pub(crate) fn has_drafts(&self, container: ContainerId) -> Result<bool> {
+        let Some(path) = self.drafts.at(container)? else {
+            return self.has_added(container);
+        };
+        let mut any = false;
+        self.ground.store.list(&path, &mut |_| any = true)?;
+        Ok(any)
+    }
+
+    /// Whether something lies beside the arrays of a container that is watched.
+    pub(super) fn has_added(&self, id: ContainerId) -> Result<bool> {
+        let path = self.ground.places.path(id)?;
+        let (true, Some((added, _))) = (self.new.has(id), added_of(&*self.ground.store, &path)?)
+        else {
+            return Ok(false);
+        };
+        let (mut any, mut groups) = (false, vec![added]);
+        while let (false, Some(group)) = (any, groups.pop()) {
+            self.ground
+                .store
+                .list(&group, &mut |Listed { name, kind, .. }| match kind {
+                    FileKind::Directory => groups.push(group.join(name)),
+                    kind => {
+                        any |= kind == FileKind::File && !name.as_encoded_bytes().starts_with(b".");
+                    }
+                })?;
+        }
+        Ok(any)
     }
 
     /// Under another name, if another process has made something of this one meanwhile.

@@ -13,10 +13,10 @@ use super::settings::ContainerSettings;
 use super::version::ContainerVersion;
 use crate::cache::{BlockCache, VersionId};
 use crate::commit::Spot;
-use crate::disk::Disk;
+use crate::disk::{Disk, NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
-use crate::source::Store;
+use crate::source::{FileId, Store};
 use crate::workers::WorkerThreads;
 
 pub(crate) struct Ground {
@@ -74,6 +74,17 @@ impl Ground {
             directory: directory.to_owned(),
             name: name.to_owned(),
         })
+    }
+
+    /// Returns when a file or directory is on the disk.
+    pub(crate) fn sync(&self, path: &Path, id: FileId) -> Result<()> {
+        let disk = self.writable()?;
+        disk.sync(Target::Named { path, id }, false)
+    }
+
+    pub(crate) fn set_attributes(&self, path: &Path, id: FileId, to: &NewAttributes) -> Result<()> {
+        let disk = self.writable()?;
+        disk.set_attributes(Target::Named { path, id }, to)
     }
 
     /// Where a container lay when it was looked up last: for messages.

@@ -11,7 +11,7 @@ use super::publish::Publisher;
 use crate::commit::base_of;
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
-use crate::disk::{NewAttributes, NewTime, Target};
+use crate::disk::{NewAttributes, NewTime};
 use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;
@@ -115,17 +115,14 @@ impl FileTimes {
         path: &Path,
         found: &MemberStats,
     ) -> Result<()> {
-        let disk = self.ground.writable()?;
         let layout = version.recognised.layout();
         for (name, stat) in layout.identifying().iter().zip(&found.members) {
             if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.id);
-                disk.sync(Target::Named { path, id }, false)?;
+                self.ground.sync(&path.join(name), stat.id)?;
             }
         }
-        let id = found.own.id;
         match layout.is_file() {
-            true => disk.sync(Target::Named { path, id }, false),
+            true => self.ground.sync(path, found.own.id),
             false => Ok(()),
         }
     }
@@ -138,19 +135,17 @@ impl FileTimes {
         of_files: &NewAttributes,
         own_mode: Option<u32>,
     ) -> Result<()> {
-        let disk = self.ground.writable()?;
         let members = version.recognised.layout().identifying().iter();
         for (name, stat) in members.zip(&found.members) {
             if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.id);
-                disk.set_attributes(Target::Named { path, id }, of_files)?;
+                self.ground
+                    .set_attributes(&path.join(name), stat.id, of_files)?;
             }
         }
         let own = NewAttributes {
             mode: own_mode,
             ..*of_files
         };
-        let id = found.own.id;
-        disk.set_attributes(Target::Named { path, id }, &own)
+        self.ground.set_attributes(path, found.own.id, &own)
     }
 }

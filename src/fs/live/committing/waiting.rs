@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::due::{DueCommits, Later};
 use crate::commit::{FileInUse, program_lock};
 use crate::container::MemberStats;
-use crate::disk::{NewAttributes, NewTime, Target};
+use crate::disk::{NewAttributes, NewTime};
 use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::shown::StoredReaders;
@@ -203,7 +203,7 @@ impl HeldFiles {
     }
 
     fn time_given_back(&self, path: &Path, now: &FileIdentity, known: HeldContent) -> Result<bool> {
-        let disk = self.ground.writable()?;
+        self.ground.writable()?;
         let source = open_same(&*self.ground.store, path, &(*now).into())?;
         // No program of the format writes to it meanwhile.
         let Ok(_locked) = program_lock::take(&*source, false)? else {
@@ -217,7 +217,7 @@ impl HeldFiles {
             mtime: Some(NewTime::At(known.file.mtime)),
             ..NewAttributes::default()
         };
-        disk.set_attributes(Target::Named { path, id: now.id }, &time)?;
+        self.ground.set_attributes(path, now.id, &time)?;
         Ok(true)
     }
 }

@@ -15,7 +15,7 @@ use crate::commit::added::{
 };
 use crate::commit::drafts::is_of;
 use crate::container::creation::Creation;
-use crate::disk::{Caller, Place, Renaming, Target};
+use crate::disk::{Caller, Place, Renaming};
 use crate::error::{Error, Result};
 use crate::live::creation::drafts::Drafts;
 use crate::live::creation::state::NewContainers;
@@ -143,16 +143,9 @@ impl AddedFiles {
                 name: &old.name,
             };
             self.move_in(old.place(&old.name), new)?;
-            disk.sync(
-                Target::Named {
-                    path: &directory,
-                    id,
-                },
-                false,
-            )?;
+            self.ground.sync(&directory, id)?;
         }
-        let (path, id) = (&*top.0, top.1);
-        disk.sync(Target::Named { path, id }, false)
+        self.ground.sync(&top.0, top.1)
     }
 
     /// The directory of added files of a container, made if there is none. Of programs that put
@@ -185,10 +178,7 @@ impl AddedFiles {
     fn room_for_added(&self, container: &Path) -> Result<(PathBuf, FileId)> {
         let room = self.added_or_made(container)?;
         let spot = self.ground.spot(container)?;
-        let (path, id) = (&*spot.directory, spot.id);
-        self.ground
-            .writable()?
-            .sync(Target::Named { path, id }, false)?;
+        self.ground.sync(&spot.directory, spot.id)?;
         Ok(room)
     }
 

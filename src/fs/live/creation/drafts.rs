@@ -13,7 +13,7 @@ use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
 use crate::commit::tidy::{remove_directory, remove_tree};
 use crate::container::Recognised;
 use crate::container::creation::{Creation, GivenContent};
-use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place, Target};
+use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place};
 use crate::error::{Error, Result};
 use crate::live::container::LiveContainer;
 use crate::live::creation::state::NewContainers;
@@ -125,11 +125,9 @@ impl Drafts {
         let Some(drafts) = self.of(id)? else {
             return Ok(());
         };
-        let (disk, spot) = (self.ground.writable()?, self.ground.spot(&drafts.path)?);
-        for (path, id) in [(&*drafts.path, drafts.id), (&*spot.directory, spot.id)] {
-            disk.sync(Target::Named { path, id }, false)?;
-        }
-        Ok(())
+        let spot = self.ground.spot(&drafts.path)?;
+        self.ground.sync(&drafts.path, drafts.id)?;
+        self.ground.sync(&spot.directory, spot.id)
     }
 
     pub(crate) fn watch_no_more(&self, container: ContainerId) {
@@ -168,12 +166,8 @@ impl Drafts {
             return Ok(());
         }
         let spot = self.ground.spot(drafts)?;
-        let removed = self.ground.writable()?.remove_directory(Place {
-            directory: &spot.directory,
-            id: spot.id,
-            name: &spot.name,
-        });
-        match removed {
+        let disk = self.ground.writable()?;
+        match disk.remove_directory(spot.place(&spot.name)) {
             Err(Error::Io { cause, .. }) if is_full(&cause) => {
                 let shown = self.ground.store.display(drafts);
                 log::warn!(
@@ -207,11 +201,7 @@ impl Drafts {
         owner: Caller,
     ) -> Result<SourceDirectory> {
         let (disk, spot) = (self.ground.writable()?, self.ground.spot(container)?);
-        let place = Place {
-            directory: &spot.directory,
-            id: spot.id,
-            name: path.file_name().ok_or(Error::Unsuitable)?,
-        };
+        let place = spot.place(path.file_name().ok_or(Error::Unsuitable)?);
         disk.make(place, NewEntry::Directory { mode: CLOSED }, owner)?;
         let made = self.ground.store.stat(&path)?;
         // Where modes and owners are not kept, the recovery would not believe after a crash that
@@ -276,12 +266,9 @@ impl Drafts {
         let Some(drafts) = self.of(id)? else {
             return Ok(());
         };
-        let (spot, name) = (self.ground.spot(&drafts.path)?, drafts.path.file_name());
-        self.ground.writable()?.remove_directory(Place {
-            directory: &spot.directory,
-            id: spot.id,
-            name: name.ok_or(Error::Unsuitable)?,
-        })?;
+        let spot = self.ground.spot(&drafts.path)?;
+        let disk = self.ground.writable()?;
+        disk.remove_directory(spot.place(&spot.name))?;
         container.new.end();
         self.watch_no_more(id);
         Ok(())
@@ -305,10 +292,7 @@ impl Drafts {
             gid: to.gid,
             ..NewAttributes::default()
         };
-        let (path, id) = (&*drafts.path, drafts.id);
-        self.ground
-            .writable()?
-            .set_attributes(Target::Named { path, id }, &owner)
+        self.ground.set_attributes(&drafts.path, drafts.id, &owner)
     }
 
     /// The kernel is to look up entries of a container again.

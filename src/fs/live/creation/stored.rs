@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::commit::tidy::remove_tree;
 use crate::container::Recognised;
-use crate::disk::{NewAttributes, Renaming, Target};
+use crate::disk::{NewAttributes, Renaming};
 use crate::error::Result;
 use crate::live::container::LiveContainer;
 use crate::live::creation::drafts::Drafts;
@@ -76,9 +76,7 @@ impl StoredDrafts {
             Ok(self.has_written_in(&recognised, path).then_some(stat))
         })?;
         remove_tree(disk, &*self.ground.store, &spot, &hidden)?;
-        let (path, id_above) = (&*spot.directory, spot.id);
-        let above = Target::Named { path, id: id_above };
-        disk.sync(above, false)?;
+        self.ground.sync(&spot.directory, spot.id)?;
         self.drafts.forget_entries(id);
         Ok(())
     }
@@ -98,8 +96,6 @@ impl StoredDrafts {
             mode: Some(mode),
             ..NewAttributes::default()
         };
-        let id = stat.id;
-        let target = Target::Named { path, id };
-        self.ground.writable()?.set_attributes(target, &to)
+        self.ground.set_attributes(path, stat.id, &to)
     }
 }

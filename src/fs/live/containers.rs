@@ -28,7 +28,7 @@ use super::versions::Versions;
 use crate::cache::BlockCache;
 use crate::disk::Disk;
 use crate::source::Store;
-use crate::stage::{StageMemory, Unlogged};
+use crate::stage::{LayerMemory, Unlogged};
 
 /// All containers of a mount, as far as they were looked into.
 pub struct Containers {
@@ -89,7 +89,7 @@ impl Containers {
         let ground = Arc::new(Ground::new(store, disk, cache, places, settings));
         let versions = Arc::new(Versions::new(&ground, &lasting));
         let budget = ground.budget();
-        let memory = is_writable.then(|| StageMemory::new(Arc::clone(budget)));
+        let memory = is_writable.then(|| LayerMemory::new(Arc::clone(budget)));
         let staged = Arc::new(StagedVersions::new(&ground, &versions));
         let ending = Arc::<MountEnd>::default();
         let due = Arc::new(DueCommits::new(&ending));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::committing::Effort;
 use super::place::ContainerPlace;
 use super::places::ContainerId;
-use super::staged::{Staged, StagedContainer, Unrecovered, UnrecoveredLog};
+use super::staged::{LayeredContainer, Staged, Unrecovered, UnrecoveredLog};
 use super::version::ContainerVersion;
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
@@ -26,7 +26,7 @@ use crate::live::ground::Ground;
 use crate::live::opening::Opener;
 use crate::live::staged::StagedVersions;
 use crate::live::versions::Versions;
-use crate::stage::{LogPlace, LogSpot, LogState, LoggedArray, Stage, StageMemory};
+use crate::stage::{LayerMemory, LogPlace, LogSpot, LogState, LoggedArray, Stage};
 
 /// The outcome of recovering from the logs of a container.
 #[derive(Default)]
@@ -87,7 +87,7 @@ pub(crate) struct Recovery {
     pub(crate) staged: Arc<StagedVersions>,
     pub(crate) committer: Arc<Committer>,
     pub(crate) held: Arc<HeldFiles>,
-    pub(crate) memory: Option<Arc<StageMemory>>,
+    pub(crate) memory: Option<Arc<LayerMemory>>,
 }
 
 impl Recovery {
@@ -188,7 +188,7 @@ impl Recovery {
         lengths.extend(arrays.map(|array| (array.path, array.len)));
         own.replace(lengths);
         let begun = version.staged.begun(&self.ground.cache, || {
-            StagedContainer::resumed(stage, self.opener.open(version)?)
+            LayeredContainer::resumed(stage, self.opener.open(version)?)
         });
         if let Err(why) = begun {
             log::warn!("{}", self.ground.told(version.container, &why));
@@ -248,7 +248,7 @@ impl Recovery {
 fn recover_own(
     (place, spot): (Arc<dyn LogPlace>, &LogSpot),
     left: &Leftover,
-    memory: &Arc<StageMemory>,
+    memory: &Arc<LayerMemory>,
     fits: impl FnOnce(&LogState) -> Result<bool>,
 ) -> Result<Recovered> {
     match recover((place, spot), left, memory, fits) {

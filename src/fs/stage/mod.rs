@@ -17,9 +17,9 @@
 //! there are", shared; giving it back tries for that one and for the log's, and waits for a layer's
 //! alone.
 
-mod ahead;
 mod committing;
 mod compaction;
+mod encoded_blocks;
 mod extents;
 #[doc(hidden)]
 pub mod fuzzed;
@@ -49,6 +49,6 @@ pub use log::{
 pub use logging::Unlogged;
 pub use overlay::Overlay;
 pub use place::{LogPlace, PinnedSpot};
-pub use slab::StageMemory;
+pub use slab::LayerMemory;
 pub use staging::{Stage, Syncing};
-pub use written_array::StagedArray;
+pub use written_array::WrittenArray;

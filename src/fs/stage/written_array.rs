@@ -3,9 +3,9 @@
 /// An array of a staged container, by the order in which its stage came to know them
 /// ([`Stage::add_array`](super::Stage::add_array)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StagedArray(pub u32);
+pub struct WrittenArray(pub u32);
 
-impl StagedArray {
+impl WrittenArray {
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }

@@ -10,7 +10,7 @@ use crate::cache::BlockCache;
 use crate::commit::SeenFile;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::Result;
-use crate::live::staged::StagedContainer;
+use crate::live::staged::LayeredContainer;
 use crate::live::staged::before_close::LayerBlocks;
 use crate::live::version::ContainerVersion;
 use crate::source::{SourceIdentity, Timestamp};
@@ -42,7 +42,7 @@ pub(crate) fn seen_files(version: &ContainerVersion, path: &Path) -> Vec<SeenFil
 
 /// The arrays of which something is staged, as they are with it.
 pub(crate) fn changed_arrays(
-    container: &StagedContainer,
+    container: &LayeredContainer,
     frozen: &Arc<Layer>,
     cache: &Arc<BlockCache>,
 ) -> Result<Vec<ChangedArray>> {

@@ -22,7 +22,7 @@ use crate::live::committing::waiting::HeldFiles;
 use crate::live::ground::Ground;
 use crate::live::places::ContainerId;
 use crate::live::shown::StoredReaders;
-use crate::live::staged::{Discarding, StagedContainer, StagedVersions};
+use crate::live::staged::{Discarding, LayeredContainer, StagedVersions};
 use crate::live::version::ContainerVersion;
 use crate::source::FileId;
 use crate::stage::{Layer, ShowLayers};
@@ -117,7 +117,7 @@ impl Committer {
     fn freeze(
         &self,
         version: &ContainerVersion,
-        container: &StagedContainer,
+        container: &LayeredContainer,
     ) -> Result<Option<Arc<Layer>>> {
         let freeze = |show: ShowLayers<'_>| container.stage.freeze(show);
         let staged = &version.staged;
@@ -128,7 +128,7 @@ impl Committer {
     pub(crate) fn commit_layer(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         (frozen, content): (&Arc<Layer>, Option<&ArrayContent>),
         effort: Effort,
     ) -> Result<CommitOutcome> {
@@ -160,7 +160,7 @@ impl Committer {
     pub(crate) fn commit_changes(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         changes: &Changes<'_>,
         effort: Effort,
     ) -> Result<CommitOutcome> {

@@ -13,7 +13,7 @@ use super::ending::MountEnd;
 use crate::commit::CommitLimits;
 use crate::error::{Error, Result};
 use crate::live::places::ContainerId;
-use crate::live::staged::StagedContainer;
+use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
 use crate::patience::{self, BETWEEN_LOOKS};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -138,7 +138,7 @@ impl DueCommits {
     pub(crate) fn leave(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         (later, at): (Later, Instant),
         why: &str,
     ) -> Result<()> {
@@ -153,7 +153,7 @@ impl DueCommits {
     pub(super) fn put_off(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
     ) -> Result<()> {
         let (at, why) = match self.ending.hurried_until() {
             Some(until) => (

@@ -19,7 +19,7 @@ use crate::live::committing::due::DueCommits;
 use crate::live::committing::waiting::HeldFiles;
 use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
-use crate::live::staged::StagedContainer;
+use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
 use crate::patience;
 
@@ -53,7 +53,7 @@ impl LaterCommits {
 
     /// Why a commit would leave the container staged, if that follows from lengths that have
     /// changed, and is found out at once. No commit is under way, or nothing is said.
-    fn objection(&self, container: &StagedContainer) -> Option<String> {
+    fn objection(&self, container: &LayeredContainer) -> Option<String> {
         let layers = container.stage.layers();
         let [layer] = &layers[..] else {
             return None;

@@ -16,7 +16,7 @@ use crate::live::opening::future::{FutureContainer, FutureOpener};
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::staged::StagedContainer;
+use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
 use crate::live::versions::Versions;
 use crate::stage::ShowLayers;
@@ -67,16 +67,16 @@ impl<'a> Publishing<'a> {
     pub(crate) fn publish(
         &mut self,
         prepared: Prepared<'_>,
-        (version, container): (&Arc<ContainerVersion>, &StagedContainer),
+        (version, container): (&Arc<ContainerVersion>, &LayeredContainer),
     ) -> Result<u64> {
         let publisher = self.publisher;
-        let ahead = match prepared.files() {
+        let future = match prepared.files() {
             [] => None,
             files => Some(publisher.future.open(version, &container.base(), files)?),
         };
         let mut sealed = prepared.seal()?;
         let (of, way) = ((version, container), sealed.way());
-        self.show(of, (way, ahead), &mut || sealed.publish())?;
+        self.show(of, (way, future), &mut || sealed.publish())?;
         if let Err(e) = sealed.sync() {
             let told = publisher.ground.told(version.container, &e);
             log::warn!("{told}; trying again");
@@ -87,7 +87,7 @@ impl<'a> Publishing<'a> {
 
     fn show(
         &mut self,
-        (version, container): (&Arc<ContainerVersion>, &StagedContainer),
+        (version, container): (&Arc<ContainerVersion>, &LayeredContainer),
         how: (CommitWay, Option<FutureContainer>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
@@ -110,13 +110,13 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// Makes a commit visible: while no thread compares the container's identity, and in place,
-    /// while none reads it. `ahead`: the container as it is going to be, if it could be opened
+    /// while none reads it. `future`: the container as it is going to be, if it could be opened
     /// before.
     pub(crate) fn publish(
         &self,
         version: &Arc<ContainerVersion>,
-        container: Option<&StagedContainer>,
-        (way, ahead): (CommitWay, Option<FutureContainer>),
+        container: Option<&LayeredContainer>,
+        (way, future): (CommitWay, Option<FutureContainer>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Published> {
         // Files change their names one after the other: all of them where they are. A commit in
@@ -128,17 +128,17 @@ impl Publisher {
         match way {
             CommitWay::InPlace => stored.while_nobody_reads(|| {
                 step()?;
-                self.adopt(version, ahead.as_ref(), |opened| {
+                self.adopt(version, future.as_ref(), |opened| {
                     self.show_committed(version, container, opened)
                 })
             }),
             CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
-                self.adopt(version, ahead.as_ref(), |opened| {
+                self.adopt(version, future.as_ref(), |opened| {
                     let show = || self.show_committed(version, container, Arc::clone(&opened));
                     // Handles of an array that gets another content show the old file, and then
                     // all at once the new one.
-                    let at_once = |container: &StagedContainer| container.replacing().is_some();
+                    let at_once = |container: &LayeredContainer| container.replacing().is_some();
                     match container.is_some_and(at_once) {
                         true => stored.while_nobody_reads(show),
                         false => show(),
@@ -153,17 +153,17 @@ impl Publisher {
     fn adopt(
         &self,
         version: &Arc<ContainerVersion>,
-        ahead: Option<&FutureContainer>,
+        future: Option<&FutureContainer>,
         show: impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
         self.ground
-            .retry_briefly(|| self.adopt_at(version, ahead, &show))
+            .retry_briefly(|| self.adopt_at(version, future, &show))
     }
 
     fn adopt_at(
         &self,
         version: &Arc<ContainerVersion>,
-        ahead: Option<&FutureContainer>,
+        future: Option<&FutureContainer>,
         show: &impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
         let path = &*self.ground.places.path(version.container)?;
@@ -171,13 +171,13 @@ impl Publisher {
         let next = || self.versions.next_id();
         let (old, blocks) = (
             version.blocks(),
-            ahead.map_or_else(next, FutureContainer::blocks),
+            future.map_or_else(next, FutureContainer::blocks),
         );
         let now = found.identity();
         self.lasting.note_follows(version, &now);
         let before = version.adopt(now.clone(), blocks);
-        let opened = match ahead {
-            Some(ahead) => self.future.open_as_foreseen(version, path, ahead),
+        let opened = match future {
+            Some(future) => self.future.open_as_foreseen(version, path, future),
             None => self.opener.reopen(version, path),
         };
         let shown = opened.and_then(show);
@@ -185,7 +185,7 @@ impl Publisher {
             // A commit that is planned by the old file must never be carried out on the new one: to
             // us that is another process's.
             version.adopt(before.clone(), old);
-            ahead.inspect(|ahead| ahead.take_back());
+            future.inspect(|future| future.take_back());
         }
         if before != now {
             self.lasting
@@ -204,7 +204,7 @@ impl Publisher {
     fn show_committed(
         &self,
         version: &ContainerVersion,
-        container: Option<&StagedContainer>,
+        container: Option<&LayeredContainer>,
         opened: Arc<OpenContainer>,
     ) -> Result<()> {
         match container {
@@ -222,7 +222,7 @@ impl Publisher {
     pub(crate) fn end_commit(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         found: &MemberStats,
     ) -> Result<()> {
         let base = container.base();

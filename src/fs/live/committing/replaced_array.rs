@@ -24,7 +24,7 @@ use crate::live::opening::Opener;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
 use crate::live::staged::replacing::OldPages;
-use crate::live::staged::{ArrayWriter, StagedContainer, StagedVersions, WritableArrays};
+use crate::live::staged::{ArrayWriter, LayeredContainer, StagedVersions, WritableArrays};
 use crate::live::version::ContainerVersion;
 use crate::source::{Source, Timestamp};
 use crate::stage::ShowLayers;
@@ -204,7 +204,7 @@ impl ArrayReplacing {
         })
     }
 
-    fn unfreeze(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
+    fn unfreeze(&self, version: &ContainerVersion, container: &LayeredContainer) -> Result<()> {
         let staged = &version.staged;
         let unfrozen = staged.unfreeze(container, &self.ground.cache);
         // A log that was made for this commit alone.
@@ -279,7 +279,7 @@ impl ArrayContent {
     }
 
     /// What tells the recipe, with the type that the array gets.
-    pub(crate) fn rewrite(&self, container: &StagedContainer) -> Result<Arc<dyn Rewrite>> {
+    pub(crate) fn rewrite(&self, container: &LayeredContainer) -> Result<Arc<dyn Rewrite>> {
         let Some(said) = &self.said else {
             return Ok(container.rewrite());
         };
@@ -292,7 +292,7 @@ impl ArrayContent {
     /// Takes the place of the array's staged changes.
     pub(crate) fn put_among(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         changed: &mut Vec<ChangedArray>,
     ) -> Result<()> {
         container.ask(self.number, |rewrite, address| {

@@ -17,7 +17,7 @@ use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
 use crate::live::refusal::refused_saying;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::staged::{StagedContainer, WritableArrays};
+use crate::live::staged::{LayeredContainer, WritableArrays};
 use crate::live::version::ContainerVersion;
 use crate::source::Timestamp;
 use crate::stage::ShowLayers;
@@ -72,7 +72,7 @@ impl Retyping {
     fn commit_retyped(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         rewrite: &dyn Rewrite,
         unchanged: ChangedArray,
     ) -> Result<()> {

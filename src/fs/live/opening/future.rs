@@ -94,12 +94,12 @@ impl FutureOpener {
         files: &[FutureFile],
     ) -> Result<FutureContainer> {
         let path = self.ground.places.path(version.container)?;
-        if let Some(ahead) = self.share(version, (base, &path), files)? {
-            return Ok(ahead);
+        if let Some(future) = self.share(version, (base, &path), files)? {
+            return Ok(future);
         }
         let before = version.identity();
-        let (ahead, budget) = (Arc::<FutureFiles>::default(), self.ground.budget());
-        let store = self.future_store(version, &path, (files, &ahead))?;
+        let (future, budget) = (Arc::<FutureFiles>::default(), self.ground.budget());
+        let store = self.future_store(version, &path, (files, &future))?;
         let container = version
             .recognised
             .open_after_commit(&store, &path, budget)?;
@@ -115,7 +115,7 @@ impl FutureOpener {
             opened: Arc::new(opened),
             blocks,
             before,
-            files: ahead,
+            files: future,
         })
     }
 
@@ -151,18 +151,18 @@ impl FutureOpener {
     }
 
     /// The version's files, and those that are about to be changed as they are going to be; these
-    /// are put into `ahead`.
+    /// are put into `future`.
     fn future_store(
         &self,
         version: &ContainerVersion,
         path: &Path,
-        (files, ahead): (&[FutureFile], &Arc<FutureFiles>),
+        (files, future): (&[FutureFile], &Arc<FutureFiles>),
     ) -> Result<Arc<dyn Store>> {
         let (directory, _) = version
             .recognised
             .first_file(path)
             .ok_or(Error::Unsuitable)?;
-        let (files, ahead) = (files.to_vec(), Arc::clone(ahead));
+        let (files, future) = (files.to_vec(), Arc::clone(future));
         let below = pinned(&self.ground, version, path);
         Ok(Arc::new(WrappingStore::new(&below, move |path, stored| {
             let mut files = files.iter();
@@ -171,7 +171,7 @@ impl FutureOpener {
             };
             let source = Arc::new(SwitchedSource::new(file.over(stored)?));
             let opened = FutureSource::Opened(Arc::clone(&source));
-            ahead.lock().push((file.clone(), opened));
+            future.lock().push((file.clone(), opened));
             Ok(source)
         })))
     }
@@ -181,15 +181,15 @@ impl FutureOpener {
         &self,
         version: &ContainerVersion,
         path: &Path,
-        ahead: &FutureContainer,
+        future: &FutureContainer,
     ) -> Result<Arc<OpenContainer>> {
         let first = version.recognised.first_file(path);
         let (directory, _) = first.ok_or(Error::Unsuitable)?;
         let store = pinned(&self.ground, version, path);
-        if ahead.others_changed(version, path) {
+        if future.others_changed(version, path) {
             return self.opener.reopen(version, path);
         }
-        for (file, source) in &*ahead.files.lock() {
+        for (file, source) in &*future.files.lock() {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.
             if !file.is(&now.identity()) {
@@ -200,7 +200,7 @@ impl FutureOpener {
                 FutureSource::Shared(handover) => handover.hand_over(now),
             }
         }
-        self.opener.take(version, &ahead.opened);
-        Ok(Arc::clone(&ahead.opened))
+        self.opener.take(version, &future.opened);
+        Ok(Arc::clone(&future.opened))
     }
 }

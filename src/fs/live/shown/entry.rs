@@ -94,7 +94,7 @@ impl Entries {
             (owner.mtime, owner.ctime) = (owner.mtime.max(written), owner.ctime.max(written));
         }
         if let Some(number) = opened.array_at(entry) {
-            if let Some(array) = container.staged(number) {
+            if let Some(array) = container.written(number) {
                 stat.size = container.stage.len(array);
             }
             stat.is_written = true;

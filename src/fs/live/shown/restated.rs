@@ -20,7 +20,7 @@ use crate::container::describe::{
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
-use crate::live::staged::StagedContainer;
+use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::Hold;
 use crate::memory::fallible;
@@ -34,7 +34,7 @@ pub(crate) struct RestatedGroupTexts {
     _hold: Hold,
 }
 
-impl StagedContainer {
+impl LayeredContainer {
     /// The texts and attributes of a container of the file now, as far as they differ from the
     /// stored ones.
     fn restated(&self, part: ContainerNumber, cache: &Arc<BlockCache>) -> Result<Arc<Restated>> {

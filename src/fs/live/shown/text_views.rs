@@ -420,7 +420,7 @@ fn edition_of(version: &ContainerVersion, opened: &OpenContainer, number: ArrayN
         return 0;
     };
     let follows = !opened.permits(number) || opened.follows(number);
-    match container.staged(number) {
+    match container.written(number) {
         None if !follows => 0,
         _ => version.staged.edition().saturating_add(1),
     }

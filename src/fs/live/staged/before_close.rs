@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ArrayWriter, StagedContainer};
+use super::{ArrayWriter, LayeredContainer};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{ChangedArray, EncodedAhead, Rewrite};
@@ -16,20 +16,20 @@ use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::memory::budget::Budget;
-use crate::stage::{Layer, StageMemory, StagedArray};
+use crate::stage::{Layer, LayerMemory, WrittenArray};
 
 /// So much is logged at once, before the close.
 const LOGGED_AT_ONCE: u64 = if cfg!(test) { 16 << 10 } else { 8 << 20 };
 
 /// A block of an array, as a layer has it.
 struct EncodeTask {
-    container: Arc<StagedContainer>,
-    memory: Arc<StageMemory>,
+    container: Arc<LayeredContainer>,
+    memory: Arc<LayerMemory>,
     budget: Arc<Budget>,
     layer: Arc<Layer>,
     number_in_file: ArrayNumber,
     part: ContainerNumber,
-    array: StagedArray,
+    array: WrittenArray,
     blocks: Arc<dyn Chunking>,
     number: u64,
 }
@@ -37,11 +37,11 @@ struct EncodeTask {
 /// Encoded blocks that a layer has of an array.
 pub(crate) struct LayerBlocks {
     layer: Arc<Layer>,
-    array: StagedArray,
+    array: WrittenArray,
 }
 
 impl LayerBlocks {
-    pub(crate) fn new(layer: Arc<Layer>, array: StagedArray) -> LayerBlocks {
+    pub(crate) fn new(layer: Arc<Layer>, array: WrittenArray) -> LayerBlocks {
         LayerBlocks { layer, array }
     }
 }
@@ -94,7 +94,7 @@ impl EncodeTask {
 /// Work that is done before a close would have to wait for it.
 pub(crate) struct BeforeClose {
     pub(crate) ground: Arc<Ground>,
-    pub(crate) memory: Option<Arc<StageMemory>>,
+    pub(crate) memory: Option<Arc<LayerMemory>>,
 }
 
 impl BeforeClose {

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use super::StagedContainer;
+use super::LayeredContainer;
 use super::remembered::StagedVersions;
 use crate::commit::Spot;
 use crate::error::Result;
@@ -55,7 +55,7 @@ impl Discarding {
     pub(crate) fn give_up(
         &self,
         version: &ContainerVersion,
-        container: &StagedContainer,
+        container: &LayeredContainer,
     ) -> Result<()> {
         version.staged.discard(container, &self.ground.cache)?;
         version.staged.outcome.note_why(None);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{ArrayWriter, StagedContainer};
+use super::{ArrayWriter, LayeredContainer};
 use crate::commit::base_of;
 use crate::container::rewrite::Change;
 use crate::error::{Error, Result};
@@ -15,12 +15,12 @@ use crate::live::place::ContainerPlace;
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
-use crate::stage::{Stage, StageMemory};
+use crate::stage::{LayerMemory, Stage};
 
 pub(crate) struct WritableArrays {
     pub(crate) ground: Arc<Ground>,
     pub(crate) opener: Arc<Opener>,
-    pub(crate) memory: Option<Arc<StageMemory>>,
+    pub(crate) memory: Option<Arc<LayerMemory>>,
 }
 
 impl WritableArrays {
@@ -88,7 +88,10 @@ impl WritableArrays {
     }
 
     /// The stage of a container.
-    pub(crate) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
+    pub(crate) fn stage_of(
+        &self,
+        version: &Arc<ContainerVersion>,
+    ) -> Result<Arc<LayeredContainer>> {
         // Its log is in nobody's way, and in ours.
         if let Some(unrecovered) = version.staged.log.unrecovered()
             && version.staged.log.keeps_out()
@@ -104,7 +107,7 @@ impl WritableArrays {
             let place = ContainerPlace::new(&self.ground, version.container, &version.recognised)?;
             let memory = self.memory.as_ref().ok_or(Error::ReadOnly)?;
             let stage = Stage::new(place, base_named, Arc::clone(memory));
-            StagedContainer::new(stage, Arc::clone(&base))
+            LayeredContainer::new(stage, Arc::clone(&base))
         })?;
         match container.stage.check_log() {
             Err(e) if e.is_refusal() => {

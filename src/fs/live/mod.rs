@@ -1,11 +1,11 @@
 //! The life of containers: opened, written, committed, made, and found again after a crash.
 //!
-//! [`Containers`] opens versions of containers, stages writes to their arrays, commits them, packs
-//! new containers and recovers after a crash. Through one trait, [`Places`], it asks where a
-//! container lies, and says which of its names and pages are to be forgotten: it knows no inodes,
-//! no names and no FUSE. Assumes that the permissions of callers were checked. Used by `tree`,
-//! which shows containers in a mount, and by `arrayfs stage commit`, which commits or recovers one
-//! that is not mounted ([`unmounted`]).
+//! The parts of [`Containers`] open versions of containers, stage writes to their arrays, commit
+//! them, pack new containers and recover after a crash; [`containers`] says which part needs which.
+//! Through one trait, [`Places`], they ask where a container lies, and say which of its names and
+//! pages are to be forgotten: they know no inodes, no names and no FUSE. Assumes that the
+//! permissions of callers were checked. Used by `tree`, which shows containers in a mount, and by
+//! `arrayfs stage commit`, which commits or recovers one that is not mounted ([`unmounted`]).
 
 pub mod committing;
 pub mod container;

@@ -5,7 +5,7 @@
 //! log that cannot be recovered now is read through, and the container is not written; recovery is
 //! tried again at each open. A log of another version, or of another process, is kept where it is
 //! and reported: the container is shown as it is, and new bytes are staged in a log of another
-//! name. Used by `version`.
+//! name. Used by [`super::current`].
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -18,5 +18,5 @@ pub struct ContainerSettings {
     /// What becomes of changes of another version of a container.
     pub stale: StaleLogs,
     /// How long a new container is not used before it is packed, if not as long as usual.
-    pub settle: Option<Duration>,
+    pub packed_after: Option<Duration>,
 }

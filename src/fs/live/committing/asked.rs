@@ -114,9 +114,9 @@ impl AskedCommits {
         let Some(version) = known.or_else(|| self.current.version_of(id, container).ok()) else {
             return Ok(());
         };
-        let staged = &version.staged;
+        let writes = &version.staged;
         // The staged changes may have been taken back since, and the log be there still.
-        let committed = match staged.now().is_some_and(|now| !now.stage.is_gone()) {
+        let committed = match writes.now().is_some_and(|now| !now.stage.is_gone()) {
             true => self.committer.commit(&version, Effort::All),
             false => Ok(()),
         };
@@ -128,8 +128,8 @@ impl AskedCommits {
             log::warn!("{}: cannot be renamed: {why}", path.display());
             Err(refused("rename", path, libc::EBUSY))
         };
-        let may_be_committed = staged.log.unrecovered().is_none() && staged.outcome.why().is_none();
-        match (committed, staged.keeps_place()) {
+        let may_be_committed = writes.log.unrecovered().is_none() && writes.outcome.why().is_none();
+        match (committed, writes.keeps_place()) {
             (_, None) => Ok(()),
             (Err(Error::Invalid(why)), _) => busy(&why),
             (Err(e), _) => Err(e),

@@ -48,9 +48,9 @@ impl Committer {
     /// Commits the stage of a container. Changes that cannot be committed remain staged, with the
     /// reason; after an error, too.
     pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
-        let staged = &version.staged;
-        let turn = staged.wait_for_turn();
-        let Some(container) = staged.now() else {
+        let writes = &version.staged;
+        let turn = writes.wait_for_turn();
+        let Some(container) = writes.now() else {
             return Ok(());
         };
         let Ok(_turn) = turn else {
@@ -61,11 +61,11 @@ impl Committer {
         }
         // Of a commit that ended in a panic.
         if container.stage.frozen().is_some() {
-            staged.unfreeze(&container, &self.ground.cache)?;
+            writes.unfreeze(&container, &self.ground.cache)?;
         }
         let Some(frozen) = self.freeze(version, &container)? else {
-            staged.tidy(&container, &self.ground.cache)?;
-            staged.outcome.note_why(None);
+            writes.tidy(&container, &self.ground.cache)?;
+            writes.outcome.note_why(None);
             self.staged.forget(version);
             return Ok(());
         };
@@ -78,13 +78,13 @@ impl Committer {
             })
             .map_err(|e| container.note_failure(e));
         if !matches!(done, Ok(Ok(()))) {
-            staged.unfreeze(&container, &self.ground.cache)?;
+            writes.unfreeze(&container, &self.ground.cache)?;
         }
         let path = self.ground.shown_path(version.container);
         match done {
             Ok(Ok(())) => {
-                staged.outcome.note_commit(begun);
-                staged.outcome.note_why(None);
+                writes.outcome.note_commit(begun);
+                writes.outcome.note_why(None);
                 self.staged.forget(version);
                 Ok(())
             }
@@ -93,11 +93,11 @@ impl Committer {
             }
             Ok(Err(NotNow::Stays(why))) => {
                 log::info!("{}: stays staged: {why}", path.display());
-                staged.outcome.note_why(Some(why));
+                writes.outcome.note_why(Some(why));
                 Ok(())
             }
             Ok(Err(NotNow::Waits(in_use))) => {
-                if staged.outcome.why().as_ref() != Some(&in_use.by) {
+                if writes.outcome.why().as_ref() != Some(&in_use.by) {
                     log::info!("{}: stays staged: {}", path.display(), in_use.by);
                 }
                 container.stage.log_all()?;
@@ -106,7 +106,7 @@ impl Committer {
             }
             Err(e) => {
                 log::warn!("{}: stays staged: {e}", path.display());
-                staged.outcome.note_why(Some(e.to_string()));
+                writes.outcome.note_why(Some(e.to_string()));
                 // The written bytes are kept, whatever becomes of the daemon.
                 container.stage.sync()?;
                 Err(e)
@@ -120,8 +120,8 @@ impl Committer {
         container: &LayeredContainer,
     ) -> Result<Option<Arc<Layer>>> {
         let freeze = |show: ShowLayers<'_>| container.stage.freeze(show);
-        let staged = &version.staged;
-        staged.change_layers(container, &self.ground.cache, freeze)
+        let writes = &version.staged;
+        writes.change_layers(container, &self.ground.cache, freeze)
     }
 
     /// `content`: of an array that gets another one, whatever is staged of it.

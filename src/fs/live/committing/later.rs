@@ -38,9 +38,9 @@ pub(crate) struct LaterCommits {
 impl LaterCommits {
     /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let (staged, pacing) = (&version.staged, &self.ground.settings.pacing);
-        let has_changed = staged.now().filter(|now| !now.stage.is_clean());
-        let Some(container) = has_changed.filter(|_| staged.outcome.rests(pacing)) else {
+        let (writes, pacing) = (&version.staged, &self.ground.settings.pacing);
+        let has_changed = writes.now().filter(|now| !now.stage.is_clean());
+        let Some(container) = has_changed.filter(|_| writes.outcome.rests(pacing)) else {
             return self.committer.commit(version, Effort::Usual);
         };
         let slow = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
@@ -111,8 +111,8 @@ impl LaterCommits {
     }
 
     fn commit_due(&self, version: &Arc<ContainerVersion>, later: Later) {
-        let staged = &version.staged;
-        if let Some(waits) = staged.outcome.waits() {
+        let writes = &version.staged;
+        if let Some(waits) = writes.outcome.waits() {
             if let Some(again) = self.held.still_waits(version, waits) {
                 self.due.set(later, version, Instant::now() + again);
                 return;
@@ -128,10 +128,10 @@ impl LaterCommits {
             Later::PutOff => Effort::Usual,
             Later::Large => Effort::All,
         };
-        let _aside = staged.outcome.committed_aside();
+        let _aside = writes.outcome.committed_aside();
         // What fails is logged where it does.
         if let Err(e) = self.ground.retry(|| self.committer.commit(version, effort)) {
-            staged.outcome.note_untold(e);
+            writes.outcome.note_untold(e);
         }
     }
 }

@@ -228,10 +228,10 @@ impl Publisher {
         let base = container.base();
         let lens = container.stored_lens()?;
         let named = base_of(&version.recognised, found);
-        let (staged, stage) = (&version.staged, &container.stage);
+        let (writes, stage) = (&version.staged, &container.stage);
         let alone = stage.alone_in_place();
         let end = |show: ShowLayers<'_>| stage.committed(&alone, named, &lens, show);
-        staged.change_layers(container, &self.ground.cache, end)??;
+        writes.change_layers(container, &self.ground.cache, end)??;
         drop(alone);
         stage.sync_log()?;
         let stale = |entry: EntryIndex| match base.is_written(entry) {

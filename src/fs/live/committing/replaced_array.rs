@@ -137,11 +137,11 @@ impl ArrayReplacing {
     /// staged above it.
     fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (version, container) = (&writer.version, &writer.container);
-        let staged = &version.staged;
-        let _locked = staged.wait_for_turn()?;
+        let writes = &version.staged;
+        let _locked = writes.wait_for_turn()?;
         self.unfreeze(version, container)?;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
-        let frozen = staged.change_layers(container, &self.ground.cache, freeze)?;
+        let frozen = writes.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
@@ -155,7 +155,7 @@ impl ArrayReplacing {
         container.note_replacing(None);
         match done {
             Ok(Ok(())) => {
-                staged.outcome.note_why(None);
+                writes.outcome.note_why(None);
                 self.staged.forget(version);
                 Ok(())
             }
@@ -164,7 +164,7 @@ impl ArrayReplacing {
                 Err(Error::Invalid(why))
             }
             Ok(Err(NotNow::Stays(why))) => {
-                staged.outcome.note_why(Some(why));
+                writes.outcome.note_why(Some(why));
                 self.stage_content(writer, content)
             }
             Ok(Err(NotNow::Waits(in_use))) if !content.is_staged() => {
@@ -192,23 +192,23 @@ impl ArrayReplacing {
 
     /// Stages the content of an array that does not agree with others yet, above the frozen layer.
     fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
-        let (staged, stage) = (&writer.version.staged, writer.stage());
+        let (writes, stage) = (&writer.version.staged, writer.stage());
         // A log is not made while readers wait, for that may wait for a move.
         let alone = stage.alone();
         let begun = stage.begin_content(&alone, writer.array);
-        staged.stored.while_nobody_reads(|| {
+        writes.stored.while_nobody_reads(|| {
             let take_back = |e| stage.take_back_content(writer.array).and(Err(e));
             let copied = begun.and_then(|()| copy(writer, content).or_else(take_back));
-            let unfrozen = staged.unfreeze(&writer.container, &self.ground.cache);
+            let unfrozen = writes.unfreeze(&writer.container, &self.ground.cache);
             unfrozen.and(copied)
         })
     }
 
     fn unfreeze(&self, version: &ContainerVersion, container: &LayeredContainer) -> Result<()> {
-        let staged = &version.staged;
-        let unfrozen = staged.unfreeze(container, &self.ground.cache);
+        let writes = &version.staged;
+        let unfrozen = writes.unfreeze(container, &self.ground.cache);
         // A log that was made for this commit alone.
-        unfrozen.and(staged.tidy(container, &self.ground.cache))
+        unfrozen.and(writes.tidy(container, &self.ground.cache))
     }
 
     /// The kernel's pages of an array are of its old content.

@@ -44,8 +44,8 @@ impl Retyping {
         let number = self.writable.array(version, entry)?;
         self.committer.commit(version, Effort::All)?;
         let container = self.writable.stage_of(version)?;
-        let staged = &version.staged;
-        let _locked = staged.wait_for_turn()?;
+        let writes = &version.staged;
+        let _locked = writes.wait_for_turn()?;
         if !container.stage.is_clean() {
             let what = "set the type of an array that is being written".to_owned();
             return Err(refused_saying(what, libc::EBUSY));
@@ -76,9 +76,9 @@ impl Retyping {
         rewrite: &dyn Rewrite,
         unchanged: ChangedArray,
     ) -> Result<()> {
-        let staged = &version.staged;
+        let writes = &version.staged;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
-        let frozen = staged.change_layers(container, &self.ground.cache, freeze)?;
+        let frozen = writes.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("two commits at once".into()))?;
         let changes = Changes {
             rewrite,
@@ -91,7 +91,7 @@ impl Retyping {
                 .commit_changes(version, container, &changes, Effort::All)
         });
         if !matches!(done, Ok(Ok(()))) {
-            staged.unfreeze(container, &self.ground.cache)?;
+            writes.unfreeze(container, &self.ground.cache)?;
         }
         match done? {
             Ok(()) => Ok(()),

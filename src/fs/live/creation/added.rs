@@ -3,7 +3,7 @@
 //!
 //! In a container that is a directory such files lie where they are shown; beside one that is a
 //! file, in a hidden directory, which goes where the container goes. Used by [`super::pack`], by
-//! [`super::super::version`], and by `tree::writing`.
+//! [`crate::live::current`], and by `tree::writing`.
 
 use crate::live::places::ContainerId;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Files that are put into a container after it was packed: they become arrays of it, if this mount
 //! has made it, its format can have any array, and nobody else has changed it since.
 //!
-//! Until then they are added files ([`super::carried`]), and the container is watched as a new one
+//! Until then they are added files ([`super::added`]), and the container is watched as a new one
 //! is. When one would be packed, it is written anew, of its arrays as they are shown and of those
 //! files, and takes its own place: what a commit heeds is heeded here, too. Nothing of the
 //! container may be open, staged, removed or damaged, no other program may have it open, and
@@ -253,6 +253,6 @@ impl DraftContent {
 
 /// Whether nothing is staged of it.
 fn has_nothing_staged(version: &ContainerVersion) -> bool {
-    let staged = &version.staged;
-    staged.log.unrecovered().is_none() && staged.now().is_none_or(|now| now.stage.is_gone())
+    let writes = &version.staged;
+    writes.log.unrecovered().is_none() && writes.now().is_none_or(|now| now.stage.is_gone())
 }

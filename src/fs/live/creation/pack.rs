@@ -71,7 +71,7 @@ pub(crate) struct Packing {
 impl Packing {
     /// Packs new containers as soon as they were not used for a while. Does not return.
     pub(crate) fn pack_when_quiet(&self) {
-        let quiet = self.ground.settings.settle.unwrap_or(QUIET);
+        let quiet = self.ground.settings.packed_after.unwrap_or(QUIET);
         loop {
             let seen = self.new.changes();
             // A panic must not cost the thread; the hook has reported it.
@@ -296,12 +296,12 @@ impl Packing {
         self.writer.put(new, (container, now.file()), facts)?;
         container.new.end();
         let rules = DraftRules::new(creation, content.given.description.as_ref());
-        let carried = self
+        let kept = self
             .added
             .keep_beside(&rules, creation, &drafts.path, &path);
         drop(alone);
         // The container is packed, whether or not the rest can be removed.
-        if let Err(e) = carried.and_then(|()| self.remove_packed(id, &drafts, &path)) {
+        if let Err(e) = kept.and_then(|()| self.remove_packed(id, &drafts, &path)) {
             log::warn!("{}", self.ground.told(id, &e));
         }
         self.drafts.forget_entries(id);

@@ -135,9 +135,9 @@ impl DerivedFiles {
         number: ArrayNumber,
         header: Option<Vec<u8>>,
     ) -> Result<OpenEntry> {
-        let staged = &version.staged;
-        let computed = match staged.now() {
-            Some(container) => staged
+        let writes = &version.staged;
+        let computed = match writes.now() {
+            Some(container) => writes
                 .stored
                 .while_it_stays(|| container.computed(number, &self.ground.cache))?,
             None => None,
@@ -150,9 +150,9 @@ impl DerivedFiles {
             whole.extend_from_slice(&bytes);
             return Ok(OpenEntry::computed(whole, hold, opened));
         }
-        let shared = staged.share(number, &opened, &self.ground.cache)?;
+        let shared = writes.share(number, &opened, &self.ground.cache)?;
         let open = match header {
-            Some(header) => OpenArray::view(shared, staged.view_header(number, header)),
+            Some(header) => OpenArray::view(shared, writes.view_header(number, header)),
             None => OpenArray::new(shared, None),
         };
         Ok(OpenEntry::new(OpenContent::Array(open), opened))

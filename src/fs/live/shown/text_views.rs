@@ -353,11 +353,11 @@ impl TextViewer {
             let array = opened.cached_array(number, Arc::from([]), &self.ground.cache)?;
             return self.with_array(&array, use_it);
         }
-        let staged = &version.staged;
-        let computed = match staged.now() {
+        let writes = &version.staged;
+        let computed = match writes.now() {
             Some(container) => {
                 let computed = || container.computed(number, &self.ground.cache);
-                staged.stored.while_it_stays(computed)?
+                writes.stored.while_it_stays(computed)?
             }
             None => None,
         };
@@ -370,7 +370,7 @@ impl TextViewer {
                 budget: self.ground.budget(),
             });
         }
-        let shared = staged.share(number, opened, &self.ground.cache)?;
+        let shared = writes.share(number, opened, &self.ground.cache)?;
         loop {
             let (shown, used) = shared.read(|array, _unchanged| {
                 let used = self.with_array(array, use_it);

@@ -31,13 +31,13 @@ impl Discarding {
             let path = self.ground.known_path(id);
             return Err(refused("discard what is staged of", &path, libc::EBUSY));
         }
-        let staged = &version.staged;
-        let locked = staged.wait_for_turn()?;
-        let Some(now) = staged.now() else {
+        let writes = &version.staged;
+        let locked = writes.wait_for_turn()?;
+        let Some(now) = writes.now() else {
             return Ok(());
         };
-        staged.discard(&now, &self.ground.cache)?;
-        staged.outcome.note_why(None);
+        writes.discard(&now, &self.ground.cache)?;
+        writes.outcome.note_why(None);
         drop(locked);
         self.staged.forget(version);
         // It may have been in the way of a version that another process has made since.

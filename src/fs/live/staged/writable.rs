@@ -74,8 +74,8 @@ impl WritableArrays {
             self.tell_only_read(version, &format!("{path} cannot be written: {why}"));
         }
         permitted?;
-        let staged = &version.staged;
-        let array = staged.stage_array(&container, number, &self.ground.cache)?;
+        let writes = &version.staged;
+        let array = writes.stage_array(&container, number, &self.ground.cache)?;
         Ok(ArrayWriter::new(version, container, (number, array)))
     }
 

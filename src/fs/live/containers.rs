@@ -23,8 +23,8 @@ use super::places::Places;
 use super::recovery::Recovery;
 use super::settings::ContainerSettings;
 use super::shown::{DerivedFiles, Entries, Restating, StoredReaders, TextViewer};
-use super::staged::{ArrayWriting, BeforeClose, Discarding, StagedVersions, WritableArrays};
 use super::versions::Versions;
+use super::writing::{ArrayWriting, BeforeClose, Discarding, WritableArrays, WrittenVersions};
 use crate::cache::BlockCache;
 use crate::disk::Disk;
 use crate::source::Store;
@@ -39,7 +39,7 @@ pub struct Containers {
     pub(crate) restating: Arc<Restating>,
     pub(crate) text_views: Arc<TextViewer>,
     pub(crate) entries: Arc<Entries>,
-    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) written: Arc<WrittenVersions>,
     pub(crate) discarding: Arc<Discarding>,
     pub(crate) writable: Arc<WritableArrays>,
     pub(crate) ending: Arc<MountEnd>,
@@ -90,7 +90,7 @@ impl Containers {
         let versions = Arc::new(Versions::new(&ground, &lasting));
         let budget = ground.budget();
         let memory = is_writable.then(|| LayerMemory::new(Arc::clone(budget)));
-        let staged = Arc::new(StagedVersions::new(&ground, &versions));
+        let written = Arc::new(WrittenVersions::new(&ground, &versions));
         let ending = Arc::<MountEnd>::default();
         let due = Arc::new(DueCommits::new(&ending));
         let new = Arc::<NewContainers>::default();
@@ -101,7 +101,7 @@ impl Containers {
         let derived = part!(DerivedFiles: ground, restating, text_views, readers);
         let entries = part!(Entries: ground, opener, derived, text_views, readers);
 
-        let discarding = part!(Discarding: ground, staged);
+        let discarding = part!(Discarding: ground, written);
         let writable = part!(WritableArrays: ground, opener, memory);
         let before_close = part!(BeforeClose: ground, memory);
 
@@ -110,9 +110,9 @@ impl Containers {
         let publisher = part!(Publisher: ground, versions, lasting, opener, future);
         let times = part!(FileTimes: ground, publisher);
         let committer = part!(Committer:
-            ground, staged, discarding, ending, due, held, readers, publisher, times, counters
+            ground, written, discarding, ending, due, held, readers, publisher, times, counters
         );
-        let recovery = part!(Recovery: ground, versions, opener, staged, committer, held, memory);
+        let recovery = part!(Recovery: ground, versions, opener, written, committer, held, memory);
 
         let drafts = part!(Drafts: ground, versions, lasting, new);
         let added = part!(AddedFiles: ground, opener, drafts, new);
@@ -120,12 +120,12 @@ impl Containers {
         let current = part!(CurrentVersions: ground, versions, held, recovery, left, added);
 
         let later = part!(LaterCommits: ground, committer, due, held, current);
-        let asked = part!(AskedCommits: ground, versions, staged, committer, recovery, current);
+        let asked = part!(AskedCommits: ground, versions, written, committer, recovery, current);
         let replacing =
-            part!(ArrayReplacing: ground, opener, writable, staged, committer, ending, held, due);
+            part!(ArrayReplacing: ground, opener, writable, written, committer, ending, held, due);
         let retyping = part!(Retyping: ground, current, writable, committer, ending);
         let arrays = part!(ArrayWriting:
-            ground, opener, current, recovery, writable, staged, committer, later, before_close
+            ground, opener, current, recovery, writable, written, committer, later, before_close
         );
 
         let stored = part!(StoredDrafts: ground, drafts);
@@ -137,7 +137,7 @@ impl Containers {
         );
 
         all_of!(Containers:
-            ground, lasting, versions, opener, restating, text_views, entries, staged,
+            ground, lasting, versions, opener, restating, text_views, entries, written,
             discarding, writable, ending, held, times, counters, recovery, current, committer,
             later, asked, replacing, retyping, arrays, new, drafts, added, stored, packing
         )
@@ -147,7 +147,7 @@ impl Containers {
     /// staged, and why. `new`: how new containers are treated of which something is open.
     pub fn commit_all(&self, new: InUse) -> Vec<(PathBuf, String)> {
         let mut left = self.packing.pack_all(new);
-        for (id, version) in self.staged.all() {
+        for (id, version) in self.written.all() {
             left.extend(self.committer.commit_or_keep(id, &version));
         }
         left

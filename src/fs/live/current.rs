@@ -68,7 +68,7 @@ impl CurrentVersions {
                 .and_then(|()| self.recovery.recover_logs(id, &recognised, &path))
                 .unwrap_or_else(Recovered::failed),
             // Its staged changes are kept, in a log that this one does not touch.
-            Some(ref old) => Recovered::left_by(&old.staged, &path, &self.ground.cache),
+            Some(ref old) => Recovered::left_by(&old.writes, &path, &self.ground.cache),
         };
         // The recovery may have changed it.
         let found = recognised.stat(&*self.ground.store, &path)?;

@@ -24,12 +24,12 @@ pub mod recovery;
 pub mod refusal;
 pub mod settings;
 pub mod shown;
-pub mod staged;
 #[cfg(test)]
 mod tests;
 pub mod unmounted;
 pub mod version;
 pub mod versions;
+pub mod writing;
 
 pub use committing::counters::CountedStatus;
 pub use committing::due::{Later, Pacing};

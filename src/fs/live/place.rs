@@ -1,6 +1,6 @@
 //! Where the log of a container lies, as the stage asks for it.
 //!
-//! The place is remembered until something is moved. Used by [`super::staged`].
+//! The place is remembered until something is moved. Used by [`super::writing`].
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use super::committing::Effort;
 use super::place::ContainerPlace;
 use super::places::ContainerId;
-use super::staged::{LayeredContainer, Staged, Unrecovered, UnrecoveredLog};
 use super::version::ContainerVersion;
+use super::writing::{LayeredContainer, Unrecovered, UnrecoveredLog, VersionWrites};
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Leftover, clear, recover};
@@ -24,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::live::committing::{Committer, HeldFiles};
 use crate::live::ground::Ground;
 use crate::live::opening::Opener;
-use crate::live::staged::StagedVersions;
 use crate::live::versions::Versions;
+use crate::live::writing::WrittenVersions;
 use crate::stage::{LayerMemory, LogPlace, LogSpot, LogState, LoggedArray, Stage};
 
 /// The outcome of recovering from the logs of a container.
@@ -53,7 +53,7 @@ impl Recovered {
 
     /// By the version before, which another process has changed: while this mount has something
     /// staged of it, nothing is staged of the next one.
-    pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Recovered {
+    pub(crate) fn left_by(old: &VersionWrites, path: &Path, cache: &Arc<BlockCache>) -> Recovered {
         // Changes that were taken back need no log any more.
         if let Some(now) = old.now()
             && let Err(e) = old.try_tidy(&now, cache)
@@ -84,7 +84,7 @@ pub(crate) struct Recovery {
     pub(crate) ground: Arc<Ground>,
     pub(crate) versions: Arc<Versions>,
     pub(crate) opener: Arc<Opener>,
-    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) written: Arc<WrittenVersions>,
     pub(crate) committer: Arc<Committer>,
     pub(crate) held: Arc<HeldFiles>,
     pub(crate) memory: Option<Arc<LayerMemory>>,
@@ -178,7 +178,7 @@ impl Recovery {
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Recovered) {
         if let Some(unrecovered) = left.unrecovered {
             log::warn!("{}", self.ground.told(version.container, &unrecovered.why));
-            version.staged.log.note_unrecovered(unrecovered);
+            version.writes.log.note_unrecovered(unrecovered);
         }
         let Some(stage) = left.stage else { return };
         // Arrays are as long as they were when they were written to, whatever the file says.
@@ -187,14 +187,14 @@ impl Recovery {
         let mut lengths = own.all();
         lengths.extend(arrays.map(|array| (array.path, array.len)));
         own.replace(lengths);
-        let begun = version.staged.begun(&self.ground.cache, || {
+        let begun = version.writes.begun(&self.ground.cache, || {
             LayeredContainer::resumed(stage, self.opener.open(version)?)
         });
         if let Err(why) = begun {
             log::warn!("{}", self.ground.told(version.container, &why));
             let log = UnrecoveredLog::Pending;
             version
-                .staged
+                .writes
                 .log
                 .note_unrecovered(Unrecovered { why, log });
             // It may have been opened as if there was no log.
@@ -204,10 +204,10 @@ impl Recovery {
 
     /// Commits the stage of a daemon before, if it can be.
     pub(crate) fn go_on(&self, version: &Arc<ContainerVersion>) {
-        if version.staged.now().is_none() {
+        if version.writes.now().is_none() {
             return;
         }
-        self.staged.remember(version);
+        self.written.remember(version);
         if let Err(e) = self.committer.commit(version, Effort::Usual) {
             log::warn!("{}", self.ground.told(version.container, &e));
         }
@@ -216,7 +216,7 @@ impl Recovery {
     /// Tries again to recover from a log that could not be. If that succeeds another version
     /// begins: an open of this one is to look it up afresh.
     pub(crate) fn recover_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        if !version.staged.log.is_pending() || self.ground.disk.is_none() {
+        if !version.writes.log.is_pending() || self.ground.disk.is_none() {
             return Ok(());
         }
         let container = self.ground.places.container(version.container)?;
@@ -232,7 +232,7 @@ impl Recovery {
             let recognised = version.recognised.clone();
             let next = self.versions.begin(version.container, recognised, &found);
             self.resume(&next, left);
-            if !next.staged.log.is_pending() {
+            if !next.writes.log.is_pending() {
                 known.version = Some(Arc::clone(&next));
                 self.versions.retire(version, &path);
                 drop(known);

@@ -74,7 +74,7 @@ impl Places for OnlyPlace {
         false
     }
 
-    fn is_written(&self, _: VersionId) -> bool {
+    fn is_open_for_writing(&self, _: VersionId) -> bool {
         false
     }
 
@@ -149,7 +149,7 @@ pub fn append(
         .asked
         .commit_left(ONLY, &container)
         .and_then(|()| containers.current.version_of(ONLY, &container))
-        .and_then(|version| match version.staged.now() {
+        .and_then(|version| match version.writes.now() {
             Some(now) if !now.stage.is_clean() => {
                 let why = "something is staged of it, which 'arrayfs stage commit' commits";
                 Err(Error::Invalid(why.into()))

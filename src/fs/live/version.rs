@@ -12,7 +12,7 @@ use super::owner::Owner;
 use super::places::ContainerId;
 use super::shown::text_views::TextViews;
 use super::shown::tombstones::Tombstones;
-use super::staged::Staged;
+use super::writing::VersionWrites;
 use crate::cache::VersionId;
 use crate::container::{MemberStats, Recognised};
 use crate::source::Identity;
@@ -27,7 +27,7 @@ pub struct ContainerVersion {
     /// Under which its blocks are cached: others after a commit.
     blocks: AtomicU64,
     pub(crate) opening: VersionOpening,
-    pub(crate) staged: Staged,
+    pub(crate) writes: VersionWrites,
     /// As it was when it was last looked at: it may change while the version stays.
     owner: Mutex<Owner>,
     pub(crate) tombstones: Arc<Tombstones>,
@@ -49,7 +49,7 @@ impl ContainerVersion {
             identity: Mutex::new(found.identity()),
             blocks: AtomicU64::new(id.0),
             opening: VersionOpening::default(),
-            staged: Staged::default(),
+            writes: VersionWrites::default(),
             owner: Mutex::new(Owner::of_container(found)),
             tombstones: Arc::default(),
             text_views: TextViews::default(),

@@ -21,7 +21,7 @@ impl Tree {
     /// its pages, may be on its way still: so an edition counts once a handle of it is closed.
     pub(super) fn keeps_pages(&self, inode: InodeId, opened: &OpenEntry) -> bool {
         let holds = opened.derived().is_none_or(|derived| {
-            let staged = &derived.version.staged;
+            let staged = &derived.version.writes;
             staged.edition_of_pages(derived.entry) == derived.edition
         });
         holds && !self.outdated.has(inode)

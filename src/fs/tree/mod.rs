@@ -443,7 +443,7 @@ impl Tree {
                 log::error!("{}", told.unwrap_or_else(|_| e.to_string()));
             }
             if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
-                let staged = &derived.version.staged;
+                let staged = &derived.version.writes;
                 staged.note_edition(derived.entry, derived.edition);
             }
         }

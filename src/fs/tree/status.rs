@@ -173,19 +173,19 @@ fn short(why: impl Into<String>) -> String {
 
 impl Tree {
     fn staged_containers(&self) -> Vec<StagedStatus> {
-        let staged = self.live.staged.all().into_iter();
+        let staged = self.live.written.all().into_iter();
         let each = staged.filter_map(|(inode, version)| {
-            let container = version.staged.now()?;
+            let container = version.writes.now()?;
             self.live.held.look_who_holds(&version);
             let (log, log_bytes) = container.stage.logged().unzip();
-            let beside = version.staged.log.unrecovered();
+            let beside = version.writes.log.unrecovered();
             let unlogged = container.stage.unlogged();
             Some(StagedStatus {
                 bytes: container.stage.bytes_held(),
                 log: log.map(|name| name.to_string_lossy().into_owned()),
                 log_bytes: log_bytes.unwrap_or(0),
                 seconds: container.stage.staged_since().map_or(0, seconds_since),
-                why: version.staged.outcome.why().map(short),
+                why: version.writes.outcome.why().map(short),
                 beside: beside.map(|beside| beside.why.to_string()),
                 unlogged: unlogged.map(|unlogged| told_unlogged(&unlogged)),
                 ..self.nothing_staged(inode.into())

@@ -172,7 +172,7 @@ impl Tree {
             return self.xattr_of_part(&version, &opened, part, asked);
         }
         self.live.held.look_who_holds(&version);
-        let staged = version.staged.state();
+        let staged = version.writes.state();
         let staged = staged.or_else(|| self.live.packing.new_state(inode.into()));
         let quiet = || self.quiet_state(inode, (container, &opened));
         state_of(&opened, part, (staged, &quiet)).map(Some)

@@ -14,9 +14,9 @@ use crate::live::places::ContainerId;
 use crate::live::recovery::Recovery;
 use crate::live::recovery::{Recovered, StaleLogs};
 use crate::live::refusal::refused;
-use crate::live::staged::StagedVersions;
 use crate::live::version::ContainerVersion;
 use crate::live::versions::Versions;
+use crate::live::writing::WrittenVersions;
 use crate::source::FileKind;
 use crate::stage::Unlogged;
 
@@ -27,7 +27,7 @@ const DOES_NOT_FIT: &str = "another process has changed the container, whose arr
 pub(crate) struct AskedCommits {
     pub(crate) ground: Arc<Ground>,
     pub(crate) versions: Arc<Versions>,
-    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) written: Arc<WrittenVersions>,
     pub(crate) committer: Arc<Committer>,
     pub(crate) recovery: Arc<Recovery>,
     pub(crate) current: Arc<CurrentVersions>,
@@ -42,7 +42,7 @@ impl AskedCommits {
             Err(e) => {
                 let path = self.ground.shown_path(id);
                 log::warn!("{}: stays staged: {e}", path.display());
-                version.staged.outcome.note_why(Some(e.to_string()));
+                version.writes.outcome.note_why(Some(e.to_string()));
             }
         }
     }
@@ -57,18 +57,18 @@ impl AskedCommits {
     ) -> Result<Arc<ContainerVersion>> {
         let container = self.ground.places.container(id)?;
         let current = self.current.version_of(id, &container)?;
-        let staged = old.staged.now().filter(|now| !now.stage.is_clean());
+        let staged = old.writes.now().filter(|now| !now.stage.is_clean());
         let Some(staged) = staged.filter(|_| current.id != old.id) else {
             return Ok(Arc::clone(old));
         };
         let path = self.ground.places.path(id)?;
-        if self.ground.places.is_written(old.id) {
+        if self.ground.places.is_open_for_writing(old.id) {
             return Err(refused("apply what is staged to", &path, libc::EBUSY));
         }
-        let _locked = old.staged.wait_for_turn()?;
+        let _locked = old.writes.wait_for_turn()?;
         // A commit that failed has left two layers.
         if staged.stage.frozen().is_some() {
-            old.staged.unfreeze(&staged, &self.ground.cache)?;
+            old.writes.unfreeze(&staged, &self.ground.cache)?;
         }
         let mut known = container.known();
         if !known.shows(&current) {
@@ -81,21 +81,21 @@ impl AskedCommits {
         }
         let found = recognised.stat(&*self.ground.store, &path)?;
         staged.stage.hand_over()?;
-        old.staged.forget_stage();
-        self.staged.forget(old);
+        old.writes.forget_stage();
+        self.written.forget(old);
         let left = recovery.recover_logs_with((id, &recognised, &path), StaleLogs::Applied);
         let next = self.versions.begin(id, recognised, &found);
         recovery.resume(&next, left.unwrap_or_else(Recovered::failed));
         known.version = Some(Arc::clone(&next));
         self.versions.retire(&current, &path);
-        self.staged.remember(&next);
+        self.written.remember(&next);
         Ok(next)
     }
 
     /// Looks into a container for a log that was left beside it. An error says why the log is kept.
     pub(crate) fn commit_left(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
         let version = self.current.version_of(id, container)?;
-        match version.staged.log.unrecovered() {
+        match version.writes.log.unrecovered() {
             Some(unrecovered) => Err(unrecovered.why),
             None => Ok(()),
         }
@@ -114,7 +114,7 @@ impl AskedCommits {
         let Some(version) = known.or_else(|| self.current.version_of(id, container).ok()) else {
             return Ok(());
         };
-        let writes = &version.staged;
+        let writes = &version.writes;
         // The staged changes may have been taken back since, and the log be there still.
         let committed = match writes.now().is_some_and(|now| !now.stage.is_gone()) {
             true => self.committer.commit(&version, Effort::All),
@@ -141,9 +141,9 @@ impl AskedCommits {
 
     /// What is staged and could not be given to a log, of each container: it goes with the daemon.
     pub(crate) fn unlogged(&self) -> Vec<(PathBuf, Unlogged)> {
-        let staged = self.staged.all().into_iter();
+        let staged = self.written.all().into_iter();
         let unlogged = staged.filter_map(|(id, version)| {
-            let unlogged = version.staged.now()?.stage.unlogged()?;
+            let unlogged = version.writes.now()?.stage.unlogged()?;
             Some((self.ground.shown_path(id), unlogged))
         });
         unlogged.collect()
@@ -152,5 +152,5 @@ impl AskedCommits {
 
 /// Whether the log of a container lies in the directory that it is, and is its own.
 pub(crate) fn moves_its_log(container: &LiveContainer, version: &ContainerVersion) -> bool {
-    container.stored == FileKind::Directory && !version.staged.log.keeps_out()
+    container.stored == FileKind::Directory && !version.writes.log.keeps_out()
 }

@@ -10,9 +10,9 @@ use crate::cache::BlockCache;
 use crate::commit::SeenFile;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::Result;
-use crate::live::staged::LayeredContainer;
-use crate::live::staged::before_close::LayerBlocks;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
+use crate::live::writing::before_close::LayerBlocks;
 use crate::source::{SourceIdentity, Timestamp};
 use crate::stage::Layer;
 

@@ -22,8 +22,8 @@ use crate::live::committing::waiting::HeldFiles;
 use crate::live::ground::Ground;
 use crate::live::places::ContainerId;
 use crate::live::shown::StoredReaders;
-use crate::live::staged::{Discarding, LayeredContainer, StagedVersions};
 use crate::live::version::ContainerVersion;
+use crate::live::writing::{Discarding, LayeredContainer, WrittenVersions};
 use crate::source::FileId;
 use crate::stage::{Layer, ShowLayers};
 
@@ -33,7 +33,7 @@ pub(crate) type CommitOutcome = std::result::Result<(), NotNow>;
 /// Commits stages of containers.
 pub(crate) struct Committer {
     pub(crate) ground: Arc<Ground>,
-    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) written: Arc<WrittenVersions>,
     pub(crate) discarding: Arc<Discarding>,
     pub(crate) ending: Arc<MountEnd>,
     pub(crate) due: Arc<DueCommits>,
@@ -48,7 +48,7 @@ impl Committer {
     /// Commits the stage of a container. Changes that cannot be committed remain staged, with the
     /// reason; after an error, too.
     pub(crate) fn commit(&self, version: &Arc<ContainerVersion>, effort: Effort) -> Result<()> {
-        let writes = &version.staged;
+        let writes = &version.writes;
         let turn = writes.wait_for_turn();
         let Some(container) = writes.now() else {
             return Ok(());
@@ -66,7 +66,7 @@ impl Committer {
         let Some(frozen) = self.freeze(version, &container)? else {
             writes.tidy(&container, &self.ground.cache)?;
             writes.outcome.note_why(None);
-            self.staged.forget(version);
+            self.written.forget(version);
             return Ok(());
         };
         let begun = Instant::now();
@@ -85,7 +85,7 @@ impl Committer {
             Ok(Ok(())) => {
                 writes.outcome.note_commit(begun);
                 writes.outcome.note_why(None);
-                self.staged.forget(version);
+                self.written.forget(version);
                 Ok(())
             }
             Ok(Err(NotNow::TooMuch)) | Err(Error::Unwanted) => {
@@ -120,7 +120,7 @@ impl Committer {
         container: &LayeredContainer,
     ) -> Result<Option<Arc<Layer>>> {
         let freeze = |show: ShowLayers<'_>| container.stage.freeze(show);
-        let writes = &version.staged;
+        let writes = &version.writes;
         writes.change_layers(container, &self.ground.cache, freeze)
     }
 
@@ -250,12 +250,12 @@ impl Committer {
         version: &Arc<ContainerVersion>,
     ) -> Option<(PathBuf, String)> {
         let committed = self.commit(version, self.ending.effort());
-        let container = version.staged.now();
+        let container = version.writes.now();
         let container = container.filter(|now| !now.stage.is_clean())?;
         let synced = container.stage.sync();
         let why = match committed.and(synced) {
             Err(e) => e.to_string(),
-            Ok(()) => version.staged.outcome.why().unwrap_or_default(),
+            Ok(()) => version.writes.outcome.why().unwrap_or_default(),
         };
         Some((self.ground.shown_path(id), why))
     }

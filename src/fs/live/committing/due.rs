@@ -13,8 +13,8 @@ use super::ending::MountEnd;
 use crate::commit::CommitLimits;
 use crate::error::{Error, Result};
 use crate::live::places::ContainerId;
-use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
 use crate::patience::{self, BETWEEN_LOOKS};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
@@ -143,7 +143,7 @@ impl DueCommits {
         why: &str,
     ) -> Result<()> {
         container.stage.log_all()?;
-        version.staged.outcome.note_put_off(why);
+        version.writes.outcome.note_put_off(why);
         self.set(later, version, at);
         Ok(())
     }

@@ -19,8 +19,8 @@ use crate::live::committing::due::DueCommits;
 use crate::live::committing::waiting::HeldFiles;
 use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
-use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
 use crate::patience;
 
 /// So long a close looks for the reason why a commit would not be made.
@@ -38,7 +38,7 @@ pub(crate) struct LaterCommits {
 impl LaterCommits {
     /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let (writes, pacing) = (&version.staged, &self.ground.settings.pacing);
+        let (writes, pacing) = (&version.writes, &self.ground.settings.pacing);
         let has_changed = writes.now().filter(|now| !now.stage.is_clean());
         let Some(container) = has_changed.filter(|_| writes.outcome.rests(pacing)) else {
             return self.committer.commit(version, Effort::Usual);
@@ -90,7 +90,7 @@ impl LaterCommits {
                 .retry(|| self.committer.commit(version, Effort::All));
         }
         self.due.wait_for(id)?;
-        version.staged.wait_for_turn().map(drop)
+        version.writes.wait_for_turn().map(drop)
     }
 
     /// Makes commits when they are due. Does not return.
@@ -111,7 +111,7 @@ impl LaterCommits {
     }
 
     fn commit_due(&self, version: &Arc<ContainerVersion>, later: Later) {
-        let writes = &version.staged;
+        let writes = &version.writes;
         if let Some(waits) = writes.outcome.waits() {
             if let Some(again) = self.held.still_waits(version, waits) {
                 self.due.set(later, version, Instant::now() + again);

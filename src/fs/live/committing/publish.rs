@@ -16,9 +16,9 @@ use crate::live::opening::future::{FutureContainer, FutureOpener};
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
 use crate::live::versions::Versions;
+use crate::live::writing::LayeredContainer;
 use crate::stage::ShowLayers;
 
 /// Decoded blocks that commits have made useless. They are freed in the end: that would hold up the
@@ -124,7 +124,7 @@ impl Publisher {
         let _pin = (way == CommitWay::Replaced).then(|| self.ground.places.pin());
         let shown = self.ground.places.container(version.container)?;
         let _known = shown.known();
-        let stored = &version.staged.stored;
+        let stored = &version.writes.stored;
         match way {
             CommitWay::InPlace => stored.while_nobody_reads(|| {
                 step()?;
@@ -193,7 +193,7 @@ impl Publisher {
         }
         shown?;
         version.note_owner_of(&found);
-        version.staged.count_commit();
+        version.writes.count_commit();
         Ok(Published {
             outdated: old,
             found,
@@ -212,9 +212,9 @@ impl Publisher {
                 let before = container.rebase(opened)?;
                 self.ground.order(move || drop(before));
             }
-            None => version.staged.show_stored(&opened, &self.ground.cache)?,
+            None => version.writes.show_stored(&opened, &self.ground.cache)?,
         }
-        version.staged.show(&self.ground.cache)
+        version.writes.show(&self.ground.cache)
     }
 
     /// The layer that was committed goes, and so do the kernel's pages of files that follow from
@@ -228,13 +228,13 @@ impl Publisher {
         let base = container.base();
         let lens = container.stored_lens()?;
         let named = base_of(&version.recognised, found);
-        let (writes, stage) = (&version.staged, &container.stage);
+        let (writes, stage) = (&version.writes, &container.stage);
         let alone = stage.alone_in_place();
         let end = |show: ShowLayers<'_>| stage.committed(&alone, named, &lens, show);
         writes.change_layers(container, &self.ground.cache, end)??;
         drop(alone);
         stage.sync_log()?;
-        let stale = |entry: EntryIndex| match base.is_written(entry) {
+        let stale = |entry: EntryIndex| match base.is_writable(entry) {
             true => Stale::Attributes,
             false => Stale::Pages(None),
         };

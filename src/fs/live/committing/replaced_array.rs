@@ -23,9 +23,9 @@ use crate::live::ground::Ground;
 use crate::live::opening::Opener;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
-use crate::live::staged::replacing::OldPages;
-use crate::live::staged::{ArrayWriter, LayeredContainer, StagedVersions, WritableArrays};
 use crate::live::version::ContainerVersion;
+use crate::live::writing::replacing::OldPages;
+use crate::live::writing::{ArrayWriter, LayeredContainer, WritableArrays, WrittenVersions};
 use crate::source::{Source, Timestamp};
 use crate::stage::ShowLayers;
 
@@ -37,7 +37,7 @@ pub(crate) struct ArrayReplacing {
     pub(crate) ground: Arc<Ground>,
     pub(crate) opener: Arc<Opener>,
     pub(crate) writable: Arc<WritableArrays>,
-    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) written: Arc<WrittenVersions>,
     pub(crate) committer: Arc<Committer>,
     pub(crate) ending: Arc<MountEnd>,
     pub(crate) held: Arc<HeldFiles>,
@@ -65,8 +65,8 @@ impl ArrayReplacing {
         if let Err(e) = self.committer.commit(version, Effort::All) {
             log::debug!("{e}");
         }
-        self.staged.remember(version);
-        let replacement = version.staged.replacements.begin(writer.array);
+        self.written.remember(version);
+        let replacement = version.writes.replacements.begin(writer.array);
         match self.commit_content(&writer, &content) {
             Ok(()) => {
                 version.tombstones.remove(name);
@@ -75,7 +75,7 @@ impl ArrayReplacing {
                 Ok(())
             }
             Err(e) => {
-                self.staged.forget(version);
+                self.written.forget(version);
                 Err(e)
             }
         }
@@ -137,7 +137,7 @@ impl ArrayReplacing {
     /// staged above it.
     fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (version, container) = (&writer.version, &writer.container);
-        let writes = &version.staged;
+        let writes = &version.writes;
         let _locked = writes.wait_for_turn()?;
         self.unfreeze(version, container)?;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
@@ -156,7 +156,7 @@ impl ArrayReplacing {
         match done {
             Ok(Ok(())) => {
                 writes.outcome.note_why(None);
-                self.staged.forget(version);
+                self.written.forget(version);
                 Ok(())
             }
             Ok(Err(NotNow::Stays(why))) if !content.is_staged() => {
@@ -192,7 +192,7 @@ impl ArrayReplacing {
 
     /// Stages the content of an array that does not agree with others yet, above the frozen layer.
     fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
-        let (writes, stage) = (&writer.version.staged, writer.stage());
+        let (writes, stage) = (&writer.version.writes, writer.stage());
         // A log is not made while readers wait, for that may wait for a move.
         let alone = stage.alone();
         let begun = stage.begin_content(&alone, writer.array);
@@ -205,7 +205,7 @@ impl ArrayReplacing {
     }
 
     fn unfreeze(&self, version: &ContainerVersion, container: &LayeredContainer) -> Result<()> {
-        let writes = &version.staged;
+        let writes = &version.writes;
         let unfrozen = writes.unfreeze(container, &self.ground.cache);
         // A log that was made for this commit alone.
         unfrozen.and(writes.tidy(container, &self.ground.cache))

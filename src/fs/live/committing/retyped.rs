@@ -17,8 +17,8 @@ use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
 use crate::live::refusal::refused_saying;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::staged::{LayeredContainer, WritableArrays};
 use crate::live::version::ContainerVersion;
+use crate::live::writing::{LayeredContainer, WritableArrays};
 use crate::source::Timestamp;
 use crate::stage::ShowLayers;
 
@@ -44,7 +44,7 @@ impl Retyping {
         let number = self.writable.array(version, entry)?;
         self.committer.commit(version, Effort::All)?;
         let container = self.writable.stage_of(version)?;
-        let writes = &version.staged;
+        let writes = &version.writes;
         let _locked = writes.wait_for_turn()?;
         if !container.stage.is_clean() {
             let what = "set the type of an array that is being written".to_owned();
@@ -76,7 +76,7 @@ impl Retyping {
         rewrite: &dyn Rewrite,
         unchanged: ChangedArray,
     ) -> Result<()> {
-        let writes = &version.staged;
+        let writes = &version.writes;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
         let frozen = writes.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("two commits at once".into()))?;

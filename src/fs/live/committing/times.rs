@@ -31,11 +31,11 @@ impl FileTimes {
         version: &ContainerVersion,
         to: &NewAttributes,
     ) -> NewAttributes {
-        let Some(staged) = version.staged.now() else {
+        let Some(staged) = version.writes.now() else {
             return *to;
         };
         // Changes that were taken back need no log, which would name the files by their old times.
-        if let Err(e) = version.staged.tidy(&staged, &self.ground.cache) {
+        if let Err(e) = version.writes.tidy(&staged, &self.ground.cache) {
             log::warn!("{}", self.ground.told(version.container, &e));
         }
         if staged.stage.is_clean() {
@@ -81,7 +81,7 @@ impl FileTimes {
             mtime,
             ..NewAttributes::default()
         };
-        let (staged, mut is_set) = (version.staged.now(), Ok(true));
+        let (staged, mut is_set) = (version.writes.now(), Ok(true));
         let mut publish_set = || {
             let set = || {
                 self.set_of_files(version, path, found, &to, None)?;

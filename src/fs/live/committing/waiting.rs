@@ -105,11 +105,11 @@ impl HeldFiles {
 
     /// A commit could not be made for this: it is tried again.
     pub(crate) fn wait_for_program(&self, version: &Arc<ContainerVersion>, in_use: FileInUse) {
-        let known = match version.staged.outcome.held_content() {
+        let known = match version.writes.outcome.held_content() {
             Some(known) => self.log_held(version, known),
             None => self.held_content(version, MOST_AT_ONCE),
         };
-        let again = version.staged.outcome.note_waits(in_use, known);
+        let again = version.writes.outcome.note_waits(in_use, known);
         self.due.set(Later::PutOff, version, Instant::now() + again);
     }
 
@@ -121,14 +121,14 @@ impl HeldFiles {
             .file()
             .filter(|file| file.size() <= most)?;
         let source = open_same(&*self.ground.store, &path, &seen).ok()?;
-        let marks = version.staged.now()?.rewrite().marks();
+        let marks = version.writes.now()?.rewrite().marks();
         let held = HeldContent::of(&*source, (marks.start, marks.end));
         self.log_held(version, held.ok().flatten()?)
     }
 
     /// For the next mount, should this one be killed.
     fn log_held(&self, version: &ContainerVersion, held: HeldContent) -> Option<HeldContent> {
-        if let Some(now) = version.staged.now()
+        if let Some(now) = version.writes.now()
             && let Err(e) = now.stage.note_held(held.logged())
         {
             log::debug!("{e}");
@@ -143,9 +143,9 @@ impl HeldFiles {
         waits: FileInUse,
     ) -> Option<Duration> {
         self.held_by(version, waits.alone)?;
-        let known = version.staged.outcome.held_content();
+        let known = version.writes.outcome.held_content();
         let known = known.or_else(|| self.held_content(version, MOST));
-        Some(version.staged.outcome.note_waits(waits, known))
+        Some(version.writes.outcome.note_waits(waits, known))
     }
 
     /// Who has the file of a container open, against such a change.
@@ -160,7 +160,7 @@ impl HeldFiles {
 
     /// Brings the reason up to date for which something stays staged: who has the file open now.
     pub(crate) fn look_who_holds(&self, version: &ContainerVersion) {
-        let Some(waits) = version.staged.outcome.waits() else {
+        let Some(waits) = version.writes.outcome.waits() else {
             return;
         };
         let by = match self.held_by(version, waits.alone) {
@@ -169,9 +169,9 @@ impl HeldFiles {
             None if waits.by.starts_with("process ") => "it is about to be committed".into(),
             None => return,
         };
-        let known = version.staged.outcome.held_content();
+        let known = version.writes.outcome.held_content();
         version
-            .staged
+            .writes
             .outcome
             .note_waits(FileInUse { by, ..waits }, known);
     }
@@ -184,7 +184,7 @@ impl HeldFiles {
         path: &Path,
         found: &MemberStats,
     ) -> bool {
-        let (now, known) = (found.own.file(), version.staged.outcome.held_content());
+        let (now, known) = (found.own.file(), version.writes.outcome.held_content());
         let Some(known) = known.filter(|_| found.own.kind == FileKind::File) else {
             return false;
         };

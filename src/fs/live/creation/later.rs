@@ -32,8 +32,8 @@ use crate::live::opening::Opener;
 use crate::live::places::ContainerId;
 use crate::live::refusal::refused;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::staged::CommitTurn;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::CommitTurn;
 use crate::source::{Stat, open_same};
 use crate::stage::new_name;
 
@@ -72,7 +72,7 @@ impl LaterArrays {
             return Ok(PackOutcome::Packed);
         }
         self.committer.commit(&version, Effort::All)?;
-        let committing = version.staged.wait_for_turn()?;
+        let committing = version.writes.wait_for_turn()?;
         match self.take(id, container, (&version, committing), may) {
             Err(Error::Invalid(why)) => {
                 let path = self.ground.shown_path(id);
@@ -159,7 +159,7 @@ impl LaterArrays {
         // In the order of the locks; what is committed in between takes the new file's name away.
         drop(committing);
         let alone = self.new.exclusive();
-        let committing = version.staged.wait_for_turn()?;
+        let committing = version.writes.wait_for_turn()?;
         let still = content.is_still(&*self.ground.store, (remaking.added, creation), (path, now));
         let is_shown = version
             .identity()
@@ -253,6 +253,6 @@ impl DraftContent {
 
 /// Whether nothing is staged of it.
 fn has_nothing_staged(version: &ContainerVersion) -> bool {
-    let writes = &version.staged;
+    let writes = &version.writes;
     writes.log.unrecovered().is_none() && writes.now().is_none_or(|now| now.stage.is_gone())
 }

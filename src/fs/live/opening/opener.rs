@@ -167,7 +167,7 @@ impl Opener {
                 }
                 // A log that could not be recovered is read through, as a mount without writing
                 // does.
-                let recovered = self.ground.disk.is_some() && !version.staged.log.keeps_out();
+                let recovered = self.ground.disk.is_some() && !version.writes.log.keeps_out();
                 let opened = open_unchanged(&self.ground, version, &path, recovered);
                 let opened = Arc::new(slot.note(opened, Instant::now())?);
                 slot.opened = Arc::downgrade(&opened);
@@ -222,7 +222,7 @@ fn open_unchanged(
         true => (recognised.open(&pinned, path, budget)?, false),
         false => open_through(recognised, &pinned, path, budget)?,
     };
-    version.staged.log.note_read_through(is_staged);
+    version.writes.log.note_read_through(is_staged);
     let opened = OpenContainer::new(version, path, container, store, budget);
     let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
     if identity != version.identity() {

@@ -34,7 +34,7 @@ impl DerivedFiles {
         opened: &Arc<OpenContainer>,
         entry: EntryIndex,
     ) -> Result<Option<u64>> {
-        if version.staged.now().is_none_or(|now| now.stage.is_clean()) {
+        if version.writes.now().is_none_or(|now| now.stage.is_clean()) {
             return Ok(None);
         }
         let (said, size) = (&self.restating, |bytes: &[u8]| Some(bytes.len() as u64));
@@ -76,7 +76,7 @@ impl DerivedFiles {
         let derived = DerivedFile {
             version: Arc::clone(version),
             entry,
-            edition: version.staged.edition(),
+            edition: version.writes.edition(),
         };
         if let Some(view) = self.text_views.open(version, &opened, entry)? {
             return Ok(view.derived_from(Some(derived)));
@@ -90,7 +90,7 @@ impl DerivedFiles {
                 };
                 self.open_array(version, opened, number, Some(npy::header(&info)))
             }
-            DerivedEntry::ArraysJson(part) if version.staged.now().is_some() => {
+            DerivedEntry::ArraysJson(part) if version.writes.now().is_some() => {
                 let text = Arc::new(self.restating.arrays_json(
                     version,
                     &opened,
@@ -99,7 +99,7 @@ impl DerivedFiles {
                 )?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
-            DerivedEntry::GroupJson if version.staged.now().is_some() => {
+            DerivedEntry::GroupJson if version.writes.now().is_some() => {
                 let text = Arc::new(self.restating.group_json(
                     version,
                     &opened,
@@ -108,7 +108,7 @@ impl DerivedFiles {
                 )?);
                 Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
             }
-            DerivedEntry::Text(part) if version.staged.now().is_some() => {
+            DerivedEntry::Text(part) if version.writes.now().is_some() => {
                 let restated = self.restating.restated(version, part)?;
                 match restated.texts.get(&*opened.name(entry)?.to_string_lossy()) {
                     Some(text) => {
@@ -135,7 +135,7 @@ impl DerivedFiles {
         number: ArrayNumber,
         header: Option<Vec<u8>>,
     ) -> Result<OpenEntry> {
-        let writes = &version.staged;
+        let writes = &version.writes;
         let computed = match writes.now() {
             Some(container) => writes
                 .stored

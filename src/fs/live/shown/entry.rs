@@ -50,7 +50,7 @@ impl Entries {
         }
         match opened.array_at(entry) {
             Some(number) if self.ground.disk.is_some() && opened.rewrite().is_some() => {
-                let shared = version.staged.share(number, &opened, &self.ground.cache)?;
+                let shared = version.writes.share(number, &opened, &self.ground.cache)?;
                 let content = OpenContent::Array(OpenArray::new(shared, None));
                 Ok(OpenEntry::new(content, opened))
             }
@@ -66,7 +66,7 @@ impl Entries {
         entry: EntryIndex,
         mut owner: Owner,
     ) -> Result<Owner> {
-        let may_write = self.ground.disk.is_none() || opened.is_written(entry);
+        let may_write = self.ground.disk.is_none() || opened.is_writable(entry);
         if !may_write && opened.kind(entry)? == FileKind::File {
             owner.map_rights(|mode| mode & !WRITABLE);
         }
@@ -85,7 +85,7 @@ impl Entries {
         if let Some(size) = self.text_views.size(version, opened, entry)? {
             stat.size = size;
         }
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(stat);
         };
         stat.follows |= opened.derived(entry).is_some();

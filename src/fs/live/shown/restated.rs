@@ -20,8 +20,8 @@ use crate::container::describe::{
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
-use crate::live::staged::LayeredContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
 use crate::memory::budget::Hold;
 use crate::memory::fallible;
 
@@ -148,10 +148,10 @@ impl Restating {
         version: &ContainerVersion,
         part: ContainerNumber,
     ) -> Result<Arc<Restated>> {
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(Arc::default());
         };
-        let stored = &version.staged.stored;
+        let stored = &version.writes.stored;
         stored.while_it_stays(|| container.restated(part, &self.cache))
     }
 
@@ -161,10 +161,10 @@ impl Restating {
         version: &ContainerVersion,
         number: ArrayNumber,
     ) -> Result<Option<Info>> {
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(None);
         };
-        version.staged.stored.while_it_stays(|| {
+        version.writes.stored.while_it_stays(|| {
             let base = container.base();
             let located = base.array(number)?;
             let restated = container.restated(located.container, &self.cache)?;
@@ -179,10 +179,10 @@ impl Restating {
         part: ContainerNumber,
         read: TextsToRead,
     ) -> Result<Vec<u8>> {
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(arrays_json_restated(opened.container(part)?, &[], read)?.text);
         };
-        version.staged.stored.while_it_stays(|| {
+        version.writes.stored.while_it_stays(|| {
             let base = container.base();
             let restated = base.parts_of(part)?.into_iter();
             let restated = restated.map(|part| container.restated(part, &self.cache));
@@ -200,10 +200,10 @@ impl Restating {
         read: TextsToRead,
     ) -> Result<Vec<u8>> {
         let path = opened.described_group(entry).unwrap_or_default();
-        let told = match version.staged.now() {
+        let told = match version.writes.now() {
             None => return Ok(opened.group_json(path, read)?.text.to_vec()),
             Some(container) => {
-                let stored = &version.staged.stored;
+                let stored = &version.writes.stored;
                 stored.while_it_stays(|| container.group_texts(read, &self.cache))?
             }
         };

@@ -353,7 +353,7 @@ impl TextViewer {
             let array = opened.cached_array(number, Arc::from([]), &self.ground.cache)?;
             return self.with_array(&array, use_it);
         }
-        let writes = &version.staged;
+        let writes = &version.writes;
         let computed = match writes.now() {
             Some(container) => {
                 let computed = || container.computed(number, &self.ground.cache);
@@ -416,13 +416,13 @@ fn is_no_memory(e: &Error) -> bool {
 
 /// Numbers the content of a text: 0 as long as nothing of this mount can have changed it.
 fn edition_of(version: &ContainerVersion, opened: &OpenContainer, number: ArrayNumber) -> u64 {
-    let Some(container) = version.staged.now() else {
+    let Some(container) = version.writes.now() else {
         return 0;
     };
     let follows = !opened.permits(number) || opened.follows(number);
     match container.written(number) {
         None if !follows => 0,
-        _ => version.staged.edition().saturating_add(1),
+        _ => version.writes.edition().saturating_add(1),
     }
 }
 

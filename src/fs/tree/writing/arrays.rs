@@ -1,6 +1,6 @@
 //! Arrays as files that are written: opening, lengths, closing.
 //!
-//! What is written goes to the container's stage (`live::staged`). Used by [`super`].
+//! What is written goes to the container's stage (`live::writing`). Used by [`super`].
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Tree {
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<Open> {
-        let is_first = version.staged.now().is_none();
+        let is_first = version.writes.now().is_none();
         let opened = self.live.arrays.open(version, entry)?;
         if is_first {
             self.following.add(self.known_entries(version));
@@ -53,7 +53,7 @@ impl Tree {
             Some(writer) if len == 0 => self.live.arrays.empty(writer),
             Some(writer) => self.live.arrays.truncate(writer, len),
             None => {
-                let is_first = version.staged.now().is_none();
+                let is_first = version.writes.now().is_none();
                 self.live.arrays.set_len(version, entry, len)?;
                 if is_first {
                     self.following.add(self.known_entries(version));

@@ -104,7 +104,7 @@ impl Tree {
         to: &NewAttributes,
     ) -> Result<NewAttributes> {
         let opened = self.live.opener.open(version)?;
-        let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
+        let shows_all = opened.kind(entry)? != FileKind::File || opened.is_writable(entry);
         let writable = u32::from(WRITABLE);
         let now = u32::from(version.owner().mode_with_list()) & writable;
         Ok(NewAttributes {
@@ -228,7 +228,7 @@ impl Tree {
             self.live
                 .asked
                 .commit_before_move(inode.into(), container, path)?;
-            if version.staged.state().is_some() {
+            if version.writes.state().is_some() {
                 return Err(refused("give away", path, libc::EBUSY));
             }
         }
@@ -255,7 +255,7 @@ impl Tree {
                 .times
                 .set_of_files(version, path, found, &others, own_mode)?;
         }
-        if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
+        if let Some(staged) = version.writes.now().filter(|_| others.uid.is_some()) {
             // A log has to be the owner's to be believed.
             staged.stage.owner_changed();
         }

@@ -351,7 +351,7 @@ impl Tree {
             };
             let version = container.known().version.clone();
             version.is_none_or(|version| {
-                version.staged.keeps_place().is_none() || moves_its_log(container, &version)
+                version.writes.keeps_place().is_none() || moves_its_log(container, &version)
             })
         };
         for _ in 0..TRIES {

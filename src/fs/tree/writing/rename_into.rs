@@ -104,7 +104,7 @@ impl Tree {
         file: &dyn Source,
     ) -> Result<bool> {
         let opened = self.live.opener.open(version)?;
-        if opened.is_written(entry) {
+        if opened.is_writable(entry) {
             return Ok(false);
         }
         let open = || self.live.entries.open(version, entry);

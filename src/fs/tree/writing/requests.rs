@@ -59,7 +59,7 @@ impl Tree {
                 let _ = self.live.packing.pack_now(new, InUse::Spared);
             }
         }
-        for (staged, version) in self.live.staged.all() {
+        for (staged, version) in self.live.written.all() {
             if self.lies_below(staged.into(), &path) {
                 hurry();
                 match stale {
@@ -88,7 +88,7 @@ impl Tree {
     fn discard_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         let mut done = Ok(());
-        for (staged, version) in self.live.staged.all() {
+        for (staged, version) in self.live.written.all() {
             if self.lies_below(staged.into(), &path) {
                 done = done.and(self.live.discarding.discard(staged, &version));
             }

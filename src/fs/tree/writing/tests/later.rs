@@ -350,13 +350,13 @@ fn a_synced_directory_is_committed_whoever_does_it() {
         .collect();
     write(&tree, 3, &noise).unwrap();
     assert!(state(&tree).contains("in the background"));
-    let (_, version) = tree.containers().staged.all().pop().unwrap();
+    let (_, version) = tree.containers().written.all().pop().unwrap();
     let directory = tree.inode("one.blp").unwrap();
     tree.sync_directory(directory, false).unwrap();
     assert_eq!(state(&tree), "clean");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let under_way = version.staged.take_turn();
+        let under_way = version.writes.take_turn();
         let synced = scope.spawn(|| {
             tree.sync_directory(directory, false).unwrap();
             has_ended.load(Ordering::Relaxed)

@@ -29,12 +29,12 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
             let how = Putting::default();
             tree.write(inode, handle, at % 100, &[at as u8], how, NOBODY)
                 .unwrap();
-            let listed = tree.containers().staged.all();
+            let listed = tree.containers().written.all();
             let is_listed = listed.iter().any(|(_, one)| one.id == writer.version.id);
             assert!(is_listed || writer.stage().is_clean(), "write {at}");
         }
         done.store(true, Ordering::Release);
     });
     tree.release(handle);
-    assert!(tree.containers().staged.all().is_empty());
+    assert!(tree.containers().written.all().is_empty());
 }

@@ -103,7 +103,7 @@ impl BeforeClose {
         let is_put_off = || {
             writer
                 .version
-                .staged
+                .writes
                 .outcome
                 .rests(&self.ground.settings.pacing)
         };

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::LayeredContainer;
-use super::remembered::StagedVersions;
+use super::remembered::WrittenVersions;
 use crate::commit::Spot;
 use crate::error::Result;
 use crate::live::container::LiveContainer;
@@ -21,17 +21,17 @@ use crate::stage::{log_names, new_name};
 /// Discards what is staged.
 pub(crate) struct Discarding {
     pub(crate) ground: Arc<Ground>,
-    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) written: Arc<WrittenVersions>,
 }
 
 impl Discarding {
     /// Discards the stage of a container, unless it is open for writing (EBUSY).
     pub(crate) fn discard(&self, id: ContainerId, version: &Arc<ContainerVersion>) -> Result<()> {
-        if self.ground.places.is_written(version.id) {
+        if self.ground.places.is_open_for_writing(version.id) {
             let path = self.ground.known_path(id);
             return Err(refused("discard what is staged of", &path, libc::EBUSY));
         }
-        let writes = &version.staged;
+        let writes = &version.writes;
         let locked = writes.wait_for_turn()?;
         let Some(now) = writes.now() else {
             return Ok(());
@@ -39,10 +39,10 @@ impl Discarding {
         writes.discard(&now, &self.ground.cache)?;
         writes.outcome.note_why(None);
         drop(locked);
-        self.staged.forget(version);
+        self.written.forget(version);
         // It may have been in the way of a version that another process has made since.
         if let Some(shown) = &self.ground.places.container(id)?.known().version {
-            shown.staged.log.forget_unrecovered();
+            shown.writes.log.forget_unrecovered();
         }
         let all = |_| Stale::Pages(None);
         self.ground
@@ -57,9 +57,9 @@ impl Discarding {
         version: &ContainerVersion,
         container: &LayeredContainer,
     ) -> Result<()> {
-        version.staged.discard(container, &self.ground.cache)?;
-        version.staged.outcome.note_why(None);
-        self.staged.forget(version);
+        version.writes.discard(container, &self.ground.cache)?;
+        version.writes.outcome.note_why(None);
+        self.written.forget(version);
         Ok(())
     }
 
@@ -77,8 +77,8 @@ impl Discarding {
     pub(crate) fn discard_removed(&self, container: &LiveContainer) {
         let version = container.known().version.clone();
         if let Some(version) = version {
-            let _locked = version.staged.take_turn();
-            if let Some(now) = version.staged.now()
+            let _locked = version.writes.take_turn();
+            if let Some(now) = version.writes.now()
                 && let Err(e) = self.give_up(&version, &now)
             {
                 log::warn!("{}", self.ground.told(version.container, &e));

@@ -19,10 +19,10 @@ use crate::live::recovery::Recovery;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
-use crate::live::staged::before_close::BeforeClose;
-use crate::live::staged::remembered::StagedVersions;
-use crate::live::staged::writable::WritableArrays;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::before_close::BeforeClose;
+use crate::live::writing::remembered::WrittenVersions;
+use crate::live::writing::writable::WritableArrays;
 
 /// Most bytes of fill values that are staged because an array has become longer, and at once.
 const FILLED_MOST: u64 = 16 << 30;
@@ -35,7 +35,7 @@ pub(crate) struct ArrayWriting {
     pub(crate) current: Arc<CurrentVersions>,
     pub(crate) recovery: Arc<Recovery>,
     pub(crate) writable: Arc<WritableArrays>,
-    pub(crate) staged: Arc<StagedVersions>,
+    pub(crate) written: Arc<WrittenVersions>,
     pub(crate) committer: Arc<Committer>,
     pub(crate) later: Arc<LaterCommits>,
     pub(crate) before_close: Arc<BeforeClose>,
@@ -54,7 +54,7 @@ impl ArrayWriting {
         let number = self.writable.array(version, entry)?;
         let writer = self.writable.writer(version, &opened, number)?;
         let derived = self.stage_followed(&opened, &writer, entry)?;
-        let shared = version.staged.share(number, &opened, &self.ground.cache)?;
+        let shared = version.writes.share(number, &opened, &self.ground.cache)?;
         let content = OpenContent::Array(OpenArray::new(shared, Some(writer)));
         Ok(OpenEntry::new(content, opened).derived_from(derived))
     }
@@ -72,7 +72,7 @@ impl ArrayWriting {
             return Ok(None);
         }
         let computed = || writer.container.computed(number, &self.ground.cache);
-        if let Some(computed) = version.staged.stored.while_it_stays(computed)? {
+        if let Some(computed) = version.writes.stored.while_it_stays(computed)? {
             // In this order nothing is staged if there is no room for it.
             writer.stage().write(writer.array, 0, &computed.bytes)?;
             let len = computed.bytes.len() as u64;
@@ -81,7 +81,7 @@ impl ArrayWriting {
         Ok(Some(DerivedFile {
             version: Arc::clone(version),
             entry,
-            edition: version.staged.edition(),
+            edition: version.writes.edition(),
         }))
     }
 
@@ -93,7 +93,7 @@ impl ArrayWriting {
         bytes: &[u8],
         how: Putting,
     ) -> Result<usize> {
-        let replacements = &writer.version.staged.replacements;
+        let replacements = &writer.version.writes.replacements;
         if how.of_mapping && replacements.is_of_the_old(writer.array) {
             return Ok(bytes.len());
         }
@@ -123,7 +123,7 @@ impl ArrayWriting {
 
     /// Commits all that is staged: whichever container has the most small pieces.
     fn commit_for_room(&self) {
-        for (_, version) in self.staged.all() {
+        for (_, version) in self.written.all() {
             let commit = || self.committer.commit(&version, Effort::All);
             if let Err(e) = self.ground.retry(commit) {
                 log::debug!("nothing staged is given up: {e}");
@@ -171,7 +171,7 @@ impl ArrayWriting {
 
     fn was_staged(&self, writer: &ArrayWriter) {
         writer.note_write();
-        self.staged.remember(&writer.version);
+        self.written.remember(&writer.version);
     }
 
     /// Changes the length of an array by its name alone, and commits that at once.
@@ -192,7 +192,7 @@ impl ArrayWriting {
         self.stage_followed(&opened, &writer, entry)?;
         self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
-        self.staged.remember(version);
+        self.written.remember(version);
         self.later.commit_at_close(version)
     }
 
@@ -212,7 +212,7 @@ impl ArrayWriting {
         writer.permits(Change::Truncate(0))?;
         writer.stage().set_len(writer.array, 0)?;
         writer.note_emptied();
-        self.staged.remember(&writer.version);
+        self.written.remember(&writer.version);
         Ok(())
     }
 
@@ -258,19 +258,19 @@ impl ArrayWriting {
         self.current
             .check(&writer.version)
             .map_err(|e| writer.container.note_failure(e))?;
-        writer.version.staged.outcome.tell()
+        writer.version.writes.outcome.tell()
     }
 
     /// Returns when everything that is staged of a container survives a crash, if anything is.
     pub(crate) fn sync_staged(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let Some(container) = version.staged.now().filter(|now| !now.stage.is_gone()) else {
+        let Some(container) = version.writes.now().filter(|now| !now.stage.is_gone()) else {
             return Ok(());
         };
         container.stage.sync()?;
         self.current
             .check(version)
             .map_err(|e| container.note_failure(e))?;
-        version.staged.outcome.tell()
+        version.writes.outcome.tell()
     }
 
     /// A handle is closed, perhaps not for the last time: a child has one more. The written bytes
@@ -289,7 +289,7 @@ impl ArrayWriting {
     /// commit off, the log has the change before: a daemon may be killed between the two.
     fn log_if_put_off(&self, writer: &ArrayWriter) -> Result<()> {
         let pacing = &self.ground.settings.pacing;
-        match writer.version.staged.outcome.rests(pacing) {
+        match writer.version.writes.outcome.rests(pacing) {
             true => writer.stage().log_all(),
             false => Ok(()),
         }

@@ -74,14 +74,14 @@ impl WritableArrays {
             self.tell_only_read(version, &format!("{path} cannot be written: {why}"));
         }
         permitted?;
-        let writes = &version.staged;
+        let writes = &version.writes;
         let array = writes.stage_array(&container, number, &self.ground.cache)?;
         Ok(ArrayWriter::new(version, container, (number, array)))
     }
 
     /// Says in the log why a program was refused, once.
     fn tell_only_read(&self, version: &ContainerVersion, why: &str) {
-        if version.staged.outcome.note_told_only_read(why) {
+        if version.writes.outcome.note_told_only_read(why) {
             let path = self.ground.shown_path(version.container);
             log::warn!("{}: {why}", path.display());
         }
@@ -93,13 +93,13 @@ impl WritableArrays {
         version: &Arc<ContainerVersion>,
     ) -> Result<Arc<LayeredContainer>> {
         // Its log is in nobody's way, and in ours.
-        if let Some(unrecovered) = version.staged.log.unrecovered()
-            && version.staged.log.keeps_out()
+        if let Some(unrecovered) = version.writes.log.unrecovered()
+            && version.writes.log.keeps_out()
         {
             let cause = std::io::Error::from_raw_os_error(libc::EACCES);
             return Err(Error::io(unrecovered.why.to_string(), cause));
         }
-        let container = version.staged.begun(&self.ground.cache, || {
+        let container = version.writes.begun(&self.ground.cache, || {
             let path = self.ground.places.path(version.container)?;
             let found = version.recognised.stat(&*self.ground.store, &path)?;
             let base = self.opener.open(version)?;

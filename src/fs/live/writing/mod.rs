@@ -41,7 +41,7 @@ pub(crate) use arrays::ArrayWriting;
 pub(crate) use before_close::BeforeClose;
 pub(crate) use container::LayeredContainer;
 pub(crate) use discard::Discarding;
-pub(crate) use remembered::StagedVersions;
+pub(crate) use remembered::WrittenVersions;
 pub(crate) use turns::CommitTurn;
 pub(crate) use unrecovered::{Unrecovered, UnrecoveredLog};
 pub(crate) use writable::WritableArrays;
@@ -49,7 +49,7 @@ pub(crate) use writer::ArrayWriter;
 
 /// Of a version of a container.
 #[derive(Default)]
-pub(crate) struct Staged {
+pub(crate) struct VersionWrites {
     pub(crate) stored: StoredBytes,
     open: Mutex<HashMap<ArrayNumber, Weak<SharedArray>>>,
     views: Mutex<HashMap<ArrayNumber, Weak<ViewHeader>>>,
@@ -65,7 +65,7 @@ pub(crate) struct Staged {
     pub(crate) outcome: CommitOutcomes,
 }
 
-impl Staged {
+impl VersionWrites {
     pub(crate) fn now(&self) -> Option<Arc<LayeredContainer>> {
         self.now.lock().clone()
     }

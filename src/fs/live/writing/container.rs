@@ -53,13 +53,13 @@ impl StoredContainer {
 struct KnownArrays {
     /// In the order of their numbers in the stage.
     numbers: Vec<ArrayNumber>,
-    staged: HashMap<ArrayNumber, WrittenArray>,
+    written: HashMap<ArrayNumber, WrittenArray>,
 }
 
 impl KnownArrays {
     fn add(&mut self, number: ArrayNumber, array: WrittenArray) {
         self.numbers.push(number);
-        self.staged.insert(number, array);
+        self.written.insert(number, array);
     }
 }
 
@@ -85,7 +85,7 @@ impl LayeredContainer {
         let mut arrays = container.arrays.lock();
         for (path, array) in container.stage.arrays().iter().zip(0..) {
             let number = known.get(path).copied();
-            let number = number.filter(|number| !arrays.staged.contains_key(number));
+            let number = number.filter(|number| !arrays.written.contains_key(number));
             let missing = || Fault::new("an array of which something is staged is not there");
             let number = number.ok_or_else(|| missing().array(path))?;
             lens.push(container.base().info(number)?.bytes);
@@ -98,13 +98,13 @@ impl LayeredContainer {
 
     /// An array as the stage knows it; none if it was not written.
     pub(crate) fn written(&self, number: ArrayNumber) -> Option<WrittenArray> {
-        self.arrays.lock().staged.get(&number).copied()
+        self.arrays.lock().written.get(&number).copied()
     }
 
     /// The arrays that the stage knows, in the order in which the container has them.
     pub(crate) fn arrays(&self) -> Vec<(ArrayNumber, WrittenArray)> {
         let arrays = self.arrays.lock();
-        let known = arrays.staged.iter();
+        let known = arrays.written.iter();
         let mut known: Vec<_> = known.map(|(number, array)| (*number, *array)).collect();
         known.sort_unstable_by_key(|(number, _)| number.0);
         known

@@ -2,7 +2,7 @@
 //! whatever the kernel forgets.
 //!
 //! A writer registers the container after it has staged something
-//! ([`StagedVersions::remember`]), and a commit takes a container out only if nothing is staged
+//! ([`WrittenVersions::remember`]), and a commit takes a container out only if nothing is staged
 //! under the lock of the list: so nothing is ever staged of a container that is not in it once the
 //! write returns. Nothing but the layers of a stage is looked at under that lock, and nothing of
 //! [`Places`](crate::live::places::Places) is asked. Used by all of `live`, and by `tree::status`.
@@ -18,15 +18,15 @@ use crate::live::versions::Versions;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Of one container there may be several: one for each version of which something is staged.
-pub(crate) struct StagedVersions {
+pub(crate) struct WrittenVersions {
     ground: Arc<Ground>,
     versions: Arc<Versions>,
     table: Mutex<HashMap<VersionId, Arc<ContainerVersion>>>,
 }
 
-impl StagedVersions {
-    pub(crate) fn new(ground: &Arc<Ground>, versions: &Arc<Versions>) -> StagedVersions {
-        StagedVersions {
+impl WrittenVersions {
+    pub(crate) fn new(ground: &Arc<Ground>, versions: &Arc<Versions>) -> WrittenVersions {
+        WrittenVersions {
             ground: Arc::clone(ground),
             versions: Arc::clone(versions),
             table: Mutex::default(),
@@ -47,7 +47,7 @@ impl StagedVersions {
 
     /// Lets go of a container of which nothing is staged any more.
     pub(crate) fn forget(&self, version: &ContainerVersion) {
-        let now = version.staged.now();
+        let now = version.writes.now();
         let is_clean = || now.as_ref().is_none_or(|now| now.stage.is_clean());
         let mut staged = self.lock();
         let is_removed = is_clean() && staged.remove(&version.id).is_some();

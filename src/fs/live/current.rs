@@ -6,19 +6,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::committing::HeldFiles;
 use super::container::{KnownContainer, LiveContainer};
+use super::creation::{AddedFiles, LeftDrafts};
+use super::ground::Ground;
 use super::owner::Owner;
 use super::places::{ContainerId, Forget};
 use super::recognition::recognise;
-use super::recovery::Recovered;
+use super::recovery::{Recovered, Recovery};
 use super::version::ContainerVersion;
+use super::versions::Versions;
 use crate::container::MemberStats;
 use crate::error::Result;
-use crate::live::committing::HeldFiles;
-use crate::live::creation::{AddedFiles, LeftDrafts};
-use crate::live::ground::Ground;
-use crate::live::recovery::Recovery;
-use crate::live::versions::Versions;
 use crate::source::FileKind;
 
 /// Finds out which version of a container the source holds.

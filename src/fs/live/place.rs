@@ -35,7 +35,7 @@ pub(crate) struct ContainerPlace {
 }
 
 impl ContainerPlace {
-    pub(crate) fn new(
+    pub(crate) fn of(
         ground: &Ground,
         id: ContainerId,
         recognised: &Recognised,

@@ -11,21 +11,21 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::committing::Effort;
+use super::committing::{Committer, Effort, HeldFiles};
+use super::ground::Ground;
+use super::opening::Opener;
 use super::place::ContainerPlace;
 use super::places::ContainerId;
 use super::version::ContainerVersion;
-use super::writing::{LayeredContainer, Unrecovered, UnrecoveredLog, VersionWrites};
+use super::versions::Versions;
+use super::writing::{
+    LayeredContainer, Unrecovered, UnrecoveredLog, VersionWrites, WrittenVersions,
+};
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Leftover, clear, recover};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::live::committing::{Committer, HeldFiles};
-use crate::live::ground::Ground;
-use crate::live::opening::Opener;
-use crate::live::versions::Versions;
-use crate::live::writing::WrittenVersions;
 use crate::stage::{LayerMemory, LogPlace, LogSpot, LogState, LoggedArray, Stage};
 
 /// The outcome of recovering from the logs of a container.
@@ -113,7 +113,7 @@ impl Recovery {
         if !recognised.format.is_changed() {
             return Ok(Recovered::default());
         }
-        let place = ContainerPlace::new(&self.ground, id, recognised)?;
+        let place = ContainerPlace::of(&self.ground, id, recognised)?;
         let spot = place.spot()?;
         let (own, others) = logs_at(recognised, &*self.ground.store, path)?.own();
         let mut beside = None;

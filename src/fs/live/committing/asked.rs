@@ -4,15 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::committer::Committer;
 use super::effort::Effort;
 use crate::error::{Error, Result};
-use crate::live::committing::committer::Committer;
 use crate::live::container::LiveContainer;
 use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
 use crate::live::places::ContainerId;
-use crate::live::recovery::Recovery;
-use crate::live::recovery::{Recovered, StaleLogs};
+use crate::live::recovery::{Recovered, Recovery, StaleLogs};
 use crate::live::refusal::refused;
 use crate::live::version::ContainerVersion;
 use crate::live::versions::Versions;

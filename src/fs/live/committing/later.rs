@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::changes::changed_arrays;
-use super::due::Later;
+use super::committer::Committer;
+use super::due::{DueCommits, Later};
 use super::effort::Effort;
+use super::waiting::HeldFiles;
 use crate::container::rewrite::Consistency;
 use crate::error::Result;
-use crate::live::committing::committer::Committer;
-use crate::live::committing::due::DueCommits;
-use crate::live::committing::waiting::HeldFiles;
 use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;

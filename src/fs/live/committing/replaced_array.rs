@@ -6,7 +6,11 @@
 
 use std::sync::Arc;
 
+use super::committer::Committer;
+use super::due::DueCommits;
 use super::effort::Effort;
+use super::ending::MountEnd;
+use super::waiting::HeldFiles;
 use crate::array::Array;
 use crate::array::direct::DirectArray;
 use crate::array::lengthened::Lengthened;
@@ -15,10 +19,6 @@ use crate::container::creation::GivenType;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, ChangedArray, Rewrite};
 use crate::error::{Error, Result};
-use crate::live::committing::committer::Committer;
-use crate::live::committing::due::DueCommits;
-use crate::live::committing::ending::MountEnd;
-use crate::live::committing::waiting::HeldFiles;
 use crate::live::ground::Ground;
 use crate::live::opening::Opener;
 use crate::live::places::{Forget, Stale};

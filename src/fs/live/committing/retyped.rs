@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use super::changes::Changes;
+use super::committer::Committer;
 use super::effort::Effort;
+use super::ending::MountEnd;
 use crate::commit::NotNow;
 use crate::container::creation::GivenType;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::{Error, Result};
-use crate::live::committing::committer::Committer;
-use crate::live::committing::ending::MountEnd;
 use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
 use crate::live::refusal::refused_saying;

@@ -9,7 +9,9 @@ use crate::live::places::ContainerId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::drafts::Drafts;
 use super::roles::{DraftRole, DraftRules};
+use super::state::NewContainers;
 use crate::commit::added::{
     added_of, added_path, announce_move, finish_move, make_below, remove_empty,
 };
@@ -17,8 +19,6 @@ use crate::commit::drafts::is_of;
 use crate::container::creation::Creation;
 use crate::disk::{Caller, Place, Renaming};
 use crate::error::{Error, Result};
-use crate::live::creation::drafts::Drafts;
-use crate::live::creation::state::NewContainers;
 use crate::live::ground::Ground;
 use crate::live::opening::Opener;
 use crate::live::shown::entry_table::EntryIndex;

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::state::NewContainers;
 use crate::commit::Spot;
 use crate::commit::drafts::{drafts_path, is_of, is_pristine};
 use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
@@ -16,12 +17,10 @@ use crate::container::creation::{Creation, GivenContent};
 use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place};
 use crate::error::{Error, Result};
 use crate::live::container::LiveContainer;
-use crate::live::creation::state::NewContainers;
 use crate::live::directory::SourceDirectory;
 use crate::live::ground::Ground;
 use crate::live::lasting::LastingTable;
-use crate::live::places::ContainerId;
-use crate::live::places::Forget;
+use crate::live::places::{ContainerId, Forget};
 use crate::live::refusal::refused;
 use crate::live::versions::Versions;
 use crate::source::FileId;

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use super::content::DraftContent;
 use super::outcome::PackOutcome;
+use super::packed::PackWriter;
+use super::state::NewContainers;
 use crate::commit::added::{added_of, remove_empty};
 use crate::commit::tidy::remove_tree;
 use crate::commit::{Spot, is_given, program_lock};
@@ -22,8 +24,6 @@ use crate::disk::{NewAttributes, NewTime};
 use crate::error::{Error, Result};
 use crate::live::committing::{Committer, Effort};
 use crate::live::container::LiveContainer;
-use crate::live::creation::packed::PackWriter;
-use crate::live::creation::state::NewContainers;
 use crate::live::current::CurrentVersions;
 use crate::live::directory::SourceDirectory;
 use crate::live::ground::Ground;

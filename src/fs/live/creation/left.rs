@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::added::AddedFiles;
 use super::content::read_description;
+use super::drafts::Drafts;
 use super::roles::DraftRules;
 use crate::commit::drafts::{DraftsState, drafts_path, left_drafts};
 use crate::commit::tidy::remove_left;
 use crate::container::Recognised;
 use crate::error::Result;
 use crate::live::container::LiveContainer;
-use crate::live::creation::added::AddedFiles;
-use crate::live::creation::drafts::Drafts;
 use crate::live::ground::Ground;
 use crate::live::places::ContainerId;
 use crate::live::shown::entry_table::ARRAYS_JSON;

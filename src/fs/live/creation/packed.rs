@@ -3,16 +3,15 @@
 
 use std::sync::Arc;
 
+use super::state::NewContainers;
 use crate::commit::Spot;
 use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
 use crate::container::creation::{Creation, GivenContent};
 use crate::disk::{Caller, NewAttributes};
 use crate::error::Result;
 use crate::live::container::LiveContainer;
-use crate::live::creation::state::NewContainers;
 use crate::live::ground::Ground;
-use crate::live::lasting::LastingFacts;
-use crate::live::lasting::LastingTable;
+use crate::live::lasting::{LastingFacts, LastingTable};
 use crate::live::places::ContainerId;
 use crate::source::{FileIdentity, Stat};
 

@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::drafts::Drafts;
 use crate::commit::tidy::remove_tree;
 use crate::container::Recognised;
 use crate::disk::{NewAttributes, Renaming};
 use crate::error::Result;
 use crate::live::container::LiveContainer;
-use crate::live::creation::drafts::Drafts;
 use crate::live::directory::SourceDirectory;
 use crate::live::ground::Ground;
 use crate::live::places::ContainerId;

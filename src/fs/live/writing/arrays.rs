@@ -7,6 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::ArrayWriter;
+use super::before_close::BeforeClose;
+use super::remembered::WrittenVersions;
+use super::writable::WritableArrays;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::disk::{Allocation, Durability, Putting};
@@ -20,9 +23,6 @@ use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::live::version::ContainerVersion;
-use crate::live::writing::before_close::BeforeClose;
-use crate::live::writing::remembered::WrittenVersions;
-use crate::live::writing::writable::WritableArrays;
 
 /// Most bytes of fill values that are staged because an array has become longer, and at once.
 const FILLED_MOST: u64 = 16 << 30;

@@ -104,7 +104,7 @@ impl WritableArrays {
             let found = version.recognised.stat(&*self.ground.store, &path)?;
             let base = self.opener.open(version)?;
             let base_named = base_of(&version.recognised, &found);
-            let place = ContainerPlace::new(&self.ground, version.container, &version.recognised)?;
+            let place = ContainerPlace::of(&self.ground, version.container, &version.recognised)?;
             let memory = self.memory.as_ref().ok_or(Error::ReadOnly)?;
             let stage = Stage::new(place, base_named, Arc::clone(memory));
             LayeredContainer::new(stage, Arc::clone(&base))

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::committing::{
-    ArrayReplacing, AskedCommits, CommitCounters, Committer, DueCommits, FileTimes, HeldFiles,
+    ArrayReplacing, AskedCommits, CommitCounters, Committer, ContainerTimes, DueCommits, HeldFiles,
     LaterCommits, MountEnd, Publisher, Retyping,
 };
 use super::creation::{
-    AddedFiles, Drafts, InUse, LaterArrays, LeftDrafts, NewContainers, PackWriter, Packing,
+    AddedFiles, DraftPacking, Drafts, InUse, LaterArrays, LeftDrafts, NewContainers, PackWriter,
     StoredDrafts,
 };
 use super::current::CurrentVersions;
@@ -22,7 +22,7 @@ use super::opening::{FutureOpener, Opener};
 use super::places::Places;
 use super::recovery::Recovery;
 use super::settings::ContainerSettings;
-use super::shown::{DerivedFiles, Entries, Restating, StoredReaders, TextViewer};
+use super::shown::{DerivedFiles, LiveEntries, Restating, StoredReaders, TextViewer};
 use super::versions::Versions;
 use super::writing::{ArrayWriting, BeforeClose, Discarding, WritableArrays, WrittenVersions};
 use crate::cache::BlockCache;
@@ -38,13 +38,13 @@ pub struct Containers {
     pub(crate) opener: Arc<Opener>,
     pub(crate) restating: Arc<Restating>,
     pub(crate) text_views: Arc<TextViewer>,
-    pub(crate) entries: Arc<Entries>,
+    pub(crate) entries: Arc<LiveEntries>,
     pub(crate) written: Arc<WrittenVersions>,
     pub(crate) discarding: Arc<Discarding>,
     pub(crate) writable: Arc<WritableArrays>,
     pub(crate) ending: Arc<MountEnd>,
     pub(crate) held: Arc<HeldFiles>,
-    pub(crate) times: Arc<FileTimes>,
+    pub(crate) times: Arc<ContainerTimes>,
     pub(crate) counters: Arc<CommitCounters>,
     pub(crate) recovery: Arc<Recovery>,
     pub(crate) current: Arc<CurrentVersions>,
@@ -58,7 +58,7 @@ pub struct Containers {
     pub(crate) drafts: Arc<Drafts>,
     pub(crate) added: Arc<AddedFiles>,
     pub(crate) stored: Arc<StoredDrafts>,
-    pub(crate) packing: Arc<Packing>,
+    pub(crate) packing: Arc<DraftPacking>,
 }
 
 /// These parts, in one that has them.
@@ -99,7 +99,7 @@ impl Containers {
         let opener = part!(Opener: ground, versions);
         let text_views = part!(TextViewer: ground, restating);
         let derived = part!(DerivedFiles: ground, restating, text_views, readers);
-        let entries = part!(Entries: ground, opener, derived, text_views, readers);
+        let entries = part!(LiveEntries: ground, opener, derived, text_views, readers);
 
         let discarding = part!(Discarding: ground, written);
         let writable = part!(WritableArrays: ground, opener, memory);
@@ -108,7 +108,7 @@ impl Containers {
         let held = part!(HeldFiles: ground, readers, due);
         let future = part!(FutureOpener: ground, versions, opener);
         let publisher = part!(Publisher: ground, versions, lasting, opener, future);
-        let times = part!(FileTimes: ground, publisher);
+        let times = part!(ContainerTimes: ground, publisher);
         let committer = part!(Committer:
             ground, written, discarding, ending, due, held, readers, publisher, times, counters
         );
@@ -132,7 +132,7 @@ impl Containers {
         let writer = part!(PackWriter: ground, lasting, new);
         let later_arrays =
             part!(LaterArrays: ground, opener, current, committer, lasting, new, writer);
-        let packing = part!(Packing:
+        let packing = part!(DraftPacking:
             ground, ending, counters, lasting, new, drafts, added, stored, later_arrays, writer
         );
 

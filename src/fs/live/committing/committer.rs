@@ -13,7 +13,7 @@ use super::effort::Effort;
 use super::ending::MountEnd;
 use super::publish::{Publisher, Publishing};
 use super::replaced_array::ArrayContent;
-use super::times::FileTimes;
+use super::times::ContainerTimes;
 use super::waiting::HeldFiles;
 use crate::commit::{Commit, CommitLimits, NotNow, Spot};
 use crate::container::rewrite::Consistency;
@@ -39,7 +39,7 @@ pub(crate) struct Committer {
     pub(crate) held: Arc<HeldFiles>,
     pub(crate) readers: Arc<StoredReaders>,
     pub(crate) publisher: Arc<Publisher>,
-    pub(crate) times: Arc<FileTimes>,
+    pub(crate) times: Arc<ContainerTimes>,
     pub(crate) counters: Arc<CommitCounters>,
 }
 

@@ -28,5 +28,5 @@ pub(crate) use later::LaterCommits;
 pub(crate) use publish::Publisher;
 pub(crate) use replaced_array::ArrayReplacing;
 pub(crate) use retyped::Retyping;
-pub(crate) use times::FileTimes;
+pub(crate) use times::ContainerTimes;
 pub(crate) use waiting::HeldFiles;

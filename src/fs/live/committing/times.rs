@@ -18,12 +18,12 @@ use crate::live::version::ContainerVersion;
 use crate::source::Timestamp;
 
 /// Sets attributes of the files of containers.
-pub(crate) struct FileTimes {
+pub(crate) struct ContainerTimes {
     pub(crate) ground: Arc<Ground>,
     pub(crate) publisher: Arc<Publisher>,
 }
 
-impl FileTimes {
+impl ContainerTimes {
     /// The attributes that can be set now. The time of a container of which something is staged is
     /// set by its commit: the log names the container by the time that it has.
     pub(crate) fn now_or_at_commit(

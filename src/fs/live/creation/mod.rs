@@ -22,7 +22,7 @@ pub(crate) use drafts::Drafts;
 pub(crate) use later::LaterArrays;
 pub(crate) use left::LeftDrafts;
 pub(crate) use outcome::InUse;
-pub(crate) use pack::Packing;
+pub(crate) use pack::DraftPacking;
 pub(crate) use packed::PackWriter;
 pub(crate) use state::NewContainers;
 pub(crate) use stored::StoredDrafts;

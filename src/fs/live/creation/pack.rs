@@ -5,7 +5,7 @@
 //! complete waits, as long as it takes. The container's file is written from the drafts beside the
 //! empty one and takes its place; if a program has begun to use the drafts meanwhile it is thrown
 //! away, and made anew later. A container that cannot be packed stays new, and its state says why.
-//! Used by `tree::writing`, and by the thread that runs [`Packing::pack_when_quiet`].
+//! Used by `tree::writing`, and by the thread that runs [`DraftPacking::pack_when_quiet`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ const RELEASED: Duration = Duration::from_millis(100);
 pub const PACKING: Duration = Duration::from_secs(60);
 
 /// Packs new containers.
-pub(crate) struct Packing {
+pub(crate) struct DraftPacking {
     pub(crate) ground: Arc<Ground>,
     pub(crate) ending: Arc<MountEnd>,
     pub(crate) counters: Arc<CommitCounters>,
@@ -65,7 +65,7 @@ pub(crate) struct Packing {
     pub(crate) writer: Arc<PackWriter>,
 }
 
-impl Packing {
+impl DraftPacking {
     /// Packs new containers as soon as they were not used for a while. Does not return.
     pub(crate) fn pack_when_quiet(&self) {
         let quiet = self.ground.settings.packed_after.unwrap_or(QUIET);

@@ -22,7 +22,7 @@ use crate::source::FileKind;
 pub(crate) const WRITABLE: u16 = 0o222;
 
 /// Opens entries of containers, and says their attributes.
-pub(crate) struct Entries {
+pub(crate) struct LiveEntries {
     pub(crate) ground: Arc<Ground>,
     pub(crate) opener: Arc<Opener>,
     pub(crate) derived: Arc<DerivedFiles>,
@@ -30,7 +30,7 @@ pub(crate) struct Entries {
     pub(crate) readers: Arc<StoredReaders>,
 }
 
-impl Entries {
+impl LiveEntries {
     /// Opens an entry of a container, to be read. Handles of an array that may be written share its
     /// shown content.
     pub(crate) fn open(

@@ -19,7 +19,7 @@ pub mod text_views;
 pub mod tombstones;
 
 pub(crate) use derived::DerivedFiles;
-pub(crate) use entry::Entries;
+pub(crate) use entry::LiveEntries;
 pub(crate) use restated::Restating;
 pub(crate) use stored_readers::StoredReaders;
 pub(crate) use text_views::TextViewer;

@@ -273,7 +273,7 @@ fn tree_settings(options: &MountOptions) -> Settings {
             },
             commit: options.commit,
             pacing,
-            settle: options.settle,
+            packed_after: options.settle,
             stale: StaleLogs::Kept,
         },
         views: match options.flags.views {

@@ -16,7 +16,7 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::stage::{
-    FoundLog, LogOf, LogSpot, Stage, StageMemory, container_of_log, log_names, read_log,
+    FoundLog, LayerMemory, LogOf, LogSpot, Stage, container_of_log, log_names, read_log,
 };
 
 /// A log beside a container.
@@ -128,7 +128,7 @@ pub fn discard_orphan(
         disk,
         store,
     };
-    let memory = StageMemory::new(Budget::by_default());
+    let memory = LayerMemory::new(Budget::by_default());
     match read_log(&spot.of(), log) {
         // Locked from here on.
         Ok(FoundLog::Held(state)) => Stage::recover(Arc::new(spot), &state, memory)?.throw_away(),

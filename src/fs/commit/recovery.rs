@@ -27,8 +27,8 @@ use crate::memory::budget::Budget;
 use crate::source::{Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
-    Base, BaseFile, FoundLog, Layer, LogOf, LogPlace, LogSpot, LogState, PendingCommit, Stage,
-    StageMemory, log_names, new_name, read_log, to_nobody,
+    Base, BaseFile, FoundLog, Layer, LayerMemory, LogOf, LogPlace, LogSpot, LogState,
+    PendingCommit, Stage, log_names, new_name, read_log, to_nobody,
 };
 
 /// A log, and how it stands to its container.
@@ -211,7 +211,7 @@ impl Leftover {
 pub fn recover(
     (place, spot): (Arc<dyn LogPlace>, &LogSpot),
     left: &Leftover,
-    memory: &Arc<StageMemory>,
+    memory: &Arc<LayerMemory>,
     fits: impl FnOnce(&LogState) -> Result<bool>,
 ) -> Result<Option<Arc<Stage>>> {
     match left.recovery_state {
@@ -284,7 +284,7 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
 
 /// Discards the stage. A commit that has begun to change files in place is completed before.
 pub fn discard(spot: &LogSpot, left: &Leftover) -> Result<()> {
-    let memory = StageMemory::new(Budget::by_default());
+    let memory = LayerMemory::new(Budget::by_default());
     undo(spot, &left.state, left.recovery_state)?;
     let stage = Stage::recover(Arc::new(spot.clone()), &left.state, memory)?;
     match left.recovery_state {

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::source::wrapping::WrappingStore;
-use crate::stage::{Layer, LogState, LoggedArray, Overlay, StagedArray};
+use crate::stage::{Layer, LogState, LoggedArray, Overlay, WrittenArray};
 
 /// Opens a container as its log shows it, and says whether the log has something staged.
 pub fn open_through(
@@ -96,13 +96,13 @@ fn files_of(recognised: &Recognised, path: &Path) -> Vec<(PathBuf, &'static str)
 struct Overlaid {
     layers: Vec<Arc<Layer>>,
     /// By their paths.
-    arrays: HashMap<String, StagedArray>,
+    arrays: HashMap<String, WrittenArray>,
 }
 
 impl Overlaid {
     fn new(state: &LogState, layers: Vec<Arc<Layer>>) -> Overlaid {
         let named = |(array, number): (&LoggedArray, u32)| {
-            let number = StagedArray(number);
+            let number = WrittenArray(number);
             // An array that follows from others may be longer or shorter than the log says.
             let is_left = layers.iter().all(|layer| layer.leaves(number));
             (!is_left).then(|| (array.path.clone(), number))
@@ -146,7 +146,7 @@ impl Overlaid {
     fn overlay(
         &self,
         array: Arc<dyn Array>,
-        (container, staged): (ContainerNumber, StagedArray),
+        (container, staged): (ContainerNumber, WrittenArray),
         rewrite: Option<Arc<dyn Rewrite>>,
     ) -> Arc<dyn Array> {
         let name = array.name().to_owned();

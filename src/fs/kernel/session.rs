@@ -119,13 +119,13 @@ impl Mount {
         if options.writable {
             std::thread::Builder::new()
                 .name("new-containers".into())
-                .spawn(move || new_containers.containers().pack_when_quiet())?;
+                .spawn(move || new_containers.containers().packing.pack_when_quiet())?;
             for (later, name) in [(Later::PutOff, "put-off"), (Later::Large, "large")] {
                 for _ in 0..later.threads() {
                     let committing = Arc::clone(&committing);
                     std::thread::Builder::new()
                         .name(format!("{name}-commits"))
-                        .spawn(move || committing.containers().commit_when_due(later))?;
+                        .spawn(move || committing.containers().later.commit_when_due(later))?;
                 }
             }
         }

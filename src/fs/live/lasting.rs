@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::container::LiveContainer;
 use super::version::ContainerVersion;
-use super::{Containers, LiveContainer};
 use crate::container::own_lengths::ArrayLengths;
 use crate::memory::budget::{Budget, TableCharge};
 use crate::source::Identity;
@@ -90,12 +90,10 @@ impl LastingTable {
     fn lock(&self) -> MutexGuard<'_, HashMap<Identity, LastingFacts>> {
         self.facts.lock()
     }
-}
 
-impl Containers {
     /// A version shows its arrays as this mount has shown them before.
     pub(crate) fn recall(&self, version: &ContainerVersion) {
-        let lengths = self.lasting.of(&version.identity()).own_lengths;
+        let lengths = self.of(&version.identity()).own_lengths;
         version.recognised.left.own_lengths.replace(lengths);
     }
 
@@ -103,24 +101,24 @@ impl Containers {
     pub(crate) fn note_follows(&self, version: &ContainerVersion, now: &Identity) {
         let facts = LastingFacts {
             own_lengths: version.recognised.left.own_lengths.all(),
-            ..self.lasting.of(&version.identity())
+            ..self.of(&version.identity())
         };
-        self.lasting.set(now, facts);
+        self.set(now, facts);
     }
 
     /// What is known of a container, as it is shown.
-    pub(crate) fn lasting_facts(&self, container: &LiveContainer) -> LastingFacts {
+    pub(crate) fn facts_of(&self, container: &LiveContainer) -> LastingFacts {
         let version = container.known().version.clone();
         version.map_or_else(LastingFacts::default, |version| {
-            self.lasting.of(&version.identity())
+            self.of(&version.identity())
         })
     }
 
     /// The last name of its files has gone.
-    pub(crate) fn forget_lasting(&self, container: &LiveContainer) {
+    pub(crate) fn forget_of(&self, container: &LiveContainer) {
         let version = container.known().version.clone();
         if let Some(version) = version {
-            self.lasting.forget(&version.identity());
+            self.forget(&version.identity());
         }
     }
 }

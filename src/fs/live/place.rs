@@ -1,40 +1,53 @@
 //! Where the log of a container lies, as the stage asks for it.
 //!
-//! The place is remembered until something is moved. Used by [`super::staged`].
+//! The place is remembered until something is moved. Used by [`super::writing`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{ContainerId, Places};
+use super::ground::Ground;
+use super::places::{ContainerId, Places};
 use crate::commit::recovery::spot_at;
 use crate::container::Recognised;
 use crate::disk::Disk;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::Store;
 use crate::stage::{LogPlace, LogSpot, PinnedSpot};
 use crate::sync::Mutex;
 
 /// A place that was found out.
-pub(crate) struct KnownSpot {
+struct KnownSpot {
     moves: u64,
     /// As it was looked up: others may move it, too.
     path: PathBuf,
     spot: LogSpot,
 }
 
+/// Where the log of a container lies, whatever is moved.
 pub(crate) struct ContainerPlace {
-    pub(crate) id: ContainerId,
-    pub(crate) recognised: Recognised,
-    pub(crate) places: Arc<dyn Places>,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) disk: Arc<dyn Disk>,
+    id: ContainerId,
+    recognised: Recognised,
+    places: Arc<dyn Places>,
+    store: Arc<dyn Store>,
+    disk: Arc<dyn Disk>,
     /// Where it was, after how many moves, by which path.
-    pub(crate) known: Mutex<Option<KnownSpot>>,
+    known: Mutex<Option<KnownSpot>>,
 }
 
 impl ContainerPlace {
-    fn path(&self) -> Result<PathBuf> {
-        self.places.path(self.id)
+    pub(crate) fn of(
+        ground: &Ground,
+        id: ContainerId,
+        recognised: &Recognised,
+    ) -> Result<Arc<dyn LogPlace>> {
+        Ok(Arc::new(ContainerPlace {
+            id,
+            recognised: recognised.clone(),
+            places: Arc::clone(&ground.places),
+            store: Arc::clone(&ground.store),
+            disk: Arc::clone(ground.disk.as_ref().ok_or(Error::ReadOnly)?),
+            known: Mutex::default(),
+        }))
     }
 }
 
@@ -51,7 +64,7 @@ impl LogPlace for ContainerPlace {
         }
         drop(known);
         let (disk, store) = (Arc::clone(&self.disk), Arc::clone(&self.store));
-        let spot = spot_at(&self.recognised, disk, store, &self.path()?)?;
+        let spot = spot_at(&self.recognised, disk, store, &self.places.path(self.id)?)?;
         let mut known = self.known.lock();
         *known = Some(KnownSpot {
             moves,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::container::LiveContainer;
 use super::shown::entry_table::EntryIndex;
-use super::staged::replacing::OldPages;
+use super::writing::replacing::OldPages;
 use crate::cache::VersionId;
 use crate::error::Result;
 use crate::source::{FileId, Stat};
@@ -54,7 +54,7 @@ pub trait Places: Send + Sync {
     fn is_in_use(&self, id: ContainerId) -> bool;
 
     /// Whether an array of a version is open for writing.
-    fn is_written(&self, version: VersionId) -> bool;
+    fn is_open_for_writing(&self, version: VersionId) -> bool;
 
     /// Whether a file was made or written where the containers are shown.
     fn has_written(&self, file: FileId) -> bool;

@@ -5,22 +5,28 @@
 //! log that cannot be recovered now is read through, and the container is not written; recovery is
 //! tried again at each open. A log of another version, or of another process, is kept where it is
 //! and reported: the container is shown as it is, and new bytes are staged in a log of another
-//! name. Used by `version`.
+//! name. Used by [`super::current`].
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::committing::Effort;
-use super::staged::{Staged, StagedContainer, Unrecovered, UnrecoveredLog};
+use super::committing::{Committer, Effort, HeldFiles};
+use super::ground::Ground;
+use super::opening::Opener;
+use super::place::ContainerPlace;
+use super::places::ContainerId;
 use super::version::ContainerVersion;
-use super::{ContainerId, Containers, LiveContainer, refused};
+use super::versions::Versions;
+use super::writing::{
+    LayeredContainer, Unrecovered, UnrecoveredLog, VersionWrites, WrittenVersions,
+};
 use crate::cache::BlockCache;
 use crate::commit::found_logs::{LogBeside, logs_at};
 use crate::commit::recovery::{Leftover, clear, recover};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::stage::{LogPlace, LogSpot, LogState, LoggedArray, Stage, StageMemory};
+use crate::stage::{LayerMemory, LogPlace, LogSpot, LogState, LoggedArray, Stage};
 
 /// The outcome of recovering from the logs of a container.
 #[derive(Default)]
@@ -40,9 +46,6 @@ pub enum StaleLogs {
     Applied,
 }
 
-/// Why changes of another version stay.
-const DOES_NOT_FIT: &str = "another process has changed the container, whose arrays are not as long as those that were written: what is staged cannot be applied to it; `arrayfs stage discard` gives it up";
-
 impl Recovered {
     pub(crate) fn failed(why: Error) -> Recovered {
         Recovered::but(why, UnrecoveredLog::Pending)
@@ -50,7 +53,7 @@ impl Recovered {
 
     /// By the version before, which another process has changed: while this mount has something
     /// staged of it, nothing is staged of the next one.
-    pub(crate) fn left_by(old: &Staged, path: &Path, cache: &Arc<BlockCache>) -> Recovered {
+    pub(crate) fn left_by(old: &VersionWrites, path: &Path, cache: &Arc<BlockCache>) -> Recovered {
         // Changes that were taken back need no log any more.
         if let Some(now) = old.now()
             && let Err(e) = old.try_tidy(&now, cache)
@@ -76,7 +79,18 @@ impl Recovered {
     }
 }
 
-impl Containers {
+/// Recovers what daemons have left behind.
+pub(crate) struct Recovery {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) written: Arc<WrittenVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) held: Arc<HeldFiles>,
+    pub(crate) memory: Option<Arc<LayerMemory>>,
+}
+
+impl Recovery {
     /// Recovers from the logs of a container, if there are any.
     pub(crate) fn recover_logs(
         &self,
@@ -84,24 +98,24 @@ impl Containers {
         recognised: &Recognised,
         path: &Path,
     ) -> Result<Recovered> {
-        let stale = self.settings.stale;
+        let stale = self.ground.settings.stale;
         self.recover_logs_with((id, recognised, path), stale)
     }
 
-    fn recover_logs_with(
+    pub(super) fn recover_logs_with(
         &self,
         (id, recognised, path): (ContainerId, &Recognised, &Path),
         stale: StaleLogs,
     ) -> Result<Recovered> {
-        let Some(memory) = self.stage_memory.as_ref() else {
+        let Some(memory) = self.memory.as_ref() else {
             return Ok(Recovered::default());
         };
         if !recognised.format.is_changed() {
             return Ok(Recovered::default());
         }
-        let place = self.log_place(id, recognised)?;
+        let place = ContainerPlace::of(&self.ground, id, recognised)?;
         let spot = place.spot()?;
-        let (own, others) = logs_at(recognised, &*self.store, path)?.own();
+        let (own, others) = logs_at(recognised, &*self.ground.store, path)?.own();
         let mut beside = None;
         for other in others {
             beside = beside.or(Some(match other {
@@ -117,7 +131,7 @@ impl Containers {
             Some(left) => {
                 let fits = |state: &LogState| match stale {
                     StaleLogs::Applied => self.fits(recognised, path, state),
-                    StaleLogs::Kept => self.is_as_held(path, state),
+                    StaleLogs::Kept => self.held.is_as_held(path, state),
                 };
                 recover_own((place, &spot), &left, memory, fits)?
             }
@@ -137,13 +151,13 @@ impl Containers {
         Ok(is_its && self.fits_now(recognised, path, state.arrays())?)
     }
 
-    fn fits_now(
+    pub(super) fn fits_now(
         &self,
         recognised: &Recognised,
         path: &Path,
         written: &[LoggedArray],
     ) -> Result<bool> {
-        let container = recognised.open(&self.store, path, self.cache.budget())?;
+        let container = recognised.open(&self.ground.store, path, self.ground.budget())?;
         let container = Arc::new(container);
         let arrays = container.all_written();
         let known = arrays.iter().map(|located| (located.path(), located));
@@ -160,76 +174,11 @@ impl Containers {
         Ok(true)
     }
 
-    /// Commits what is staged of a container at a user's request: to the container as it is now,
-    /// if another process has changed it since and the arrays are as long as they were.
-    pub(crate) fn commit_or_apply(&self, id: ContainerId, version: &Arc<ContainerVersion>) {
-        match self.applied_to_changed(id, version) {
-            Ok(version) => drop(self.commit_or_keep(id, &version)),
-            Err(e) => {
-                log::warn!("{}: stays staged: {e}", self.shown_path(id).display());
-                version.staged.outcome.note_why(Some(e.to_string()));
-            }
-        }
-    }
-
-    /// The version that has what is staged of this one: another one, if another process has changed
-    /// the container. EINVAL if the arrays are not as they were, EBUSY as long as one is open for
-    /// writing.
-    fn applied_to_changed(
-        &self,
-        id: ContainerId,
-        old: &Arc<ContainerVersion>,
-    ) -> Result<Arc<ContainerVersion>> {
-        let container = self.places.container(id)?;
-        let current = self.current(id, &container)?;
-        let staged = old.staged.now().filter(|now| !now.stage.is_clean());
-        let Some(staged) = staged.filter(|_| current.id != old.id) else {
-            return Ok(Arc::clone(old));
-        };
-        let path = self.places.path(id)?;
-        if self.places.is_written(old.id) {
-            return Err(refused("apply what is staged to", &path, libc::EBUSY));
-        }
-        let _locked = old.staged.wait_for_turn()?;
-        // A commit that failed has left two layers.
-        if staged.stage.frozen().is_some() {
-            old.staged.unfreeze(&staged, &self.cache)?;
-        }
-        let mut known = container.known();
-        if !known.shows(&current) {
-            return Err(self.changed(&path));
-        }
-        let recognised = current.recognised.clone();
-        if !self.fits_now(&recognised, &path, &staged.stage.logged_arrays())? {
-            return Err(Error::Invalid(DOES_NOT_FIT.into()));
-        }
-        let found = recognised.stat(&*self.store, &path)?;
-        staged.stage.hand_over()?;
-        old.staged.forget_stage();
-        self.forget_staged(old);
-        let left = self.recover_logs_with((id, &recognised, &path), StaleLogs::Applied);
-        let next = self.begin_version(id, recognised, &found);
-        self.resume(&next, left.unwrap_or_else(Recovered::failed));
-        known.version = Some(Arc::clone(&next));
-        self.retire(&current, &path);
-        self.remember_staged(&next);
-        Ok(next)
-    }
-
-    /// Looks into a container for a log that was left beside it. An error says why the log is kept.
-    pub(crate) fn commit_left(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
-        let version = self.current(id, container)?;
-        match version.staged.log.unrecovered() {
-            Some(unrecovered) => Err(unrecovered.why),
-            None => Ok(()),
-        }
-    }
-
     /// Has a version that is not shown yet begin with the stage of a daemon before.
     pub(crate) fn resume(&self, version: &Arc<ContainerVersion>, left: Recovered) {
         if let Some(unrecovered) = left.unrecovered {
-            log::warn!("{}", self.told(version.container, &unrecovered.why));
-            version.staged.log.note_unrecovered(unrecovered);
+            log::warn!("{}", self.ground.told(version.container, &unrecovered.why));
+            version.writes.log.note_unrecovered(unrecovered);
         }
         let Some(stage) = left.stage else { return };
         // Arrays are as long as they were when they were written to, whatever the file says.
@@ -238,14 +187,14 @@ impl Containers {
         let mut lengths = own.all();
         lengths.extend(arrays.map(|array| (array.path, array.len)));
         own.replace(lengths);
-        let begun = version.staged.begun(&self.cache, || {
-            StagedContainer::resumed(stage, self.open_version(version)?)
+        let begun = version.writes.begun(&self.ground.cache, || {
+            LayeredContainer::resumed(stage, self.opener.open(version)?)
         });
         if let Err(why) = begun {
-            log::warn!("{}", self.told(version.container, &why));
+            log::warn!("{}", self.ground.told(version.container, &why));
             let log = UnrecoveredLog::Pending;
             version
-                .staged
+                .writes
                 .log
                 .note_unrecovered(Unrecovered { why, log });
             // It may have been opened as if there was no log.
@@ -255,40 +204,40 @@ impl Containers {
 
     /// Commits the stage of a daemon before, if it can be.
     pub(crate) fn go_on(&self, version: &Arc<ContainerVersion>) {
-        if version.staged.now().is_none() {
+        if version.writes.now().is_none() {
             return;
         }
-        self.remember_staged(version);
-        if let Err(e) = self.commit(version, Effort::Usual) {
-            log::warn!("{}", self.told(version.container, &e));
+        self.written.remember(version);
+        if let Err(e) = self.committer.commit(version, Effort::Usual) {
+            log::warn!("{}", self.ground.told(version.container, &e));
         }
     }
 
     /// Tries again to recover from a log that could not be. If that succeeds another version
     /// begins: an open of this one is to look it up afresh.
     pub(crate) fn recover_again(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        if !version.staged.log.is_pending() || self.disk.is_none() {
+        if !version.writes.log.is_pending() || self.ground.disk.is_none() {
             return Ok(());
         }
-        let container = self.places.container(version.container)?;
-        let path = self.places.path(version.container)?;
+        let container = self.ground.places.container(version.container)?;
+        let path = self.ground.places.path(version.container)?;
         let mut known = container.known();
         if !known.shows(version) {
-            return Err(self.changed(&path));
+            return Err(self.ground.changed(&path));
         }
         let left = self.recover_logs(version.container, &version.recognised, &path);
         let left = left.unwrap_or_else(Recovered::failed);
         if !left.keeps_out() {
-            let found = version.recognised.stat(&*self.store, &path)?;
+            let found = version.recognised.stat(&*self.ground.store, &path)?;
             let recognised = version.recognised.clone();
-            let next = self.begin_version(version.container, recognised, &found);
+            let next = self.versions.begin(version.container, recognised, &found);
             self.resume(&next, left);
-            if !next.staged.log.is_pending() {
+            if !next.writes.log.is_pending() {
                 known.version = Some(Arc::clone(&next));
-                self.retire(version, &path);
+                self.versions.retire(version, &path);
                 drop(known);
                 self.go_on(&next);
-                return Err(self.changed(&path));
+                return Err(self.ground.changed(&path));
             }
         }
         Ok(())
@@ -299,7 +248,7 @@ impl Containers {
 fn recover_own(
     (place, spot): (Arc<dyn LogPlace>, &LogSpot),
     left: &Leftover,
-    memory: &Arc<StageMemory>,
+    memory: &Arc<LayerMemory>,
     fits: impl FnOnce(&LogState) -> Result<bool>,
 ) -> Result<Recovered> {
     match recover((place, spot), left, memory, fits) {

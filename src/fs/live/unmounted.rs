@@ -7,9 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::places::Forget;
+use super::container::LiveContainer;
+use super::containers::Containers;
+use super::creation::InUse;
+use super::places::{ContainerId, Forget, Places};
+use super::recovery::StaleLogs;
+use super::settings::ContainerSettings;
 use super::shown::entry_table::ArrayNumber;
-use super::{ContainerId, ContainerSettings, Containers, InUse, LiveContainer, Places, StaleLogs};
 use crate::cache::{BlockCache, VersionId};
 use crate::commit::drafts::left_drafts;
 use crate::container::Recognised;
@@ -70,7 +74,7 @@ impl Places for OnlyPlace {
         false
     }
 
-    fn is_written(&self, _: VersionId) -> bool {
+    fn is_open_for_writing(&self, _: VersionId) -> bool {
         false
     }
 
@@ -115,7 +119,7 @@ pub fn recover_and_commit(
 ) -> Result<UnmountedOutcome> {
     let (containers, container) =
         alone((store, disk), path, recognised, cache, StaleLogs::Applied)?;
-    let log = containers.commit_left(ONLY, &container);
+    let log = containers.asked.commit_left(ONLY, &container);
     let left = containers.commit_all(InUse::Ignored).into_iter().next();
     // It knows its place, and that knows it.
     container.known().version = None;
@@ -142,14 +146,17 @@ pub fn append(
     let stores = (store, disk);
     let (containers, container) = alone(stores, path, recognised, cache, StaleLogs::Kept)?;
     let done = containers
+        .asked
         .commit_left(ONLY, &container)
-        .and_then(|()| containers.current(ONLY, &container))
-        .and_then(|version| match version.staged.now() {
+        .and_then(|()| containers.current.version_of(ONLY, &container))
+        .and_then(|version| match version.writes.now() {
             Some(now) if !now.stage.is_clean() => {
                 let why = "something is staged of it, which 'arrayfs stage commit' commits";
                 Err(Error::Invalid(why.into()))
             }
-            _ => containers.append_file(&version, ArrayNumber(number), file),
+            _ => containers
+                .replacing
+                .append(&version, ArrayNumber(number), file),
         });
     // It knows its place, and that knows it.
     container.known().version = None;

@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::StagedArray;
 use super::layer::Layer;
 use super::log::{Base, CommitRecord, HeldFile, LogBytes, LogWriter, LoggedArray, Record};
-use super::staging::{Stage, StageLayers, StageLog, Syncing};
+use super::staging::{LayerPair, OpenLog, Stage, Syncing};
+use super::written_array::WrittenArray;
 use crate::error::{Error, Result};
 
 /// Gives the layers, the top first, to the handles that read through them. Called under the locks
@@ -83,7 +83,7 @@ impl Stage {
 
     /// An array is the stored one now, of this length, whatever was staged of it before the commit
     /// that is under way began.
-    pub fn replaced(&self, array: StagedArray, len: u64) -> Result<()> {
+    pub fn replaced(&self, array: WrittenArray, len: u64) -> Result<()> {
         let log = self.lock_log();
         let layers = self.write_layers();
         let Some(frozen) = &layers.frozen else {
@@ -101,7 +101,7 @@ impl Stage {
 
     /// Begins to give an array another content as a whole, above what is frozen. Until all of it is
     /// in the log, a crash leaves what was there before: so no thread syncs meanwhile.
-    pub fn begin_content(&self, _alone: &Syncing<'_>, array: StagedArray) -> Result<()> {
+    pub fn begin_content(&self, _alone: &Syncing<'_>, array: WrittenArray) -> Result<()> {
         let mut log = self.open_log()?;
         let layers = self.read_layers();
         // What another handle has written since would be lost if this came to nothing.
@@ -120,7 +120,7 @@ impl Stage {
     }
 
     /// Bytes staged of an array since that began are void.
-    pub fn take_back_content(&self, array: StagedArray) -> Result<()> {
+    pub fn take_back_content(&self, array: WrittenArray) -> Result<()> {
         let mut log = self.lock_log();
         let layers = self.write_layers();
         if let Some(frozen) = &layers.frozen {
@@ -289,14 +289,14 @@ impl Stage {
         if self.lock_log().writer.is_none() {
             return Ok(());
         }
-        let is_clean = |layers: &StageLayers| layers.frozen.is_none() && layers.active.is_clean();
+        let is_clean = |layers: &LayerPair| layers.frozen.is_none() && layers.active.is_clean();
         self.discard_if(alone, is_clean, show)
     }
 
     fn discard_if(
         &self,
         alone: &Syncing<'_>,
-        is: impl FnOnce(&StageLayers) -> bool,
+        is: impl FnOnce(&LayerPair) -> bool,
         show: ShowLayers<'_>,
     ) -> Result<()> {
         let mut log = self.lock_log();
@@ -306,7 +306,7 @@ impl Stage {
             return Ok(());
         }
         let number = layers.active.number() + 1;
-        let new = StageLayers {
+        let new = LayerPair {
             active: Arc::new(Layer::new(
                 number,
                 &lens,
@@ -328,7 +328,7 @@ impl Stage {
     }
 }
 
-impl StageLog {
+impl OpenLog {
     /// Unlinks the log, all of whose layers are void. If that fails it goes on being used, and says
     /// so.
     fn remove(&mut self, layer: u64, alone: &Syncing<'_>) -> Result<()> {

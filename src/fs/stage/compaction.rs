@@ -9,10 +9,10 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::StagedArray;
 use super::layer::{Layer, MovedExtent, Part, Step};
 use super::log::{LogWriter, Record, with_buffer};
-use super::staging::{Stage, StageLog};
+use super::staging::{OpenLog, Stage};
+use super::written_array::WrittenArray;
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 
@@ -50,7 +50,7 @@ impl Stage {
     }
 }
 
-impl StageLog {
+impl OpenLog {
     fn is_too_long(&mut self, layer: &Layer) -> bool {
         let end = self.writer.as_ref().map_or(0, LogWriter::end);
         if end <= self.short_until.max(SLACK) {
@@ -93,7 +93,7 @@ impl StageLog {
             new.put(&Record::Array(array.clone()))?;
         }
         for number in 0..self.arrays.len() {
-            let array = StagedArray(number as u32);
+            let array = WrittenArray(number as u32);
             let mut length = |len| {
                 new.put(&Record::Length {
                     layer: layer.number(),
@@ -118,7 +118,7 @@ impl StageLog {
 
 impl Moved {
     /// Bytes that are written meanwhile are logged later, as at any time.
-    fn copy(&mut self, new: &mut LogWriter, layer: &Layer, array: StagedArray) -> Result<()> {
+    fn copy(&mut self, new: &mut LogWriter, layer: &Layer, array: WrittenArray) -> Result<()> {
         let mut at = 0;
         while let Some(part) = layer.next_staged(array, at..u64::MAX) {
             at = match part {
@@ -144,7 +144,7 @@ impl Moved {
         &mut self,
         new: &mut LogWriter,
         layer: &Layer,
-        array: StagedArray,
+        array: WrittenArray,
         range: Range<u64>,
     ) -> Result<u64> {
         let (number, start) = (layer.number(), range.start);
@@ -166,7 +166,7 @@ impl Moved {
     }
 }
 
-fn read_staged(layer: &Layer, array: StagedArray, at: u64, out: &mut [u8]) -> Result<()> {
+fn read_staged(layer: &Layer, array: WrittenArray, at: u64, out: &mut [u8]) -> Result<()> {
     let mut done = 0;
     while done < out.len() {
         match layer.read_some(array, at + done as u64, &mut out[done..])? {

@@ -22,25 +22,25 @@ const AT_BITS: u32 = 22;
 /// Where the bytes of an extent are: in memory, in the log, or both; zeros are nowhere. There may
 /// be millions of extents, so two numbers say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StagedAt {
+pub(super) struct ExtentPlace {
     memory: u64,
     /// Offset in the log, which nothing but its own header has at 0.
     log: u64,
 }
 
-/// For [`StagedAt::memory`]: the bytes are not in memory.
+/// For [`ExtentPlace::memory`]: the bytes are not in memory.
 const NO_MEMORY: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Extent {
     len: u64,
-    place: StagedAt,
+    place: ExtentPlace,
 }
 
 /// What a part of a range consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
-    Staged(StagedAt),
+    Staged(ExtentPlace),
     /// What the array below has there.
     Below,
     Zeros,
@@ -69,21 +69,21 @@ impl InSlab {
     }
 }
 
-impl StagedAt {
-    pub(super) const ZEROS: StagedAt = StagedAt {
+impl ExtentPlace {
+    pub(super) const ZEROS: ExtentPlace = ExtentPlace {
         memory: NO_MEMORY,
         log: 0,
     };
 
-    pub(super) fn in_memory(place: InSlab) -> StagedAt {
-        StagedAt {
+    pub(super) fn in_memory(place: InSlab) -> ExtentPlace {
+        ExtentPlace {
             memory: place.0,
             log: 0,
         }
     }
 
-    pub(super) fn in_log(at: u64) -> StagedAt {
-        StagedAt {
+    pub(super) fn in_log(at: u64) -> ExtentPlace {
+        ExtentPlace {
             memory: NO_MEMORY,
             log: at,
         }
@@ -97,23 +97,23 @@ impl StagedAt {
         (self.log != 0).then_some(self.log)
     }
 
-    /// The same bytes, with another place in the log, or none if they are in memory as well. Zeros
-    /// have none.
-    pub(super) fn with_log(self, log: Option<u64>) -> StagedAt {
+    /// Where the bytes are when the log has them at another offset, or none, if they are in memory
+    /// as well. Zeros are in no log.
+    pub(super) fn with_log(self, log: Option<u64>) -> ExtentPlace {
         match log {
-            _ if self == StagedAt::ZEROS => self,
+            _ if self == ExtentPlace::ZEROS => self,
             None if self.memory == NO_MEMORY => self,
-            log => StagedAt {
+            log => ExtentPlace {
                 log: log.unwrap_or(0),
                 ..self
             },
         }
     }
 
-    /// The same, `n` bytes further on.
-    fn skip(self, n: u64) -> StagedAt {
+    /// Where the bytes of an extent are from its `n`th one on.
+    fn skip(self, n: u64) -> ExtentPlace {
         let within_slab = |place: InSlab| place.0.saturating_add(n);
-        StagedAt {
+        ExtentPlace {
             memory: self.memory().map_or(NO_MEMORY, within_slab),
             log: self.log().map_or(0, |at| at.saturating_add(n)),
         }
@@ -153,8 +153,8 @@ impl Extents {
     pub(super) fn put(
         &mut self,
         range: Range<u64>,
-        place: StagedAt,
-        dropped: &mut dyn FnMut(StagedAt, u64),
+        place: ExtentPlace,
+        dropped: &mut dyn FnMut(ExtentPlace, u64),
     ) {
         if range.start < range.end {
             self.remove(range.clone(), dropped);
@@ -164,7 +164,7 @@ impl Extents {
     }
 
     /// Truncates or extends.
-    pub(super) fn set_len(&mut self, len: u64, dropped: &mut dyn FnMut(StagedAt, u64)) {
+    pub(super) fn set_len(&mut self, len: u64, dropped: &mut dyn FnMut(ExtentPlace, u64)) {
         // Not `split_off`, which takes time for all that is left.
         while let Some((&start, &extent)) = self.by_start.last_key_value()
             && start + extent.len > len
@@ -179,7 +179,7 @@ impl Extents {
     pub(super) fn relocate(
         &mut self,
         range: Range<u64>,
-        mut change: impl FnMut(u64, StagedAt) -> StagedAt,
+        mut change: impl FnMut(u64, ExtentPlace) -> ExtentPlace,
     ) {
         let mut at = range.start;
         while let Some((part, place)) = self.next_staged(at..range.end) {
@@ -193,7 +193,7 @@ impl Extents {
     }
 
     /// The first part of an extent that lies in a range.
-    pub(super) fn next_staged(&self, range: Range<u64>) -> Option<(Range<u64>, StagedAt)> {
+    pub(super) fn next_staged(&self, range: Range<u64>) -> Option<(Range<u64>, ExtentPlace)> {
         if range.start >= range.end {
             return None;
         }
@@ -211,7 +211,7 @@ impl Extents {
     pub(super) fn look(&self, range: Range<u64>) -> (Range<u64>, Shown) {
         let next = self.next_staged(range.clone());
         let gap_end = match next {
-            Some((part, StagedAt::ZEROS)) if part.start == range.start => {
+            Some((part, ExtentPlace::ZEROS)) if part.start == range.start => {
                 return (part, Shown::Zeros);
             }
             Some((part, place)) if part.start == range.start => {
@@ -245,13 +245,13 @@ impl Extents {
     }
 
     /// Extents in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Range<u64>, StagedAt)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Range<u64>, ExtentPlace)> {
         let extents = self.by_start.iter();
         extents.map(|(&start, extent)| (start..start + extent.len, extent.place))
     }
 
     /// Lays changes over these, which were made to what these show.
-    pub(super) fn merge(&mut self, over: &Extents, dropped: &mut dyn FnMut(StagedAt, u64)) {
+    pub(super) fn merge(&mut self, over: &Extents, dropped: &mut dyn FnMut(ExtentPlace, u64)) {
         self.set_len(over.visible.min(self.len), dropped);
         for (range, place) in over.iter() {
             self.put(range, place, dropped);
@@ -259,7 +259,7 @@ impl Extents {
         self.len = over.len;
     }
 
-    fn remove(&mut self, range: Range<u64>, dropped: &mut dyn FnMut(StagedAt, u64)) {
+    fn remove(&mut self, range: Range<u64>, dropped: &mut dyn FnMut(ExtentPlace, u64)) {
         while let Some((part, place)) = self.next_staged(range.clone()) {
             let before = self.by_start.range_mut(..=part.start).next_back();
             let Some((&start, extent)) = before else {
@@ -286,7 +286,7 @@ impl Extents {
 
     /// Where nothing is. Becomes one with neighbours whose bytes lie next to its own, or are zeros
     /// like its own.
-    fn insert(&mut self, range: Range<u64>, place: StagedAt) {
+    fn insert(&mut self, range: Range<u64>, place: ExtentPlace) {
         let mut extent = Extent {
             len: range.end - range.start,
             place,

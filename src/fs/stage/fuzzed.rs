@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::log::fold;
-use super::{FoundLog, LogOf, LogState, StagedArray, log_names};
+use super::log::{FoundLog, LogOf, LogState, fold, log_names};
+use super::written_array::WrittenArray;
 use crate::fuzz_input::{FuzzInput, no_bug};
 use crate::records::{BYTES, RecordHead};
 use crate::source::BytesSource;
@@ -69,7 +69,7 @@ fn show(state: &LogState) {
         let _ = (state.file_length(file), state.patches_of(file).len());
     }
     for (number, _) in (0..).zip(state.arrays()) {
-        let array = StagedArray(number);
+        let array = WrittenArray(number);
         for layer in &layers {
             let _ = (layer.len(array), layer.visible(array));
             for range in layer.changed(array) {

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::slab::StageMemory;
+use super::slab::LayerMemory;
 use crate::memory::budget::{Budget, TableCharge};
 
 /// What an extent takes in its tree, and a range that is not logged, where they come in any order.
@@ -38,7 +38,7 @@ pub(super) struct IntervalMemory {
 /// The charge for the intervals of one layer.
 pub(crate) struct IntervalCharge {
     bytes: u64,
-    memory: Arc<StageMemory>,
+    memory: Arc<LayerMemory>,
 }
 
 impl IntervalMemory {
@@ -61,7 +61,7 @@ impl IntervalMemory {
     }
 }
 
-impl StageMemory {
+impl LayerMemory {
     /// Charges about so much; none: all of it is in use.
     pub(super) fn charge_intervals(self: &Arc<Self>, bytes: u64) -> Option<IntervalCharge> {
         self.intervals_within(bytes, self.intervals.most)

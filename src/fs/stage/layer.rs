@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 pub(super) use unlogged::MovedExtent;
 
-use super::StagedArray;
-use super::ahead::AheadBlocks;
-use super::extents::{Extents, InSlab, Shown, StagedAt};
+use super::encoded_blocks::EncodedBlocks;
+use super::extents::{ExtentPlace, Extents, InSlab, Shown};
 use super::intervals::IntervalCharge;
 use super::log::LogBytes;
-use super::slab::{Slabs, StageSlab};
+use super::slab::{LayerSlab, Slabs};
+use super::written_array::WrittenArray;
 use crate::error::{Error, Result};
 use crate::range_set::RangeSet;
 use crate::sync::RwLock;
@@ -58,7 +58,7 @@ struct ArrayChanges {
     logged_len: u64,
     /// The length of the array below.
     below: u64,
-    ahead: AheadBlocks,
+    encoded: EncodedBlocks,
 }
 
 /// What a part of a range of an array consists of.
@@ -137,7 +137,7 @@ impl Layer {
     }
 
     /// Of an array as it is shown.
-    pub fn len(&self, array: StagedArray) -> u64 {
+    pub fn len(&self, array: WrittenArray) -> u64 {
         let state = self.state.read();
         match &state.absorbed_by {
             Some(other) => other.len(array),
@@ -146,7 +146,7 @@ impl Layer {
     }
 
     /// How many bytes of the array below still show; behind them are extents and zeros.
-    pub fn visible(&self, array: StagedArray) -> u64 {
+    pub fn visible(&self, array: WrittenArray) -> u64 {
         let state = self.state.read();
         match &state.absorbed_by {
             Some(other) => other.visible(array),
@@ -157,7 +157,7 @@ impl Layer {
     }
 
     /// Ranges that do not show what is below, in order and apart from each other.
-    pub fn changed(&self, array: StagedArray) -> Vec<Range<u64>> {
+    pub fn changed(&self, array: WrittenArray) -> Vec<Range<u64>> {
         let state = self.state.read();
         match &state.absorbed_by {
             Some(other) => other.changed(array),
@@ -168,7 +168,7 @@ impl Layer {
     }
 
     /// Appends what a range consists of, in order.
-    pub fn parts(&self, array: StagedArray, range: Range<u64>, out: &mut Vec<Part>) {
+    pub fn parts(&self, array: WrittenArray, range: Range<u64>, out: &mut Vec<Part>) {
         let state = self.state.read();
         let mut at = range.start;
         while at < range.end {
@@ -185,12 +185,12 @@ impl Layer {
     }
 
     /// What the first bytes of a range consist of. The range is not empty.
-    pub(super) fn first_part(&self, array: StagedArray, range: Range<u64>) -> Part {
+    pub(super) fn first_part(&self, array: WrittenArray, range: Range<u64>) -> Part {
         self.state.read().part(array, range)
     }
 
     /// Fills in staged bytes and zeros; leaves the bytes of the array below as they are.
-    pub fn read(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<()> {
+    pub fn read(&self, array: WrittenArray, at: u64, out: &mut [u8]) -> Result<()> {
         let (mut at, mut done) = (at, 0);
         while done < out.len() {
             let (Step::Read(n) | Step::Below(n)) = self.read_some(array, at, &mut out[done..])?;
@@ -202,7 +202,7 @@ impl Layer {
 
     /// Reads the first part of a range that is all in memory, all in the log, or all below. `out`
     /// is not empty.
-    pub(super) fn read_some(&self, array: StagedArray, at: u64, out: &mut [u8]) -> Result<Step> {
+    pub(super) fn read_some(&self, array: WrittenArray, at: u64, out: &mut [u8]) -> Result<Step> {
         // A writer waits for the lock no longer than one step takes.
         let most = out.len().min(STEP);
         let out = &mut out[..most];
@@ -250,7 +250,7 @@ impl Layer {
     }
 
     /// Nothing is said of an array any more, which has this length below.
-    pub(super) fn show_below(&self, array: StagedArray, len: u64) -> Result<()> {
+    pub(super) fn show_below(&self, array: WrittenArray, len: u64) -> Result<()> {
         self.set_len(array, 0)?;
         let mut state = self.state.write();
         let array = state.arrays.get_mut(array.index()).ok_or_else(no_array)?;
@@ -259,7 +259,7 @@ impl Layer {
     }
 
     /// Whether nothing is said of an array.
-    pub fn leaves(&self, array: StagedArray) -> bool {
+    pub fn leaves(&self, array: WrittenArray) -> bool {
         let state = self.state.read();
         match state.array(array) {
             _ if state.absorbed_by.is_some() => true,
@@ -298,10 +298,10 @@ impl Layer {
     /// Keeps bytes in memory, if there is room with this slab.
     pub(super) fn write(
         &self,
-        array: StagedArray,
+        array: WrittenArray,
         at: u64,
         bytes: &[u8],
-        slab: Option<StageSlab>,
+        slab: Option<LayerSlab>,
     ) -> Result<Written> {
         let mut state = self.state.write();
         let range = at..at.saturating_add(bytes.len() as u64);
@@ -323,7 +323,7 @@ impl Layer {
     }
 
     /// Says that bytes are in the log, and nowhere else.
-    pub(super) fn put_logged(&self, array: StagedArray, range: Range<u64>, at: u64) -> Result<()> {
+    pub(super) fn put_logged(&self, array: WrittenArray, range: Range<u64>, at: u64) -> Result<()> {
         let mut state = self.state.write();
         state.has_logged = true;
         state.note_write(array, &range);
@@ -331,25 +331,27 @@ impl Layer {
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
         array.unlogged.remove(range.clone());
         array.logged_len = array.logged_len.max(range.end);
-        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
-        array.extents.put(range, StagedAt::in_log(at), &mut dropped);
+        let mut dropped = |place: ExtentPlace, len| release(slabs, place, len);
+        array
+            .extents
+            .put(range, ExtentPlace::in_log(at), &mut dropped);
         Ok(())
     }
 
     /// A range is zeros from now on. Takes no memory for its bytes, and gives back the memory of
     /// the old ones.
-    pub(super) fn put_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
+    pub(super) fn put_zeros(&self, array: WrittenArray, range: Range<u64>) -> Result<()> {
         let mut state = self.state.write();
         state.note_loss(array, &range);
         let LayerState { arrays, slabs, .. } = &mut *state;
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
         array.unlogged.insert(range.clone());
-        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
-        array.extents.put(range, StagedAt::ZEROS, &mut dropped);
+        let mut dropped = |place: ExtentPlace, len| release(slabs, place, len);
+        array.extents.put(range, ExtentPlace::ZEROS, &mut dropped);
         Ok(())
     }
 
-    pub(super) fn set_len(&self, array: StagedArray, len: u64) -> Result<()> {
+    pub(super) fn set_len(&self, array: WrittenArray, len: u64) -> Result<()> {
         let mut state = self.state.write();
         state.note_loss(array, &(len..u64::MAX));
         let LayerState { arrays, slabs, .. } = &mut *state;
@@ -358,7 +360,7 @@ impl Layer {
             array.cut = Some(array.cut.map_or(len, |cut| cut.min(len)));
             array.unlogged.remove(len..u64::MAX);
         }
-        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+        let mut dropped = |place: ExtentPlace, len| release(slabs, place, len);
         array.extents.set_len(len, &mut dropped);
         Ok(())
     }
@@ -373,7 +375,7 @@ pub(super) fn no_array() -> Error {
     Error::Bug("an array that this stage does not have".into())
 }
 
-fn release(slabs: &mut Slabs, place: StagedAt, len: u64) {
+fn release(slabs: &mut Slabs, place: ExtentPlace, len: u64) {
     if let Some(memory) = place.memory() {
         slabs.release(memory, len);
     }
@@ -387,7 +389,7 @@ impl ArrayChanges {
             unlogged: RangeSet::default(),
             cut: None,
             below,
-            ahead: AheadBlocks::default(),
+            encoded: EncodedBlocks::default(),
         }
     }
 }
@@ -400,12 +402,12 @@ impl ArrayChanges {
 }
 
 impl LayerState {
-    fn array(&self, array: StagedArray) -> Option<&ArrayChanges> {
+    fn array(&self, array: WrittenArray) -> Option<&ArrayChanges> {
         self.arrays.get(array.index())
     }
 
     /// What the first bytes of a range consist of.
-    fn look(&self, array: StagedArray, range: Range<u64>) -> (Range<u64>, Shown) {
+    fn look(&self, array: WrittenArray, range: Range<u64>) -> (Range<u64>, Shown) {
         match self.array(array) {
             _ if self.absorbed_by.is_some() => (range, Shown::Below),
             Some(array) => array.extents.look(range),
@@ -414,7 +416,7 @@ impl LayerState {
     }
 
     /// What the first bytes of a range consist of, wherever the bytes are.
-    fn part(&self, array: StagedArray, range: Range<u64>) -> Part {
+    fn part(&self, array: WrittenArray, range: Range<u64>) -> Part {
         match self.look(array, range) {
             (part, Shown::Staged(_)) => Part::Staged(part),
             (part, Shown::Below) => Part::Below(part),
@@ -423,7 +425,7 @@ impl LayerState {
     }
 
     /// How many bytes of a range are not in memory.
-    fn missing(&self, array: StagedArray, range: &Range<u64>) -> Result<u64> {
+    fn missing(&self, array: WrittenArray, range: &Range<u64>) -> Result<u64> {
         let array = self.array(array).ok_or_else(no_array)?;
         let (mut at, mut missing) = (range.start, range.end - range.start);
         while let Some((part, place)) = array.extents.next_staged(at..range.end) {
@@ -436,7 +438,7 @@ impl LayerState {
     }
 
     /// There is room.
-    fn write(&mut self, array: StagedArray, at: u64, bytes: &[u8]) -> Result<()> {
+    fn write(&mut self, array: WrittenArray, at: u64, bytes: &[u8]) -> Result<()> {
         let LayerState { arrays, slabs, .. } = self;
         let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
         let range = at..at.saturating_add(bytes.len() as u64);
@@ -485,8 +487,8 @@ fn rewrite(
 /// Appends the first bytes to a slab, and says how many.
 fn append(array: &mut ArrayChanges, slabs: &mut Slabs, at: u64, bytes: &[u8]) -> Result<usize> {
     let (place, n) = slabs.append(bytes).ok_or_else(lost)?;
-    let place = StagedAt::in_memory(place);
-    let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+    let place = ExtentPlace::in_memory(place);
+    let mut dropped = |place: ExtentPlace, len| release(slabs, place, len);
     array.extents.put(at..at + n as u64, place, &mut dropped);
     Ok(n)
 }

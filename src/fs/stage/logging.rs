@@ -4,11 +4,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::StagedArray;
 use super::layer::{Layer, no_array};
 use super::log::{CommitRecord, LogSpot, LogWriter, Record, with_buffer};
 use super::slab::Lender;
-use super::staging::{Stage, StageLog};
+use super::staging::{OpenLog, Stage};
+use super::written_array::WrittenArray;
 use crate::error::{Error, Result};
 use crate::sync::MutexGuard;
 
@@ -60,7 +60,7 @@ impl Stage {
         let log = self.lock_log();
         let layers = self.layers();
         let arrays = log.arrays.iter().enumerate().filter_map(|(number, array)| {
-            let number = StagedArray(number as u32);
+            let number = WrittenArray(number as u32);
             let is_provisional = log.provisional.iter().any(|(_, of)| *of == number);
             let lacks = layers.iter().map(|layer| match is_provisional {
                 true => Some(layer.changed_bytes(number)),
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// The log, made if there is none: a move of the container waits until it is there.
-    pub(super) fn open_log(&self) -> Result<MutexGuard<'_, StageLog>> {
+    pub(super) fn open_log(&self) -> Result<MutexGuard<'_, OpenLog>> {
         let log = self.lock_log();
         if log.writer.is_some() {
             return Ok(log);
@@ -104,7 +104,7 @@ impl Stage {
         let layers = self.layers();
         for layer in layers.iter().rev().filter(|layer| !layer.is_logged()) {
             for array in 0..log.arrays.len() {
-                log.put_array(layer, StagedArray(array as u32))?;
+                log.put_array(layer, WrittenArray(array as u32))?;
             }
         }
         log.keep_provisional()
@@ -138,7 +138,7 @@ impl Stage {
     }
 
     /// For want of memory.
-    pub(super) fn write_to_log(&self, array: StagedArray, at: u64, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write_to_log(&self, array: WrittenArray, at: u64, bytes: &[u8]) -> Result<()> {
         let mut log = self.open_log()?;
         log.check(array)?;
         let layers = self.layers();
@@ -170,7 +170,7 @@ impl Stage {
     }
 }
 
-impl StageLog {
+impl OpenLog {
     /// Sees to it that there is a log, which these layers read from.
     pub(super) fn open(&mut self, spot: &LogSpot, layers: &[Arc<Layer>]) -> Result<()> {
         if self.writer.is_none() {
@@ -215,7 +215,7 @@ impl StageLog {
 
     /// Logs all of an array: what was cut off, what is in memory alone, and the length if the
     /// extents do not imply it.
-    fn put_array(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
+    fn put_array(&mut self, layer: &Layer, array: WrittenArray) -> Result<()> {
         self.put_cut(layer, array)?;
         self.put_extents(layer, array, 0..layer.len(array))?;
         self.put_len(layer, array)
@@ -223,14 +223,14 @@ impl StageLog {
 
     /// Before anything of a layer is logged, the lengths of those below it are: so what is logged
     /// of them when they have become one ([`Layer::absorb`]) cuts nothing off that came later.
-    fn put_lengths(&mut self, below: &[Arc<Layer>], array: StagedArray) -> Result<()> {
+    fn put_lengths(&mut self, below: &[Arc<Layer>], array: WrittenArray) -> Result<()> {
         below.iter().rev().try_for_each(|layer| {
             self.put_cut(layer, array)?;
             self.put_len(layer, array)
         })
     }
 
-    fn put_len(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
+    fn put_len(&mut self, layer: &Layer, array: WrittenArray) -> Result<()> {
         let (len, logged) = layer.lengths(array);
         if len != logged {
             let record = Record::Length {
@@ -245,7 +245,7 @@ impl StageLog {
     }
 
     /// Logs how short an array has been, before anything is logged that came later.
-    fn put_cut(&mut self, layer: &Layer, array: StagedArray) -> Result<()> {
+    fn put_cut(&mut self, layer: &Layer, array: WrittenArray) -> Result<()> {
         let Some(len) = layer.cut(array) else {
             return Ok(());
         };
@@ -261,7 +261,7 @@ impl StageLog {
 
     /// Logs what of a range is in memory alone. What is written meanwhile may be missed: it goes
     /// through once.
-    fn put_extents(&mut self, layer: &Layer, array: StagedArray, range: Range<u64>) -> Result<()> {
+    fn put_extents(&mut self, layer: &Layer, array: WrittenArray, range: Range<u64>) -> Result<()> {
         let number = layer.number();
         let mut at = range.start;
         while let Some(next) = layer.next_unlogged(array, at..range.end) {
@@ -288,7 +288,7 @@ impl StageLog {
     }
 
     /// Logs zeros that were taken.
-    fn put_zeros(&mut self, layer: &Layer, array: StagedArray, range: Range<u64>) -> Result<()> {
+    fn put_zeros(&mut self, layer: &Layer, array: WrittenArray, range: Range<u64>) -> Result<()> {
         let record = Record::Zeros {
             layer: layer.number(),
             array: array.0,
@@ -308,7 +308,7 @@ impl StageLog {
     fn put_extent(
         &mut self,
         layer: u64,
-        array: StagedArray,
+        array: WrittenArray,
         offset: u64,
         buffer: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> usize,
@@ -321,7 +321,7 @@ impl StageLog {
     fn give_back(&mut self, layer: &Layer, below: &[Arc<Layer>]) -> bool {
         let held = layer.bytes_held();
         for array in 0..self.arrays.len() {
-            let array = StagedArray(array as u32);
+            let array = WrittenArray(array as u32);
             let mut at = 0;
             while let Some(range) = layer.next_in_memory(array, at, GIVEN_BACK) {
                 let logged = self.put_lengths(below, array);

@@ -17,9 +17,9 @@
 //! there are", shared; giving it back tries for that one and for the log's, and waits for a layer's
 //! alone.
 
-mod ahead;
 mod committing;
 mod compaction;
+mod encoded_blocks;
 mod extents;
 #[doc(hidden)]
 pub mod fuzzed;
@@ -37,6 +37,7 @@ mod slab;
 mod staging;
 #[cfg(test)]
 mod tests;
+mod written_array;
 
 pub use committing::{ShowLayers, to_nobody};
 pub use layer::Layer;
@@ -48,16 +49,6 @@ pub use log::{
 pub use logging::Unlogged;
 pub use overlay::Overlay;
 pub use place::{LogPlace, PinnedSpot};
-pub use slab::StageMemory;
+pub use slab::LayerMemory;
 pub use staging::{Stage, Syncing};
-
-/// An array of a staged container, by the order in which its stage came to know them
-/// ([`Stage::add_array`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StagedArray(pub u32);
-
-impl StagedArray {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-}
+pub use written_array::WrittenArray;

@@ -10,8 +10,8 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::StagedArray;
 use super::layer::{Layer, Part, Step};
+use super::written_array::WrittenArray;
 use crate::array::{Array, BlockId, Info, Piece, Unfiltered, direct_piece};
 use crate::error::{Fault, Result};
 use crate::memory::Arena;
@@ -26,14 +26,14 @@ pub struct Overlay {
     base: Arc<dyn Array>,
     /// The top first.
     layers: Vec<Arc<Layer>>,
-    array: StagedArray,
+    array: WrittenArray,
     reshape: Option<Reshape>,
     base_len: OnceLock<u64>,
 }
 
 impl Overlay {
     /// `layers`: the top first, as [`super::Stage::layers`] gives them.
-    pub fn new(base: Arc<dyn Array>, layers: Vec<Arc<Layer>>, array: StagedArray) -> Overlay {
+    pub fn new(base: Arc<dyn Array>, layers: Vec<Arc<Layer>>, array: WrittenArray) -> Overlay {
         Overlay {
             base,
             layers,

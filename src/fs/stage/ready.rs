@@ -2,7 +2,7 @@
 //!
 //! There are at most [`MOST`], charged to the budget but not yet to the stages' half of it, and the
 //! first to go when memory is wanted. They are filled without haste: a background thread calls
-//! [`super::StageMemory::prepare`]. Cleared pages for readers are another matter ([`pages`]). Used
+//! [`super::LayerMemory::prepare`]. Cleared pages for readers are another matter ([`pages`]). Used
 //! by [`super::slab`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,14 +89,14 @@ pub(super) fn map() -> Option<MmapMut> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slab::StageMemory;
+    use super::super::slab::LayerMemory;
     use super::*;
     use crate::memory::budget::{Budget, Reclaim};
 
     #[test]
     fn slabs_are_made_ready_while_much_is_written_and_go_with_the_last_one() {
         let budget = Budget::new(64 << 20);
-        let memory = StageMemory::new(std::sync::Arc::clone(&budget));
+        let memory = LayerMemory::new(std::sync::Arc::clone(&budget));
         memory.prepare();
         assert!(!memory.wants_slabs() && budget.used() == 0);
         let first = memory.slab(1, 16 << 20);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn who_may_have_no_more_takes_none() {
-        let memory = StageMemory::new(Budget::new(8 << 20));
+        let memory = LayerMemory::new(Budget::new(8 << 20));
         let slabs = [1, 2].map(|_| memory.slab(1, 16 << 20));
         assert_eq!(memory.used(), 2 * HUGE);
         memory.prepare();

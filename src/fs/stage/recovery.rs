@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use super::layer::Layer;
 use super::log::{LogState, LogWriter, Record};
 use super::place::LogPlace;
-use super::slab::StageMemory;
-use super::staging::{Stage, StageLayers, StageLog};
+use super::slab::LayerMemory;
+use super::staging::{LayerPair, OpenLog, Stage};
 use crate::error::Result;
 
 impl Stage {
@@ -17,7 +17,7 @@ impl Stage {
     pub fn recover(
         place: Arc<dyn LogPlace>,
         found: &LogState,
-        memory: Arc<StageMemory>,
+        memory: Arc<LayerMemory>,
     ) -> Result<Arc<Stage>> {
         let writer = LogWriter::resume(&place, found)?;
         let open = |layer: &super::log::FoundLayer| {
@@ -38,11 +38,11 @@ impl Stage {
         let unsealed = unsealed.then_some(Record::Thawed { layer }).into_iter();
         let partial = found.partial().map(|array| Record::TakenBack { array });
         let void = unsealed.chain(partial).collect();
-        let layers = StageLayers {
+        let layers = LayerPair {
             active,
             frozen: layers.pop(),
         };
-        let log = StageLog {
+        let log = OpenLog {
             place,
             base: found.base().clone(),
             arrays: found.arrays().to_vec(),

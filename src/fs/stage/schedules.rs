@@ -6,10 +6,11 @@ use std::sync::Arc;
 use shuttle::thread;
 
 use super::tests::sample::{Container, write};
-use super::{StagedArray, to_nobody};
+use super::to_nobody;
+use super::written_array::WrittenArray;
 use crate::sync::schedules::in_schedules;
 
-const ARRAY: StagedArray = StagedArray(0);
+const ARRAY: WrittenArray = WrittenArray(0);
 
 /// Two writers with places of their own, a reader, and a thread that has layers frozen, laid over
 /// one another again, logged and given back.

@@ -3,7 +3,7 @@
 //!
 //! Many small writes that follow each other fill one slab, so they cost little. A slab goes back as
 //! a whole, when nothing of it is shown any more. The first ones are small, so that a stage with
-//! little in it is small. All stages of a daemon share one [`StageMemory`], which takes at most
+//! little in it is small. All stages of a daemon share one [`LayerMemory`], which takes at most
 //! half of the budget; it never waits. Used by [`super::layer`], and by [`super::Stage`], which
 //! asks for slabs while it holds no lock that giving memory back needs.
 
@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 
 use memmap2::MmapMut;
 
-use super::ahead::EncodedBlock;
+use super::encoded_blocks::EncodedBlock;
 use super::extents::InSlab;
 use super::intervals::IntervalMemory;
 use super::ready::{HUGE, ReadySlabs, map};
@@ -31,7 +31,7 @@ const HUGE_FROM: u64 = 16 << 20;
 static NEXT_SLAB: AtomicU64 = AtomicU64::new(0);
 
 /// What all stages of a daemon may take of its budget.
-pub struct StageMemory {
+pub struct LayerMemory {
     budget: Arc<Budget>,
     used: AtomicU64,
     /// Bytes of encoded blocks, which count for the budget alone: of what is staged they are the
@@ -53,7 +53,7 @@ pub(super) trait Lender: Send + Sync {
 }
 
 /// Memory for bytes that are staged.
-pub(super) struct StageSlab {
+pub(super) struct LayerSlab {
     memory: SlabMemory,
     /// Bytes of it that were appended to.
     filled: usize,
@@ -71,21 +71,21 @@ enum SlabMemory {
 pub(super) struct SlabCharge {
     _hold: Hold,
     bytes: u64,
-    memory: Arc<StageMemory>,
+    memory: Arc<LayerMemory>,
 }
 
 /// The slabs of a layer.
 #[derive(Default)]
 pub(super) struct Slabs {
-    by_number: BTreeMap<u64, StageSlab>,
+    by_number: BTreeMap<u64, LayerSlab>,
     /// What is appended to.
     current: Option<u64>,
     bytes: u64,
 }
 
-impl StageMemory {
-    pub fn new(budget: Arc<Budget>) -> Arc<StageMemory> {
-        let memory = Arc::new(StageMemory {
+impl LayerMemory {
+    pub fn new(budget: Arc<Budget>) -> Arc<LayerMemory> {
+        let memory = Arc::new(LayerMemory {
             intervals: IntervalMemory::new(&budget),
             budget,
             used: AtomicU64::new(0),
@@ -93,7 +93,7 @@ impl StageMemory {
             ready: ReadySlabs::default(),
             lenders: RwLock::default(),
         });
-        let lender: Weak<StageMemory> = Arc::downgrade(&memory);
+        let lender: Weak<LayerMemory> = Arc::downgrade(&memory);
         memory.budget.register(lender);
         memory
     }
@@ -116,7 +116,7 @@ impl StageMemory {
 
     /// A slab with room for so many bytes, or for as many as a slab has. `held`: by the layer,
     /// which grows by as much as it has.
-    pub(super) fn slab(self: &Arc<Self>, least: u64, held: u64) -> Option<StageSlab> {
+    pub(super) fn slab(self: &Arc<Self>, least: u64, held: u64) -> Option<LayerSlab> {
         if held >= HUGE_FROM
             && let Some(slab) = self.huge_slab()
         {
@@ -127,15 +127,15 @@ impl StageMemory {
         self.claim(size)?;
         let charge = self.charge(size, None)?;
         let bytes = fallible::zeros(size, "cannot stage").ok()?;
-        Some(StageSlab::new(SlabMemory::Heap(bytes), charge))
+        Some(LayerSlab::new(SlabMemory::Heap(bytes), charge))
     }
 
-    fn huge_slab(self: &Arc<Self>) -> Option<StageSlab> {
+    fn huge_slab(self: &Arc<Self>) -> Option<LayerSlab> {
         self.claim(HUGE)?;
         let (mapping, hold) = self.ready.take().unzip();
         let charge = self.charge(HUGE, hold)?;
         let memory = SlabMemory::Mapped(mapping.or_else(map)?);
-        Some(StageSlab::new(memory, charge))
+        Some(LayerSlab::new(memory, charge))
     }
 
     /// Whether so much is written that [`Self::prepare`] is worth while; says so once.
@@ -179,10 +179,10 @@ impl StageMemory {
 pub(super) struct EncodedCharge {
     _hold: Hold,
     bytes: u64,
-    memory: Arc<StageMemory>,
+    memory: Arc<LayerMemory>,
 }
 
-impl StageMemory {
+impl LayerMemory {
     /// Keeps an encoded block, if there is memory for it.
     pub fn encoded(self: &Arc<Self>, bytes: Vec<u8>) -> Option<EncodedBlock> {
         let len = bytes.len() as u64;
@@ -219,9 +219,9 @@ impl SlabMemory {
     }
 }
 
-impl StageSlab {
-    fn new(memory: SlabMemory, charge: SlabCharge) -> StageSlab {
-        StageSlab {
+impl LayerSlab {
+    fn new(memory: SlabMemory, charge: SlabCharge) -> LayerSlab {
+        LayerSlab {
             memory,
             filled: 0,
             live: 0,
@@ -244,7 +244,7 @@ impl Drop for SlabCharge {
     }
 }
 
-impl Reclaim for StageMemory {
+impl Reclaim for LayerMemory {
     fn reclaimable(&self) -> u64 {
         self.used()
             .saturating_add(self.encoded.load(Ordering::Relaxed))
@@ -276,7 +276,7 @@ impl Slabs {
     }
 
     /// From now on bytes are appended to this one.
-    pub(super) fn add(&mut self, slab: StageSlab) {
+    pub(super) fn add(&mut self, slab: LayerSlab) {
         let number = NEXT_SLAB.fetch_add(1, Ordering::Relaxed);
         self.drop_if_dead(self.current);
         self.bytes += slab.size() as u64;

@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::StagedArray;
 use super::layer::{Layer, Written, no_array};
 use super::log::{Base, LogSpot, LogWriter, LoggedArray, Record, try_to_create};
 use super::place::{LogPlace, PinnedSpot};
-use super::slab::{LARGEST_SLAB, Lender, StageMemory};
+use super::slab::{LARGEST_SLAB, LayerMemory, Lender};
+use super::written_array::WrittenArray;
 use crate::disk::Trial;
 use crate::error::{Error, Result};
 use crate::memory::no_memory;
@@ -24,12 +24,12 @@ pub(super) const LARGEST_ARRAY: u64 = i64::MAX as u64;
 
 /// The uncommitted changes of one container.
 pub struct Stage {
-    pub(super) memory: Arc<StageMemory>,
+    pub(super) memory: Arc<LayerMemory>,
     /// Held by the thread that syncs.
     pub(super) syncing: Mutex<()>,
     pub(super) place: Arc<dyn LogPlace>,
-    pub(super) log: Mutex<StageLog>,
-    pub(super) layers: RwLock<StageLayers>,
+    pub(super) log: Mutex<OpenLog>,
+    pub(super) layers: RwLock<LayerPair>,
     last_write: Mutex<Option<Timestamp>>,
     /// When the first of the writes came that are staged.
     staged_since: Mutex<Option<Timestamp>>,
@@ -68,7 +68,7 @@ impl Syncing<'_> {
 }
 
 /// The log, and what is to be said in it.
-pub(super) struct StageLog {
+pub(super) struct OpenLog {
     pub(super) place: Arc<dyn LogPlace>,
     pub(super) base: Base,
     /// Paths of the arrays that were written, and how long they are in the container.
@@ -76,8 +76,8 @@ pub(super) struct StageLog {
     /// So many of them the log knows.
     pub(super) arrays_logged: usize,
     /// Arrays whose new content the log does not have all of, and the layers that it is in.
-    pub(super) provisional: Vec<(u64, StagedArray)>,
-    /// None: nothing has been logged yet. Set by [`StageLog::set_writer`].
+    pub(super) provisional: Vec<(u64, WrittenArray)>,
+    /// None: nothing has been logged yet. Set by [`OpenLog::set_writer`].
     pub(super) writer: Option<LogWriter>,
     pub(super) has_log: Arc<AtomicBool>,
     /// Records that could not be written when they should have been; nothing is written before
@@ -93,19 +93,19 @@ pub(super) struct StageLog {
     pub(super) could_be_made: Option<FileId>,
 }
 
-pub(super) struct StageLayers {
+pub(super) struct LayerPair {
     pub(super) active: Arc<Layer>,
     pub(super) frozen: Option<Arc<Layer>>,
 }
 
 impl Stage {
     /// Nothing is made on the disk before something has to be in the log.
-    pub fn new(place: Arc<dyn LogPlace>, base: Base, memory: Arc<StageMemory>) -> Arc<Stage> {
-        let layers = StageLayers {
+    pub fn new(place: Arc<dyn LogPlace>, base: Base, memory: Arc<LayerMemory>) -> Arc<Stage> {
+        let layers = LayerPair {
             active: Arc::new(Layer::new(1, &[], None)),
             frozen: None,
         };
-        let log = StageLog {
+        let log = OpenLog {
             place,
             base,
             arrays: Vec::new(),
@@ -123,9 +123,9 @@ impl Stage {
     }
 
     pub(super) fn assembled(
-        log: StageLog,
-        layers: StageLayers,
-        memory: Arc<StageMemory>,
+        log: OpenLog,
+        layers: LayerPair,
+        memory: Arc<LayerMemory>,
         last_write: Option<Timestamp>,
     ) -> Arc<Stage> {
         let stage = Arc::new(Stage {
@@ -152,13 +152,13 @@ impl Stage {
 
     /// Has the stage know an array of the container as it is there, so that it can be written. The
     /// caller asks once for each.
-    pub fn add_array(&self, array: LoggedArray) -> Result<StagedArray> {
+    pub fn add_array(&self, array: LoggedArray) -> Result<WrittenArray> {
         let mut log = self.lock_log();
         let number = u32::try_from(log.arrays.len()).map_err(|_| too_many())?;
         let layers = self.write_layers();
         layers.list().for_each(|layer| layer.add_array(array.len));
         log.arrays.push(array);
-        Ok(StagedArray(number))
+        Ok(WrittenArray(number))
     }
 
     /// Paths of the arrays that it knows, in their order.
@@ -196,21 +196,21 @@ impl Stage {
         Some(Syncing { _held, place })
     }
 
-    pub(super) fn lock_log(&self) -> MutexGuard<'_, StageLog> {
+    pub(super) fn lock_log(&self) -> MutexGuard<'_, OpenLog> {
         self.log.lock()
     }
 
-    pub(super) fn read_layers(&self) -> RwLockReadGuard<'_, StageLayers> {
+    pub(super) fn read_layers(&self) -> RwLockReadGuard<'_, LayerPair> {
         self.layers.read()
     }
 
-    pub(super) fn write_layers(&self) -> RwLockWriteGuard<'_, StageLayers> {
+    pub(super) fn write_layers(&self) -> RwLockWriteGuard<'_, LayerPair> {
         self.layers.write()
     }
 
     /// Writes bytes, beyond the end as well: what lies between is zeros. Says how many, fewer only
     /// if there is neither memory nor disk for more; an error if there is for none.
-    pub fn write(&self, array: StagedArray, offset: u64, bytes: &[u8]) -> Result<usize> {
+    pub fn write(&self, array: WrittenArray, offset: u64, bytes: &[u8]) -> Result<usize> {
         let end = offset.checked_add(bytes.len() as u64);
         if end.is_none_or(|end| end > LARGEST_ARRAY) {
             return Err(too_large());
@@ -231,7 +231,7 @@ impl Stage {
         Ok(done)
     }
 
-    fn write_piece(&self, array: StagedArray, at: u64, piece: &[u8]) -> Result<()> {
+    fn write_piece(&self, array: WrittenArray, at: u64, piece: &[u8]) -> Result<()> {
         let layers = self.read_layers();
         self.charge_intervals(&layers.active)?;
         let written = layers.active.write(array, at, piece, None)?;
@@ -262,7 +262,7 @@ impl Stage {
     }
 
     /// Writes zeros, which take no room however many they are.
-    pub fn write_zeros(&self, array: StagedArray, range: Range<u64>) -> Result<()> {
+    pub fn write_zeros(&self, array: WrittenArray, range: Range<u64>) -> Result<()> {
         if range.end > LARGEST_ARRAY {
             return Err(too_large());
         }
@@ -278,7 +278,7 @@ impl Stage {
     }
 
     /// Truncates or extends.
-    pub fn set_len(&self, array: StagedArray, len: u64) -> Result<()> {
+    pub fn set_len(&self, array: WrittenArray, len: u64) -> Result<()> {
         if len > LARGEST_ARRAY {
             return Err(too_large());
         }
@@ -311,7 +311,7 @@ impl Stage {
     }
 
     /// As the array is shown.
-    pub fn len(&self, array: StagedArray) -> u64 {
+    pub fn len(&self, array: WrittenArray) -> u64 {
         self.read_layers().active.len(array)
     }
 
@@ -416,7 +416,7 @@ impl Stage {
     }
 }
 
-impl StageLayers {
+impl LayerPair {
     /// The top first.
     pub(super) fn list(&self) -> impl Iterator<Item = Arc<Layer>> {
         let active = Arc::clone(&self.active);
@@ -424,13 +424,13 @@ impl StageLayers {
     }
 }
 
-impl StageLog {
+impl OpenLog {
     pub(super) fn set_writer(&mut self, writer: Option<LogWriter>) {
         self.has_log.store(writer.is_some(), Ordering::Release);
         self.writer = writer;
     }
 
-    pub(super) fn check(&self, array: StagedArray) -> Result<()> {
+    pub(super) fn check(&self, array: WrittenArray) -> Result<()> {
         match array.index() < self.arrays.len() {
             true => Ok(()),
             false => Err(no_array()),

@@ -1,8 +1,8 @@
 //! A stage against plain vectors of bytes, whatever is done to it in whatever order.
 
-mod ahead;
 mod compaction;
 mod content;
+mod encoded;
 mod failing;
 mod forged;
 mod lender;
@@ -81,19 +81,19 @@ impl Model {
         match *action {
             Action::Write(array, at, len, byte) => {
                 let bytes = vec![byte; len];
-                let n = self.stage.write(StagedArray(array), at, &bytes).unwrap();
+                let n = self.stage.write(WrittenArray(array), at, &bytes).unwrap();
                 assert_eq!(n, len);
                 sample::write(&mut self.shown[array as usize], at, &bytes);
             }
             Action::Zeros(array, at, len) => {
                 let range = at..at + len;
-                self.stage.write_zeros(StagedArray(array), range).unwrap();
+                self.stage.write_zeros(WrittenArray(array), range).unwrap();
                 if len > 0 {
                     sample::write(&mut self.shown[array as usize], at, &vec![0; len as usize]);
                 }
             }
             Action::SetLen(array, len) => {
-                self.stage.set_len(StagedArray(array), len).unwrap();
+                self.stage.set_len(WrittenArray(array), len).unwrap();
                 self.shown[array as usize].resize(len as usize, 0);
             }
             Action::Sync => self.stage.sync().unwrap(),
@@ -201,12 +201,12 @@ impl Model {
         self.check(&self.stage.layers());
         for (array, shown) in self.shown.iter().enumerate() {
             assert_eq!(
-                self.stage.len(StagedArray(array as u32)),
+                self.stage.len(WrittenArray(array as u32)),
                 shown.len() as u64
             );
             let below = self.frozen.as_ref().unwrap_or(&self.container.arrays);
             let active = &self.stage.layers()[0];
-            let changed = active.changed(StagedArray(array as u32));
+            let changed = active.changed(WrittenArray(array as u32));
             assert!(changed.is_sorted_by(|a, b| a.end < b.start));
             for (at, byte) in shown.iter().enumerate() {
                 let covered = changed.iter().any(|range| range.contains(&(at as u64)));
@@ -278,7 +278,7 @@ fn a_small_sync_is_one_small_write_and_one_wait() {
     let recording = Arc::new(RecordingDisk::new(Arc::clone(&container.disk)));
     container.disk = Arc::clone(&recording) as Arc<dyn crate::disk::Disk>;
     let stage = container.stage(1 << 20);
-    stage.write(StagedArray(0), 0, &[1; 4096]).unwrap();
+    stage.write(WrittenArray(0), 0, &[1; 4096]).unwrap();
     assert!(
         recording.changes().is_empty(),
         "nothing is made before it must be"
@@ -287,7 +287,7 @@ fn a_small_sync_is_one_small_write_and_one_wait() {
     for step in 1..9 {
         let before = recording.changes().len();
         stage
-            .write(StagedArray(0), step * 4096, &[2; 4096])
+            .write(WrittenArray(0), step * 4096, &[2; 4096])
             .unwrap();
         stage.sync().unwrap();
         stage.sync().unwrap();
@@ -308,7 +308,7 @@ fn a_small_sync_is_one_small_write_and_one_wait() {
 fn the_log_goes_when_what_was_synced_has_been_taken_back() {
     let container = Container::new();
     let stage = container.stage(1 << 20);
-    let array = StagedArray(0);
+    let array = WrittenArray(0);
     let len = stage.len(array);
     stage.write(array, len, b"more").unwrap();
     stage.sync().unwrap();
@@ -329,17 +329,17 @@ fn writes_that_follow_each_other_are_one_extent() {
     let stage = container.stage(1 << 20);
     for at in 0..1000 {
         stage
-            .write(StagedArray(0), at * 10, &[at as u8; 10])
+            .write(WrittenArray(0), at * 10, &[at as u8; 10])
             .unwrap();
     }
     let mut parts = Vec::new();
-    stage.layers()[0].parts(StagedArray(0), 0..10_000, &mut parts);
+    stage.layers()[0].parts(WrittenArray(0), 0..10_000, &mut parts);
     assert_eq!(parts, [Part::Staged(0..10_000)]);
     assert!(stage.bytes_held() <= 32 << 10, "{}", stage.bytes_held());
     let held = stage.bytes_held();
-    stage.write(StagedArray(0), 500, &[9; 5000]).unwrap();
+    stage.write(WrittenArray(0), 500, &[9; 5000]).unwrap();
     assert_eq!(stage.bytes_held(), held, "in place");
-    stage.set_len(StagedArray(0), 0).unwrap();
+    stage.set_len(WrittenArray(0), 0).unwrap();
     assert_eq!(stage.bytes_held(), 0);
 }
 
@@ -349,7 +349,7 @@ fn small_writes_here_and_there_are_charged_and_bounded() {
     let container = Container::new();
     let stage = container.stage(1 << 20);
     let budget = Arc::clone(stage.memory.budget());
-    let write = |number: u64| stage.write(StagedArray(0), number * 16, &number.to_le_bytes());
+    let write = |number: u64| stage.write(WrittenArray(0), number * 16, &number.to_le_bytes());
     let refused = (0..1 << 20).find(|&number| write(number).is_err()).unwrap();
     assert!((80_000..140_000).contains(&refused), "{refused}");
     assert!(
@@ -358,14 +358,14 @@ fn small_writes_here_and_there_are_charged_and_bounded() {
         budget.used()
     );
     assert!(write(refused).unwrap_err().is_no_memory());
-    assert!(stage.write_zeros(StagedArray(0), 5..6).is_err());
+    assert!(stage.write_zeros(WrittenArray(0), 5..6).is_err());
     let bytes = container.read(0, &stage.layers());
     for number in [0, 1, refused / 2, refused - 1] {
         let at = 16 * number as usize;
         assert_eq!(bytes[at..][..8], number.to_le_bytes());
     }
     stage.freeze(&mut to_nobody).unwrap();
-    let lens = [stage.len(StagedArray(0)), stage.len(StagedArray(1))];
+    let lens = [stage.len(WrittenArray(0)), stage.len(WrittenArray(1))];
     stage
         .committed(
             &stage.alone(),
@@ -383,13 +383,13 @@ fn memory_comes_back_when_others_want_it() {
     let container = Container::new();
     let stage = container.stage(1 << 20);
     let budget = Arc::clone(stage.memory.budget());
-    stage.write(StagedArray(0), 0, &[7; 400 << 10]).unwrap();
+    stage.write(WrittenArray(0), 0, &[7; 400 << 10]).unwrap();
     assert!(stage.memory.used() > 300 << 10);
     let hold = budget.reserve(1 << 20);
     assert_eq!((stage.bytes_held(), hold.bytes()), (0, 1 << 20));
     let mut bytes = vec![0; 400 << 10];
     stage.layers()[0]
-        .read(StagedArray(0), 0, &mut bytes)
+        .read(WrittenArray(0), 0, &mut bytes)
         .unwrap();
     assert_eq!(bytes, [7; 400 << 10]);
 }
@@ -400,7 +400,7 @@ fn stages_together_hold_half_of_the_budget() {
     let memory = one.memory(1 << 20);
     let stages = [&one, &other].map(|container| container.stage_with(&memory));
     for stage in &stages {
-        stage.write(StagedArray(1), 0, &[5; 1 << 20]).unwrap();
+        stage.write(WrittenArray(1), 0, &[5; 1 << 20]).unwrap();
         let used = memory.used();
         assert!(
             used <= 512 << 10 && memory.budget().used() == used,
@@ -424,7 +424,7 @@ fn readers_and_writers_and_a_sync_and_a_want_of_memory_side_by_side() {
                     for step in 0..400u64 {
                         let at = (step * 7919 % 300) * 300 + own * 100;
                         stage
-                            .write(StagedArray(0), at, &[own as u8 + 1; 100])
+                            .write(WrittenArray(0), at, &[own as u8 + 1; 100])
                             .unwrap();
                     }
                 })
@@ -442,7 +442,7 @@ fn readers_and_writers_and_a_sync_and_a_want_of_memory_side_by_side() {
             let mut bytes = [0; 300];
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 for layer in stage.layers() {
-                    layer.read(StagedArray(0), 900, &mut bytes).unwrap();
+                    layer.read(WrittenArray(0), 900, &mut bytes).unwrap();
                 }
             }
         });

@@ -74,8 +74,8 @@ impl Tree {
         if owner.list.is_none() {
             return Ok(None);
         }
-        let opened = self.live.open_version(version)?;
-        let owner = self.live.owner_of_entry(&opened, entry, owner)?;
+        let opened = self.live.opener.open(version)?;
+        let owner = self.live.entries.owner(&opened, entry, owner)?;
         let shown = match opened.kind(entry)? {
             FileKind::Directory => enterable,
             _ => |mode| mode & 0o666,

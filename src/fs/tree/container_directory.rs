@@ -53,19 +53,19 @@ impl Tree {
     ) -> Result<Option<ContainerDirectory>> {
         let (inode, container, version, at) = match &*self.inodes.get(directory)? {
             Node::Container(container) if !container.new.is_new() => {
-                let version = self.live.current(directory.into(), container)?;
+                let version = self.live.current.version_of(directory.into(), container)?;
                 (directory, Arc::clone(container), version, EntryIndex::ROOT)
             }
             Node::Entry(version, entry) => {
                 let above = InodeId::from(version.container);
                 let node = self.inodes.get(above)?;
                 let container = node.container().ok_or(Error::NotADirectory)?;
-                self.live.check_current(version)?;
+                self.live.current.check(version)?;
                 (above, Arc::clone(container), Arc::clone(version), *entry)
             }
             _ => return Ok(None),
         };
-        let opened = self.live.open_version(&version)?;
+        let opened = self.live.opener.open(&version)?;
         let below = opened.group_path(at);
         Ok(below.map(|below| ContainerDirectory {
             inode,

@@ -48,7 +48,7 @@ impl Tree {
         let Node::Entry(version, entry) = &*node else {
             return Ok(None);
         };
-        let opened = self.live.open_version(version)?;
+        let opened = self.live.opener.open(version)?;
         if self.disk.is_none() {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl Tree {
     /// Files that lie beside the arrays of a container that is one file, by their paths in it,
     /// unless they may become arrays.
     fn beside_arrays(&self, inode: InodeId, container: &LiveContainer) -> Result<Vec<String>> {
-        let takes_later = || self.live.lasting_facts(container).takes_later;
+        let takes_later = || self.live.lasting.facts_of(container).takes_later;
         if container.stored != FileKind::File || container.new.is_new() || takes_later() {
             return Ok(Vec::new());
         }

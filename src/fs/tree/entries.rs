@@ -21,7 +21,7 @@ impl Tree {
     /// its pages, may be on its way still: so an edition counts once a handle of it is closed.
     pub(super) fn keeps_pages(&self, inode: InodeId, opened: &OpenEntry) -> bool {
         let holds = opened.derived().is_none_or(|derived| {
-            let staged = &derived.version.staged;
+            let staged = &derived.version.writes;
             staged.edition_of_pages(derived.entry) == derived.edition
         });
         holds && !self.outdated.has(inode)
@@ -65,8 +65,8 @@ impl Tree {
             _ => EntryIndex::ROOT,
         };
         for _ in 0..TRIES {
-            self.live.wait_until_published(version)?;
-            let opened = self.live.open_version(version)?;
+            self.live.current.wait_until_published(version)?;
+            let opened = self.live.opener.open(version)?;
             let name = opened.find(directory, &link.name).ok_or(Error::NotFound)?;
             let entered = self.enter_as_opened(version, &opened, name, link.clone())?;
             if self.holds(version, &opened, &entered) {
@@ -84,7 +84,7 @@ impl Tree {
         link: Dirent,
     ) -> Result<Attr> {
         let entry = opened.file_of(name);
-        let stat = self.live.entry_stat(version, opened, entry)?;
+        let stat = self.live.entries.stat(version, opened, entry)?;
         let node = Node::Entry(Arc::clone(version), entry);
         let (inode, _) = self.inodes.enter(link, node)?;
         Ok(Attr::of_entry(inode, &stat, &self.settings))
@@ -93,13 +93,13 @@ impl Tree {
     /// The listing of an opened container, which the kernel keeps, goes when the container changes.
     pub(super) fn notice_change(&self, inode: InodeId, node: &Node) {
         if let Some(container) = node.container() {
-            self.live.notice_change(inode.into(), container);
+            self.live.current.notice_change(inode.into(), container);
         }
     }
 
     /// Another process has changed what lies at this path: the kernel is to look again.
     pub(super) fn changed(&self, path: &Path) -> Error {
-        self.live.changed(path)
+        self.live.ground.changed(path)
     }
 
     pub(super) fn invalidate(&self, inode: InodeId, link: Option<Dirent>) {

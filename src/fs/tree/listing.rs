@@ -138,7 +138,7 @@ impl Tree {
             Node::Container(container) => self.list_container(directory, container, after),
             Node::Entry(version, entry) => {
                 if after == Cookie::START {
-                    self.live.check_current(version)?;
+                    self.live.current.check(version)?;
                 }
                 match self.listed_beside(directory) {
                     Ok(Some(beside)) => self.list_beside(directory, beside, after),
@@ -179,9 +179,11 @@ impl Tree {
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
             // To know its size, all of the text must be read: only who asks for it waits for that.
             (Some(entry), Some(at), _)
-                if self
-                    .live
-                    .is_unmeasured(&at.version, &at.opened, at.opened.file_of(entry)) =>
+                if self.live.text_views.is_unmeasured(
+                    &at.version,
+                    &at.opened,
+                    at.opened.file_of(entry),
+                ) =>
             {
                 return self.enter_unseen(step, name);
             }
@@ -240,12 +242,12 @@ impl Tree {
         container: &LiveContainer,
         after: Cookie,
     ) -> Result<ListingStep> {
-        let mut version = self.live.current(inode.into(), container)?;
+        let mut version = self.live.current.version_of(inode.into(), container)?;
         if container.new.is_new() {
             match self.list_drafts(inode, after) {
                 // It has been packed meanwhile: what was put into it is in the container now.
                 Err(e) if e.is_not_found() => {
-                    version = self.live.current(inode.into(), container)?;
+                    version = self.live.current.version_of(inode.into(), container)?;
                     if container.new.is_new() {
                         return Err(e);
                     }
@@ -298,7 +300,7 @@ impl Tree {
 
     /// What has been put into a new container.
     fn list_drafts(&self, container: InodeId, after: Cookie) -> Result<ListingStep> {
-        let Some(path) = self.live.drafts_at(container.into())? else {
+        let Some(path) = self.live.drafts.at(container.into())? else {
             return Ok(ListingStep {
                 directory: container,
                 names: StepNames::Container(Vec::new()),
@@ -334,7 +336,7 @@ impl Tree {
     fn inside(&self, version: &Arc<ContainerVersion>, directory: EntryIndex) -> Result<Inside> {
         Ok(Inside {
             version: Arc::clone(version),
-            opened: self.live.open_version(version)?,
+            opened: self.live.opener.open(version)?,
             directory,
         })
     }

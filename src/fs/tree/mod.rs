@@ -241,19 +241,19 @@ impl Tree {
         match &*self.inodes.get(parent)? {
             node @ Node::Directory(_) => self.enter_found(link, node),
             Node::Container(container) => {
-                let version = self.live.current(parent.into(), container)?;
+                let version = self.live.current.version_of(parent.into(), container)?;
                 if container.new.is_new() {
                     return self.lookup_draft(parent, link);
                 }
-                let opened = self.live.open_version(&version)?;
+                let opened = self.live.opener.open(&version)?;
                 match opened.find(EntryIndex::ROOT, name) {
                     Some(entry) => self.enter(&version, &opened, entry, link),
                     None => self.enter_beside(link),
                 }
             }
             Node::Entry(version, entry) => {
-                self.live.check_current(version)?;
-                let opened = self.live.open_version(version)?;
+                self.live.current.check(version)?;
+                let opened = self.live.opener.open(version)?;
                 match opened.find(*entry, name) {
                     Some(child) => self.enter(version, &opened, child, link),
                     None => self.enter_beside(link),
@@ -274,7 +274,7 @@ impl Tree {
         match gone.as_deref() {
             Some(Node::Container(container)) => {
                 self.listing_cache.forget(inode);
-                self.live.close(container);
+                self.live.versions.close(container);
             }
             Some(Node::Directory(_) | Node::Entry(..)) => self.listing_cache.forget(inode),
             Some(Node::File(_) | Node::Special(..) | Node::Unseen(_)) | None => {}
@@ -285,8 +285,8 @@ impl Tree {
     pub fn attr(&self, inode: InodeId) -> Result<Attr> {
         let node = self.inodes.get(inode)?;
         if let Node::Entry(version, entry) = &*node {
-            let opened = self.live.open_version(version)?;
-            let stat = self.live.entry_stat(version, &opened, *entry)?;
+            let opened = self.live.opener.open(version)?;
+            let stat = self.live.entries.stat(version, &opened, *entry)?;
             return Ok(Attr::of_entry(inode, &stat, &self.settings));
         }
         self.notice_change(inode, &node);
@@ -335,7 +335,7 @@ impl Tree {
     pub fn read_link(&self, inode: InodeId) -> Result<OsString> {
         let node = self.inodes.get(inode)?;
         match &*node {
-            Node::Entry(version, entry) => self.live.open_version(version)?.read_link(*entry),
+            Node::Entry(version, entry) => self.live.opener.open(version)?.read_link(*entry),
             _ => {
                 let (path, _) = self.locate(inode, &node)?;
                 self.store.posix()?.read_link(&path)
@@ -366,9 +366,9 @@ impl Tree {
                 (file, known, true)
             }
             Node::Entry(version, entry) => {
-                self.live.check_current(version)?;
-                self.live.recover_again(version)?;
-                let opened = self.live.open_entry(version, *entry)?;
+                self.live.current.check(version)?;
+                self.live.recovery.recover_again(version)?;
+                let opened = self.live.entries.open(version, *entry)?;
                 let pages = self.keeps_pages(inode, &opened);
                 let opened = OpenFile::Entry(opened);
                 (opened, StillKnown { pages, size: true }, false)
@@ -434,7 +434,7 @@ impl Tree {
         self.open_files.remove(handle);
         if let Ok(closed) = closed {
             if let Some(writer) = closed.array_writer() {
-                self.live.end_writing(writer);
+                self.live.arrays.end(writer);
             }
             if let Some((file, _)) = closed.written()
                 && let Err(e) = file.release()
@@ -443,7 +443,7 @@ impl Tree {
                 log::error!("{}", told.unwrap_or_else(|_| e.to_string()));
             }
             if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
-                let staged = &derived.version.staged;
+                let staged = &derived.version.writes;
                 staged.note_edition(derived.entry, derived.edition);
             }
         }

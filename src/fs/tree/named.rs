@@ -38,7 +38,7 @@ impl Tree {
         match &*self.inodes.get(inode).ok()? {
             Node::Entry(version, entry) => {
                 let container = self.inodes.path(version.container.into()).ok()?;
-                let within = self.live.open_version(version).ok()?.place_of(*entry)?;
+                let within = self.live.opener.open(version).ok()?.place_of(*entry)?;
                 Some((self.store.display(&container), below(within)))
             }
             Node::Container(_) => {
@@ -61,7 +61,7 @@ impl Tree {
     fn place_in_container(&self, file: InodeId, path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
         let parent = self.inodes.parent(file)?;
         if let Some((new, _)) = self.new_above(parent) {
-            let drafts = self.live.drafts_at(new.into()).ok()??;
+            let drafts = self.live.drafts.at(new.into()).ok()??;
             let within = path.strip_prefix(drafts).ok()?;
             return Some((self.inodes.path(new).ok()?, Some(within.to_owned())));
         }
@@ -77,7 +77,7 @@ impl Tree {
             let Node::Entry(version, entry) = &*node else {
                 return None;
             };
-            let opened = self.live.open_version(version).ok()?;
+            let opened = self.live.opener.open(version).ok()?;
             let stored = opened.info(opened.array_at(*entry)?).ok()?.bytes;
             Some(stored > 0 && self.attr(inode).ok()?.size == 0)
         };

@@ -14,7 +14,7 @@ use crate::array::prefetch::ReadAheadWorkers;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
 use crate::live::shown::open_entry::{OpenEntry, PageCache};
-use crate::live::staged::ArrayWriter;
+use crate::live::writing::ArrayWriter;
 use crate::memory::fallible;
 use crate::source::Source;
 use crate::sync::RwLock;

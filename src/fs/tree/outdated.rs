@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::{InodeId, Tree};
-use crate::live::staged::replacing::OldPages;
+use crate::live::writing::replacing::OldPages;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How often the pages of each of these are still to be dropped.

@@ -158,7 +158,7 @@ impl Places for TreePlaces {
         open.any(|inode| self.inodes.above(inode).contains(&id.into()))
     }
 
-    fn is_written(&self, version: VersionId) -> bool {
+    fn is_open_for_writing(&self, version: VersionId) -> bool {
         let mut entries = self.inodes.of_version(version).into_iter();
         entries.any(|(inode, _)| {
             let open = self.open_files.of_inode(inode);

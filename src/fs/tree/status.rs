@@ -173,19 +173,19 @@ fn short(why: impl Into<String>) -> String {
 
 impl Tree {
     fn staged_containers(&self) -> Vec<StagedStatus> {
-        let staged = self.live.all_staged().into_iter();
+        let staged = self.live.written.all().into_iter();
         let each = staged.filter_map(|(inode, version)| {
-            let container = version.staged.now()?;
-            self.live.look_who_holds(&version);
+            let container = version.writes.now()?;
+            self.live.held.look_who_holds(&version);
             let (log, log_bytes) = container.stage.logged().unzip();
-            let beside = version.staged.log.unrecovered();
+            let beside = version.writes.log.unrecovered();
             let unlogged = container.stage.unlogged();
             Some(StagedStatus {
                 bytes: container.stage.bytes_held(),
                 log: log.map(|name| name.to_string_lossy().into_owned()),
                 log_bytes: log_bytes.unwrap_or(0),
                 seconds: container.stage.staged_since().map_or(0, seconds_since),
-                why: version.staged.outcome.why().map(short),
+                why: version.writes.outcome.why().map(short),
                 beside: beside.map(|beside| beside.why.to_string()),
                 unlogged: unlogged.map(|unlogged| told_unlogged(&unlogged)),
                 ..self.nothing_staged(inode.into())
@@ -200,7 +200,8 @@ impl Tree {
     /// New containers into which something has been put: where that is, it is on the disk.
     fn new_with_drafts(&self) -> impl Iterator<Item = StagedStatus> {
         let new = self.live.new.all().into_iter();
-        let with_drafts = new.filter(|(inode, _)| self.live.has_drafts(*inode).unwrap_or(true));
+        let with_drafts =
+            new.filter(|(inode, _)| self.live.added.has_drafts(*inode).unwrap_or(true));
         with_drafts.map(|(inode, used)| StagedStatus {
             new: true,
             why: Some(short(used.why())),
@@ -305,7 +306,7 @@ impl Tree {
             source_id: self.source_id(),
             version: env!("CARGO_PKG_VERSION").into(),
             open_files: self.open_files.len(),
-            open_containers: self.live.open_count(),
+            open_containers: self.live.versions.open_count(),
             resident_bytes: crate::memory::resident(),
             seconds: self.watched.since.elapsed().as_secs(),
             staged_bytes,
@@ -319,7 +320,7 @@ impl Tree {
             half_removed_unlisted: unlisted(&half_removed, MOST_PATHS),
             views_listed: self.settings.views == Views::Listed,
             held_back: self.held_back(),
-            counted: self.live.commits.snapshot(),
+            counted: self.live.counters.snapshot(),
             requests: told_by(&self.watched.requests),
             log: told_by(&self.watched.log),
             cache: self.cache.status(),

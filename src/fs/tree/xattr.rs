@@ -113,7 +113,7 @@ impl Tree {
         let own: &[&str] = match &*node {
             Node::Container(_) => &OF_CONTAINER,
             Node::Entry(version, entry) => {
-                let opened = self.live.open_version(version)?;
+                let opened = self.live.opener.open(version)?;
                 match (opened.part_at(*entry), opened.shown_array(*entry).is_some()) {
                     (Some(_), _) => &OF_CONTAINER,
                     (None, true) => &OF_ARRAY,
@@ -144,8 +144,8 @@ impl Tree {
         let Some(container) = node.container().filter(|found| !found.new.is_new()) else {
             return Ok(None);
         };
-        let version = self.live.current(inode.into(), container)?;
-        let opened = self.live.open_version(&version)?;
+        let version = self.live.current.version_of(inode.into(), container)?;
+        let opened = self.live.opener.open(&version)?;
         Ok(opened.rewrite().map(|rewrite| rewrite.dead_bytes()))
     }
 
@@ -165,15 +165,15 @@ impl Tree {
         container: &Arc<LiveContainer>,
         asked: &str,
     ) -> Result<Option<String>> {
-        let version = self.live.current(inode.into(), container)?;
-        let opened = self.live.open_version(&version)?;
+        let version = self.live.current.version_of(inode.into(), container)?;
+        let opened = self.live.opener.open(&version)?;
         let part = ContainerNumber::OUTERMOST;
         if asked != "state" {
             return self.xattr_of_part(&version, &opened, part, asked);
         }
-        self.live.look_who_holds(&version);
-        let staged = version.staged.state();
-        let staged = staged.or_else(|| self.live.new_state(inode.into()));
+        self.live.held.look_who_holds(&version);
+        let staged = version.writes.state();
+        let staged = staged.or_else(|| self.live.packing.new_state(inode.into()));
         let quiet = || self.quiet_state(inode, (container, &opened));
         state_of(&opened, part, (staged, &quiet)).map(Some)
     }
@@ -191,7 +191,7 @@ impl Tree {
         Ok(match asked {
             "format" => Some(container.format.to_owned()),
             "version" => {
-                let restated = self.live.restated(version, part)?.version.clone();
+                let restated = self.live.restating.restated(version, part)?.version.clone();
                 Some(restated.unwrap_or_else(|| container.version.clone()))
             }
             "state" => Some(state_of(opened, part, (None, &|| None))?),
@@ -205,7 +205,7 @@ impl Tree {
         entry: EntryIndex,
         asked: &str,
     ) -> Result<Option<String>> {
-        let opened = self.live.open_version(version)?;
+        let opened = self.live.opener.open(version)?;
         if let Some(part) = opened.part_at(entry) {
             return self.xattr_of_part(version, &opened, part, asked);
         }
@@ -216,7 +216,7 @@ impl Tree {
             return Ok(None);
         };
         let restated = || match opened.shown_array(entry) {
-            Some(number) => self.live.restated_info(version, number),
+            Some(number) => self.live.restating.info(version, number),
             None => Ok(None),
         };
         of_array(format, &stored, restated, asked)

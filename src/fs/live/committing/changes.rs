@@ -10,9 +10,9 @@ use crate::cache::BlockCache;
 use crate::commit::SeenFile;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::Result;
-use crate::live::staged::StagedContainer;
-use crate::live::staged::ahead::LayerBlocks;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
+use crate::live::writing::before_close::LayerBlocks;
 use crate::source::{SourceIdentity, Timestamp};
 use crate::stage::Layer;
 
@@ -42,7 +42,7 @@ pub(crate) fn seen_files(version: &ContainerVersion, path: &Path) -> Vec<SeenFil
 
 /// The arrays of which something is staged, as they are with it.
 pub(crate) fn changed_arrays(
-    container: &StagedContainer,
+    container: &LayeredContainer,
     frozen: &Arc<Layer>,
     cache: &Arc<BlockCache>,
 ) -> Result<Vec<ChangedArray>> {

@@ -9,10 +9,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::ending::MountEnd;
 use crate::commit::CommitLimits;
 use crate::error::{Error, Result};
-use crate::live::ContainerId;
+use crate::live::places::ContainerId;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
 use crate::patience::{self, BETWEEN_LOOKS};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
@@ -82,6 +84,7 @@ impl LastCommit {
 pub(crate) struct DueCommits {
     list: Mutex<DueList>,
     changed: Condvar,
+    ending: Arc<MountEnd>,
 }
 
 #[derive(Default)]
@@ -114,6 +117,13 @@ impl Drop for DueCommit<'_> {
 }
 
 impl DueCommits {
+    pub(crate) fn new(ending: &Arc<MountEnd>) -> DueCommits {
+        DueCommits {
+            ending: Arc::clone(ending),
+            ..DueCommits::default()
+        }
+    }
+
     /// To be made at this moment, not before, whatever was said of it until now.
     pub(crate) fn set(&self, why: Later, version: &Arc<ContainerVersion>, at: Instant) {
         let due = Due {
@@ -122,6 +132,40 @@ impl DueCommits {
         };
         self.lock().due.insert((why, version.container), due);
         self.changed.notify_all();
+    }
+
+    /// Leaves a commit to the thread that makes it, at this moment.
+    pub(crate) fn leave(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &LayeredContainer,
+        (later, at): (Later, Instant),
+        why: &str,
+    ) -> Result<()> {
+        container.stage.log_all()?;
+        version.writes.outcome.note_put_off(why);
+        self.set(later, version, at);
+        Ok(())
+    }
+
+    /// Leaves a commit to the background that is more than who waits for it can wait for, or that
+    /// nobody waits for any more; to the next mount if this one is about to end.
+    pub(super) fn put_off(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &LayeredContainer,
+    ) -> Result<()> {
+        let (at, why) = match self.ending.hurried_until() {
+            Some(until) => (
+                until,
+                "it takes long to commit: the next mount does it, or `arrayfs stage commit`",
+            ),
+            None => (
+                Instant::now(),
+                "it takes long to commit, and is being committed in the background",
+            ),
+        };
+        self.leave(version, container, (Later::Large, at), why)
     }
 
     /// Takes it off the list: the caller makes it. Says whether it was on the list.
@@ -190,8 +234,9 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::cache::VersionId;
     use crate::container::{FORMATS, Preferences, Recognised};
-    use crate::live::version::Versions;
+
     use crate::source::Store;
     use crate::source::local::LocalStore;
 
@@ -208,7 +253,7 @@ mod tests {
                 left: Default::default(),
             };
             let found = recognised.stat(&*store, Path::new("")).unwrap();
-            Versions::default().create(ContainerId(id), recognised, &found)
+            ContainerVersion::new(VersionId(id), ContainerId(id), recognised, &found)
         };
         let (due, now) = (DueCommits::default(), Instant::now());
         let versions = [1, 2].map(version);

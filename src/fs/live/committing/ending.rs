@@ -9,9 +9,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Effort;
+use super::effort::Effort;
 use crate::error::{Error, Result};
-use crate::live::{Containers, refused_saying};
+use crate::live::refusal::refused_saying;
 use crate::patience;
 use crate::sync::Mutex;
 
@@ -24,16 +24,6 @@ pub const TO_THE_END: Duration = Duration::from_secs(86_400);
 #[derive(Default)]
 pub(crate) struct MountEnd {
     hurried_until: Mutex<Option<Instant>>,
-}
-
-impl Effort {
-    /// What a mount that is about to end has time for.
-    pub(super) fn in_a_hurry(self) -> Duration {
-        match self {
-            Effort::Usual => Duration::from_secs(10),
-            Effort::All => Duration::ZERO,
-        }
-    }
 }
 
 impl MountEnd {
@@ -50,20 +40,22 @@ impl MountEnd {
             None => Effort::All,
         }
     }
-}
 
-impl Containers {
     /// The mount is about to end, and for so long nobody waits for long commits.
-    pub fn hurry_for(&self, time: Duration) {
+    pub(crate) fn hurry_for(&self, time: Duration) {
         let until = Instant::now() + time;
-        let mut hurried = self.ending.hurried_until.lock();
+        let mut hurried = self.hurried_until.lock();
         *hurried = (*hurried).max(Some(until));
     }
 
     /// Makes a commit as long as it is wanted: until who waits for it has been killed, or the mount
     /// is about to end and it has taken longer than this.
-    pub(crate) fn while_wanted<T>(&self, hurried: Duration, work: impl FnOnce() -> T) -> T {
-        let (ending, caller) = (Arc::clone(&self.ending), patience::caller());
+    pub(crate) fn while_wanted<T>(
+        self: &Arc<Self>,
+        hurried: Duration,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        let (ending, caller) = (Arc::clone(self), patience::caller());
         let begun = Instant::now();
         let is_wanted = move || {
             let is_late = begun.elapsed() > hurried && ending.hurried_until().is_some();
@@ -74,7 +66,7 @@ impl Containers {
 
     /// Makes a commit of what has no place in the stage, and so cannot be left to the next mount:
     /// done, if that does not take long, else EBUSY. Who waits for it has not been interrupted.
-    pub(super) fn now_or_never<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn now_or_never<T>(self: &Arc<Self>, work: impl FnOnce() -> Result<T>) -> Result<T> {
         match self.while_wanted(Effort::Usual.in_a_hurry(), work) {
             Err(Error::Unwanted) if !patience::caller().has_gone() => {
                 let what = "change an array: the mount is about to end".to_owned();

@@ -3,43 +3,56 @@
 //!
 //! When a close returns, everything that is staged is in the log, so that a killed daemon loses
 //! none of it. The next fsync, and the container's state, report the outcome of the commit. Used by
-//! [`super`], and by the threads that run [`Containers::commit_when_due`].
+//! [`super`], and by the threads that run [`LaterCommits::commit_when_due`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Effort;
 use super::changes::changed_arrays;
-use super::due::Later;
+use super::committer::Committer;
+use super::due::{DueCommits, Later};
+use super::effort::Effort;
+use super::waiting::HeldFiles;
 use crate::container::rewrite::Consistency;
 use crate::error::Result;
-use crate::live::Containers;
-use crate::live::staged::StagedContainer;
+use crate::live::current::CurrentVersions;
+use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
 use crate::patience;
 
 /// So long a close looks for the reason why a commit would not be made.
 const AT_ONCE: Duration = Duration::from_millis(50);
 
-impl Containers {
+/// Makes commits at a close, or later.
+pub(crate) struct LaterCommits {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) due: Arc<DueCommits>,
+    pub(crate) held: Arc<HeldFiles>,
+    pub(crate) current: Arc<CurrentVersions>,
+}
+
+impl LaterCommits {
     /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let (staged, pacing) = (&version.staged, &self.settings.pacing);
-        let has_changed = staged.now().filter(|now| !now.stage.is_clean());
-        let Some(container) = has_changed.filter(|_| staged.outcome.rests(pacing)) else {
-            return self.commit(version, Effort::Usual);
+        let (writes, pacing) = (&version.writes, &self.ground.settings.pacing);
+        let has_changed = writes.now().filter(|now| !now.stage.is_clean());
+        let Some(container) = has_changed.filter(|_| writes.outcome.rests(pacing)) else {
+            return self.committer.commit(version, Effort::Usual);
         };
         let slow = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
         let why = self.objection(&container);
         let due = Instant::now() + pacing.quiet;
         let why = why.as_deref().unwrap_or(slow);
-        self.commit_later(version, &container, (Later::PutOff, due), why)
+        self.due
+            .leave(version, &container, (Later::PutOff, due), why)
     }
 
     /// Why a commit would leave the container staged, if that follows from lengths that have
     /// changed, and is found out at once. No commit is under way, or nothing is said.
-    fn objection(&self, container: &StagedContainer) -> Option<String> {
+    fn objection(&self, container: &LayeredContainer) -> Option<String> {
         let layers = container.stage.layers();
         let [layer] = &layers[..] else {
             return None;
@@ -52,51 +65,17 @@ impl Containers {
         if container.arrays().into_iter().all(is_as_long) {
             return None;
         }
-        let changed = changed_arrays(container, layer, &self.cache).ok()?;
+        let changed = changed_arrays(container, layer, &self.ground.cache).ok()?;
         let begun = Instant::now();
         let is_soon = move || begun.elapsed() < AT_ONCE;
         let rewrite = container.rewrite();
         let found = patience::while_wanted(is_soon, || {
-            rewrite.consistency(&changed, self.cache.budget())
+            rewrite.consistency(&changed, self.ground.budget())
         });
         match found {
             Ok(Consistency::NotYet(why) | Consistency::Unfit(why)) => Some(why),
             Ok(Consistency::Now) | Err(_) => None,
         }
-    }
-
-    /// Leaves a commit to the thread that makes it, at this moment.
-    pub(crate) fn commit_later(
-        &self,
-        version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
-        (later, at): (Later, Instant),
-        why: &str,
-    ) -> Result<()> {
-        container.stage.log_all()?;
-        version.staged.outcome.note_put_off(why);
-        self.due.set(later, version, at);
-        Ok(())
-    }
-
-    /// Leaves a commit to the background that is more than who waits for it can wait for, or that
-    /// nobody waits for any more; to the next mount if this one is about to end.
-    pub(super) fn put_off(
-        &self,
-        version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
-    ) -> Result<()> {
-        let (at, why) = match self.ending.hurried_until() {
-            Some(until) => (
-                until,
-                "it takes long to commit: the next mount does it, or `arrayfs stage commit`",
-            ),
-            None => (
-                Instant::now(),
-                "it takes long to commit, and is being committed in the background",
-            ),
-        };
-        self.commit_later(version, container, (Later::Large, at), why)
     }
 
     /// Returns when what was closed is committed, if it can be: makes a commit that has been left
@@ -105,10 +84,12 @@ impl Containers {
         let id = version.container;
         let left = [Later::PutOff, Later::Large].map(|later| self.due.take(later, id));
         if left.contains(&true) {
-            return self.retry(|| self.commit(version, Effort::All));
+            return self
+                .ground
+                .retry(|| self.committer.commit(version, Effort::All));
         }
         self.due.wait_for(id)?;
-        version.staged.wait_for_turn().map(drop)
+        version.writes.wait_for_turn().map(drop)
     }
 
     /// Makes commits when they are due. Does not return.
@@ -129,19 +110,27 @@ impl Containers {
     }
 
     fn commit_due(&self, version: &Arc<ContainerVersion>, later: Later) {
-        let staged = &version.staged;
-        if let Some(again) = self.still_waits(version) {
-            self.due.set(later, version, Instant::now() + again);
-            return;
+        let writes = &version.writes;
+        if let Some(waits) = writes.outcome.waits() {
+            if let Some(again) = self.held.still_waits(version, waits) {
+                self.due.set(later, version, Instant::now() + again);
+                return;
+            }
+            // The file gets its time back, if that has changed alone.
+            if let Ok(container) = self.ground.places.container(version.container)
+                && let Err(e) = self.current.version_of(version.container, &container)
+            {
+                log::debug!("{e}");
+            }
         }
         let effort = match later {
             Later::PutOff => Effort::Usual,
             Later::Large => Effort::All,
         };
-        let _aside = staged.outcome.committed_aside();
+        let _aside = writes.outcome.committed_aside();
         // What fails is logged where it does.
-        if let Err(e) = self.retry(|| self.commit(version, effort)) {
-            staged.outcome.note_untold(e);
+        if let Err(e) = self.ground.retry(|| self.committer.commit(version, effort)) {
+            writes.outcome.note_untold(e);
         }
     }
 }

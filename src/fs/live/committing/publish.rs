@@ -9,26 +9,29 @@ use crate::commit::{Prepared, base_of};
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
 use crate::error::Result;
-use crate::live::Containers;
-use crate::live::opening::ahead::OpenedAhead;
+use crate::live::ground::Ground;
+use crate::live::lasting::LastingTable;
+use crate::live::opening::Opener;
+use crate::live::opening::future::{FutureContainer, FutureOpener};
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::versions::Versions;
+use crate::live::writing::LayeredContainer;
 use crate::stage::ShowLayers;
 
 /// Decoded blocks that commits have made useless. They are freed in the end: that would hold up the
 /// other steps.
 pub(crate) struct OutdatedBlocks<'a> {
-    pub(crate) containers: &'a Containers,
+    pub(crate) ground: &'a Ground,
     pub(crate) of: Vec<VersionId>,
 }
 
 impl Drop for OutdatedBlocks<'_> {
     fn drop(&mut self) {
         for of in self.of.drain(..) {
-            self.containers.forget_blocks(of);
+            self.ground.forget_blocks(of);
         }
     }
 }
@@ -43,16 +46,18 @@ pub(crate) struct Published {
 
 /// What a commit that is being published has done so far.
 pub(crate) struct Publishing<'a> {
+    publisher: &'a Publisher,
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
     pub(crate) found: Option<MemberStats>,
 }
 
 impl<'a> Publishing<'a> {
-    pub(crate) fn new(containers: &'a Containers) -> Publishing<'a> {
-        let of = Vec::new();
+    pub(crate) fn new(publisher: &'a Publisher) -> Publishing<'a> {
+        let (ground, of) = (&*publisher.ground, Vec::new());
         Publishing {
-            outdated: OutdatedBlocks { containers, of },
+            publisher,
+            outdated: OutdatedBlocks { ground, of },
             found: None,
         }
     }
@@ -62,18 +67,19 @@ impl<'a> Publishing<'a> {
     pub(crate) fn publish(
         &mut self,
         prepared: Prepared<'_>,
-        (version, container): (&Arc<ContainerVersion>, &StagedContainer),
+        (version, container): (&Arc<ContainerVersion>, &LayeredContainer),
     ) -> Result<u64> {
-        let containers = self.outdated.containers;
-        let ahead = match prepared.files() {
+        let publisher = self.publisher;
+        let future = match prepared.files() {
             [] => None,
-            files => Some(containers.open_ahead(version, &container.base(), files)?),
+            files => Some(publisher.future.open(version, &container.base(), files)?),
         };
         let mut sealed = prepared.seal()?;
         let (of, way) = ((version, container), sealed.way());
-        self.show(of, (way, ahead), &mut || sealed.publish())?;
+        self.show(of, (way, future), &mut || sealed.publish())?;
         if let Err(e) = sealed.sync() {
-            log::warn!("{}; trying again", containers.told(version.container, &e));
+            let told = publisher.ground.told(version.container, &e);
+            log::warn!("{told}; trying again");
             self.show(of, (way, None), &mut || sealed.redo())?;
         }
         Ok(sealed.end())
@@ -81,49 +87,58 @@ impl<'a> Publishing<'a> {
 
     fn show(
         &mut self,
-        (version, container): (&Arc<ContainerVersion>, &StagedContainer),
-        how: (CommitWay, Option<OpenedAhead>),
+        (version, container): (&Arc<ContainerVersion>, &LayeredContainer),
+        how: (CommitWay, Option<FutureContainer>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        let containers = self.outdated.containers;
-        let shown = containers.publish(version, Some(container), how, step)?;
+        let publisher = self.publisher;
+        let shown = publisher.publish(version, Some(container), how, step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
         Ok(())
     }
 }
 
-impl Containers {
+/// Makes commits visible.
+pub(crate) struct Publisher {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) lasting: Arc<LastingTable>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) future: Arc<FutureOpener>,
+}
+
+impl Publisher {
     /// Makes a commit visible: while no thread compares the container's identity, and in place,
-    /// while none reads it. `ahead`: the container as it is going to be, if it could be opened
+    /// while none reads it. `future`: the container as it is going to be, if it could be opened
     /// before.
     pub(crate) fn publish(
         &self,
         version: &Arc<ContainerVersion>,
-        container: Option<&StagedContainer>,
-        (way, ahead): (CommitWay, Option<OpenedAhead>),
+        container: Option<&LayeredContainer>,
+        (way, future): (CommitWay, Option<FutureContainer>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Published> {
         // Files change their names one after the other: all of them where they are. A commit in
         // place needs no names, and may take long.
-        let _pin = (way == CommitWay::Replaced).then(|| self.places.pin());
-        let shown = self.places.container(version.container)?;
+        let _pin = (way == CommitWay::Replaced).then(|| self.ground.places.pin());
+        let shown = self.ground.places.container(version.container)?;
         let _known = shown.known();
-        let stored = &version.staged.stored;
+        let stored = &version.writes.stored;
         match way {
             CommitWay::InPlace => stored.while_nobody_reads(|| {
                 step()?;
-                self.adopt(version, ahead.as_ref(), |opened| {
+                self.adopt(version, future.as_ref(), |opened| {
                     self.show_committed(version, container, opened)
                 })
             }),
             CommitWay::Replaced => stored.while_publishing(|| {
                 step()?;
-                self.adopt(version, ahead.as_ref(), |opened| {
+                self.adopt(version, future.as_ref(), |opened| {
                     let show = || self.show_committed(version, container, Arc::clone(&opened));
                     // Handles of an array that gets another content show the old file, and then
                     // all at once the new one.
-                    let at_once = |container: &StagedContainer| container.replacing().is_some();
+                    let at_once = |container: &LayeredContainer| container.replacing().is_some();
                     match container.is_some_and(at_once) {
                         true => stored.while_nobody_reads(show),
                         false => show(),
@@ -138,38 +153,39 @@ impl Containers {
     fn adopt(
         &self,
         version: &Arc<ContainerVersion>,
-        ahead: Option<&OpenedAhead>,
+        future: Option<&FutureContainer>,
         show: impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
-        self.retry_briefly(|| self.adopt_at(version, ahead, &show))
+        self.ground
+            .retry_briefly(|| self.adopt_at(version, future, &show))
     }
 
     fn adopt_at(
         &self,
         version: &Arc<ContainerVersion>,
-        ahead: Option<&OpenedAhead>,
+        future: Option<&FutureContainer>,
         show: &impl Fn(Arc<OpenContainer>) -> Result<()>,
     ) -> Result<Published> {
-        let path = &*self.places.path(version.container)?;
-        let found = version.recognised.stat(&*self.store, path)?;
+        let path = &*self.ground.places.path(version.container)?;
+        let found = version.recognised.stat(&*self.ground.store, path)?;
         let next = || self.versions.next_id();
         let (old, blocks) = (
             version.blocks(),
-            ahead.map_or_else(next, OpenedAhead::blocks),
+            future.map_or_else(next, FutureContainer::blocks),
         );
         let now = found.identity();
-        self.note_follows(version, &now);
+        self.lasting.note_follows(version, &now);
         let before = version.adopt(now.clone(), blocks);
-        let opened = match ahead {
-            Some(ahead) => self.open_as_ahead(version, path, ahead),
-            None => self.reopen_version(version, path),
+        let opened = match future {
+            Some(future) => self.future.open_as_foreseen(version, path, future),
+            None => self.opener.reopen(version, path),
         };
         let shown = opened.and_then(show);
         if shown.is_err() {
             // A commit that is planned by the old file must never be carried out on the new one: to
             // us that is another process's.
             version.adopt(before.clone(), old);
-            ahead.inspect(|ahead| ahead.take_back());
+            future.inspect(|future| future.take_back());
         }
         if before != now {
             self.lasting
@@ -177,7 +193,7 @@ impl Containers {
         }
         shown?;
         version.note_owner_of(&found);
-        version.staged.count_commit();
+        version.writes.count_commit();
         Ok(Published {
             outdated: old,
             found,
@@ -188,33 +204,17 @@ impl Containers {
     fn show_committed(
         &self,
         version: &ContainerVersion,
-        container: Option<&StagedContainer>,
+        container: Option<&LayeredContainer>,
         opened: Arc<OpenContainer>,
     ) -> Result<()> {
         match container {
-            Some(container) => self.free(container.rebase(opened)?),
-            None => version.staged.show_stored(&opened, &self.cache)?,
+            Some(container) => {
+                let before = container.rebase(opened)?;
+                self.ground.order(move || drop(before));
+            }
+            None => version.writes.show_stored(&opened, &self.ground.cache)?,
         }
-        version.staged.show(&self.cache)
-    }
-
-    /// Frees the decoded blocks of the files before: much work, if there are many.
-    pub(crate) fn forget_blocks(&self, of: VersionId) {
-        let cache = Arc::clone(&self.cache);
-        if !self.order(move || cache.forget(of)) {
-            self.cache.forget(of);
-        }
-    }
-
-    /// Drops what is useless now; the same.
-    pub(crate) fn free(&self, useless: Arc<OpenContainer>) {
-        // Where nobody takes it up it is dropped here.
-        self.order(move || drop(useless));
-    }
-
-    fn order(&self, task: impl FnOnce() + Send + 'static) -> bool {
-        let workers = self.background.as_ref();
-        workers.is_some_and(|workers| workers.order(task))
+        version.writes.show(&self.ground.cache)
     }
 
     /// The layer that was committed goes, and so do the kernel's pages of files that follow from
@@ -222,24 +222,24 @@ impl Containers {
     pub(crate) fn end_commit(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         found: &MemberStats,
     ) -> Result<()> {
         let base = container.base();
         let lens = container.stored_lens()?;
         let named = base_of(&version.recognised, found);
-        let (staged, stage) = (&version.staged, &container.stage);
+        let (writes, stage) = (&version.writes, &container.stage);
         let alone = stage.alone_in_place();
         let end = |show: ShowLayers<'_>| stage.committed(&alone, named, &lens, show);
-        staged.change_layers(container, &self.cache, end)??;
+        writes.change_layers(container, &self.ground.cache, end)??;
         drop(alone);
         stage.sync_log()?;
-        let stale = |entry: EntryIndex| match base.is_written(entry) {
+        let stale = |entry: EntryIndex| match base.is_writable(entry) {
             true => Stale::Attributes,
             false => Stale::Pages(None),
         };
         let stale = Forget::Stale(version.id, &stale);
-        self.places.forget(version.container, stale);
+        self.ground.places.forget(version.container, stale);
         Ok(())
     }
 }

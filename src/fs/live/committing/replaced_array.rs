@@ -6,7 +6,11 @@
 
 use std::sync::Arc;
 
-use super::Effort;
+use super::committer::Committer;
+use super::due::DueCommits;
+use super::effort::Effort;
+use super::ending::MountEnd;
+use super::waiting::HeldFiles;
 use crate::array::Array;
 use crate::array::direct::DirectArray;
 use crate::array::lengthened::Lengthened;
@@ -15,41 +19,54 @@ use crate::container::creation::GivenType;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, ChangedArray, Rewrite};
 use crate::error::{Error, Result};
-use crate::live::Containers;
+use crate::live::ground::Ground;
+use crate::live::opening::Opener;
 use crate::live::places::{Forget, Stale};
 use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
-use crate::live::staged::replacing::OldPages;
-use crate::live::staged::{ArrayWriter, StagedContainer};
 use crate::live::version::ContainerVersion;
+use crate::live::writing::replacing::OldPages;
+use crate::live::writing::{ArrayWriter, LayeredContainer, WritableArrays, WrittenVersions};
 use crate::source::{Source, Timestamp};
 use crate::stage::ShowLayers;
 
 /// Bytes that are copied at once.
 const STEP: usize = 256 << 10;
 
-impl Containers {
+/// Gives arrays other contents.
+pub(crate) struct ArrayReplacing {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) writable: Arc<WritableArrays>,
+    pub(crate) written: Arc<WrittenVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) ending: Arc<MountEnd>,
+    pub(crate) held: Arc<HeldFiles>,
+    pub(crate) due: Arc<DueCommits>,
+}
+
+impl ArrayReplacing {
     /// Gives the array to which a name leads the content of a file: all of it or none, and a reader
     /// sees the old content or the new one, by whichever name. `said`: the type that the file's
     /// attributes give, which is the array's, or which it gets with the content.
-    pub(crate) fn replace_array(
+    pub(crate) fn replace(
         &self,
         version: &Arc<ContainerVersion>,
         name: EntryIndex,
         (file, said): (Arc<dyn Source>, &GivenType),
     ) -> Result<()> {
         let (opened, number) = (
-            self.open_version(version)?,
-            self.written_array(version, name)?,
+            self.opener.open(version)?,
+            self.writable.array(version, name)?,
         );
-        let writer = self.array_writer(version, &opened, number)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         let content = self.content_of(&writer, file, said)?;
         // Changes that were written until now are not lost if this fails, nor do they keep this
         // from succeeding.
-        if let Err(e) = self.commit(version, Effort::All) {
+        if let Err(e) = self.committer.commit(version, Effort::All) {
             log::debug!("{e}");
         }
-        self.remember_staged(version);
-        let replacement = version.staged.replacements.begin(writer.array);
+        self.written.remember(version);
+        let replacement = version.writes.replacements.begin(writer.array);
         match self.commit_content(&writer, &content) {
             Ok(()) => {
                 version.tombstones.remove(name);
@@ -58,7 +75,7 @@ impl Containers {
                 Ok(())
             }
             Err(e) => {
-                self.forget_staged(version);
+                self.written.forget(version);
                 Err(e)
             }
         }
@@ -92,18 +109,18 @@ impl Containers {
 
     /// Appends the bytes of a file to an array of a container of which nothing is staged: all of
     /// them or none.
-    pub(crate) fn append_file(
+    pub(crate) fn append(
         &self,
         version: &Arc<ContainerVersion>,
         number: ArrayNumber,
         file: Arc<dyn Source>,
     ) -> Result<()> {
-        let opened = self.open_version(version)?;
+        let opened = self.opener.open(version)?;
         let before = Arc::clone(&opened.array(number)?.array);
         let len = before.info()?.bytes.checked_add(file.len());
         let too_long = || Error::Invalid("the array would be too long".into());
         let len = len.ok_or_else(too_long)?;
-        let writer = self.array_writer(version, &opened, number)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         writer.permits(Change::SetLen(len))?;
         let content = ArrayContent {
             number,
@@ -120,25 +137,26 @@ impl Containers {
     /// staged above it.
     fn commit_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         let (version, container) = (&writer.version, &writer.container);
-        let staged = &version.staged;
-        let _locked = staged.wait_for_turn()?;
+        let writes = &version.writes;
+        let _locked = writes.wait_for_turn()?;
         self.unfreeze(version, container)?;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
-        let frozen = staged.change_layers(container, &self.cache, freeze)?;
+        let frozen = writes.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("a layer cannot be frozen".into()))?;
         container.note_replacing(Some((writer.array, content.len)));
         let layer = (&frozen, Some(content));
-        let commit = || self.commit_layer(version, container, layer, Effort::All);
+        let committer = &self.committer;
+        let commit = || committer.commit_layer(version, container, layer, Effort::All);
         let done = match content.is_staged() {
-            true => self.while_wanted(Effort::All.in_a_hurry(), commit),
-            false => self.now_or_never(commit),
+            true => self.ending.while_wanted(Effort::All.in_a_hurry(), commit),
+            false => self.ending.now_or_never(commit),
         }
         .map_err(|e| container.note_failure(e));
         container.note_replacing(None);
         match done {
             Ok(Ok(())) => {
-                staged.outcome.note_why(None);
-                self.forget_staged(version);
+                writes.outcome.note_why(None);
+                self.written.forget(version);
                 Ok(())
             }
             Ok(Err(NotNow::Stays(why))) if !content.is_staged() => {
@@ -146,7 +164,7 @@ impl Containers {
                 Err(Error::Invalid(why))
             }
             Ok(Err(NotNow::Stays(why))) => {
-                staged.outcome.note_why(Some(why));
+                writes.outcome.note_why(Some(why));
                 self.stage_content(writer, content)
             }
             Ok(Err(NotNow::Waits(in_use))) if !content.is_staged() => {
@@ -154,7 +172,7 @@ impl Containers {
                 Err(Error::Invalid(in_use.by))
             }
             Ok(Err(NotNow::Waits(in_use))) => {
-                self.wait_for_program(version, in_use);
+                self.held.wait_for_program(version, in_use);
                 self.stage_content(writer, content)
             }
             // The mount is about to end: the next one commits it.
@@ -169,28 +187,28 @@ impl Containers {
 
     fn unwanted_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         self.stage_content(writer, content)?;
-        self.put_off(&writer.version, &writer.container)
+        self.due.put_off(&writer.version, &writer.container)
     }
 
     /// Stages the content of an array that does not agree with others yet, above the frozen layer.
     fn stage_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
-        let (staged, stage) = (&writer.version.staged, writer.stage());
+        let (writes, stage) = (&writer.version.writes, writer.stage());
         // A log is not made while readers wait, for that may wait for a move.
         let alone = stage.alone();
         let begun = stage.begin_content(&alone, writer.array);
-        staged.stored.while_nobody_reads(|| {
+        writes.stored.while_nobody_reads(|| {
             let take_back = |e| stage.take_back_content(writer.array).and(Err(e));
             let copied = begun.and_then(|()| copy(writer, content).or_else(take_back));
-            let unfrozen = staged.unfreeze(&writer.container, &self.cache);
+            let unfrozen = writes.unfreeze(&writer.container, &self.ground.cache);
             unfrozen.and(copied)
         })
     }
 
-    fn unfreeze(&self, version: &ContainerVersion, container: &StagedContainer) -> Result<()> {
-        let staged = &version.staged;
-        let unfrozen = staged.unfreeze(container, &self.cache);
+    fn unfreeze(&self, version: &ContainerVersion, container: &LayeredContainer) -> Result<()> {
+        let writes = &version.writes;
+        let unfrozen = writes.unfreeze(container, &self.ground.cache);
         // A log that was made for this commit alone.
-        unfrozen.and(staged.tidy(container, &self.cache))
+        unfrozen.and(writes.tidy(container, &self.ground.cache))
     }
 
     /// The kernel's pages of an array are of its old content.
@@ -205,7 +223,7 @@ impl Containers {
             false => Stale::Nothing,
         };
         let stale = Forget::Stale(version.id, &stale);
-        self.places.forget(version.container, stale);
+        self.ground.places.forget(version.container, stale);
     }
 }
 
@@ -261,7 +279,7 @@ impl ArrayContent {
     }
 
     /// What tells the recipe, with the type that the array gets.
-    pub(crate) fn rewrite(&self, container: &StagedContainer) -> Result<Arc<dyn Rewrite>> {
+    pub(crate) fn rewrite(&self, container: &LayeredContainer) -> Result<Arc<dyn Rewrite>> {
         let Some(said) = &self.said else {
             return Ok(container.rewrite());
         };
@@ -274,7 +292,7 @@ impl ArrayContent {
     /// Takes the place of the array's staged changes.
     pub(crate) fn put_among(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         changed: &mut Vec<ChangedArray>,
     ) -> Result<()> {
         container.ask(self.number, |rewrite, address| {

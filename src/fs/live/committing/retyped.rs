@@ -5,20 +5,33 @@
 
 use std::sync::Arc;
 
-use super::Effort;
 use super::changes::Changes;
+use super::committer::Committer;
+use super::effort::Effort;
+use super::ending::MountEnd;
 use crate::commit::NotNow;
 use crate::container::creation::GivenType;
 use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::{Error, Result};
+use crate::live::current::CurrentVersions;
+use crate::live::ground::Ground;
+use crate::live::refusal::refused_saying;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
-use crate::live::{Containers, refused_saying};
+use crate::live::writing::{LayeredContainer, WritableArrays};
 use crate::source::Timestamp;
 use crate::stage::ShowLayers;
 
-impl Containers {
+/// Gives arrays other types.
+pub(crate) struct Retyping {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) current: Arc<CurrentVersions>,
+    pub(crate) writable: Arc<WritableArrays>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) ending: Arc<MountEnd>,
+}
+
+impl Retyping {
     /// Gives an array another type. Bytes that have been written to it are committed before, with
     /// the type that it has.
     pub(crate) fn retype(
@@ -27,12 +40,12 @@ impl Containers {
         entry: EntryIndex,
         to: &GivenType,
     ) -> Result<()> {
-        self.check_current(version)?;
-        let number = self.written_array(version, entry)?;
-        self.commit(version, Effort::All)?;
-        let container = self.stage_of(version)?;
-        let staged = &version.staged;
-        let _locked = staged.wait_for_turn()?;
+        self.current.check(version)?;
+        let number = self.writable.array(version, entry)?;
+        self.committer.commit(version, Effort::All)?;
+        let container = self.writable.stage_of(version)?;
+        let writes = &version.writes;
+        let _locked = writes.wait_for_turn()?;
         if !container.stage.is_clean() {
             let what = "set the type of an array that is being written".to_owned();
             return Err(refused_saying(what, libc::EBUSY));
@@ -46,7 +59,7 @@ impl Containers {
         };
         let unchanged = ChangedArray {
             container: located.container,
-            shown: container.merged(number, Vec::new(), &self.cache)?,
+            shown: container.merged(number, Vec::new(), &self.ground.cache)?,
             len,
             ranges: Vec::new(),
             visible: len,
@@ -59,13 +72,13 @@ impl Containers {
     fn commit_retyped(
         &self,
         version: &Arc<ContainerVersion>,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         rewrite: &dyn Rewrite,
         unchanged: ChangedArray,
     ) -> Result<()> {
-        let staged = &version.staged;
+        let writes = &version.writes;
         let freeze = |show: ShowLayers<'_>| container.stage.freeze_all(show);
-        let frozen = staged.change_layers(container, &self.cache, freeze)?;
+        let frozen = writes.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("two commits at once".into()))?;
         let changes = Changes {
             rewrite,
@@ -73,10 +86,12 @@ impl Containers {
             layer: frozen.number(),
             written: Some(Timestamp::now()),
         };
-        let done =
-            self.now_or_never(|| self.commit_changes(version, container, &changes, Effort::All));
+        let done = self.ending.now_or_never(|| {
+            self.committer
+                .commit_changes(version, container, &changes, Effort::All)
+        });
         if !matches!(done, Ok(Ok(()))) {
-            staged.unfreeze(container, &self.cache)?;
+            writes.unfreeze(container, &self.ground.cache)?;
         }
         match done? {
             Ok(()) => Ok(()),

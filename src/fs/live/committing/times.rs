@@ -7,16 +7,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::publish::Publisher;
 use crate::commit::base_of;
 use crate::container::MemberStats;
 use crate::container::rewrite::CommitWay;
-use crate::disk::{NewAttributes, NewTime, Target};
+use crate::disk::{NewAttributes, NewTime};
 use crate::error::Result;
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;
 use crate::source::Timestamp;
 
-impl Containers {
+/// Sets attributes of the files of containers.
+pub(crate) struct ContainerTimes {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) publisher: Arc<Publisher>,
+}
+
+impl ContainerTimes {
     /// The attributes that can be set now. The time of a container of which something is staged is
     /// set by its commit: the log names the container by the time that it has.
     pub(crate) fn now_or_at_commit(
@@ -24,12 +31,12 @@ impl Containers {
         version: &ContainerVersion,
         to: &NewAttributes,
     ) -> NewAttributes {
-        let Some(staged) = version.staged.now() else {
+        let Some(staged) = version.writes.now() else {
             return *to;
         };
         // Changes that were taken back need no log, which would name the files by their old times.
-        if let Err(e) = version.staged.tidy(&staged, &self.cache) {
-            log::warn!("{}", self.told(version.container, &e));
+        if let Err(e) = version.writes.tidy(&staged, &self.ground.cache) {
+            log::warn!("{}", self.ground.told(version.container, &e));
         }
         if staged.stage.is_clean() {
             return *to;
@@ -54,7 +61,7 @@ impl Containers {
         path: &Path,
         time: Timestamp,
     ) -> Result<()> {
-        let found = version.recognised.stat(&*self.store, path)?;
+        let found = version.recognised.stat(&*self.ground.store, path)?;
         let mtime = Some(NewTime::At(time));
         self.set_times(version, path, (&found, None, mtime))
             .map(drop)
@@ -74,7 +81,7 @@ impl Containers {
             mtime,
             ..NewAttributes::default()
         };
-        let (staged, mut is_set) = (version.staged.now(), Ok(true));
+        let (staged, mut is_set) = (version.writes.now(), Ok(true));
         let mut publish_set = || {
             let set = || {
                 self.set_of_files(version, path, found, &to, None)?;
@@ -85,7 +92,7 @@ impl Containers {
                 return Ok(());
             };
             let changed = staged.stage.change_base(&mut || {
-                let (set, now) = (set(), version.recognised.stat(&*self.store, path));
+                let (set, now) = (set(), version.recognised.stat(&*self.ground.store, path));
                 (set, now.ok().map(|now| base_of(&version.recognised, &now)))
             });
             is_set = changed.map_or(Ok(false), |set| set.map(|()| true));
@@ -94,8 +101,9 @@ impl Containers {
         };
         let shown = staged.as_deref();
         let published =
-            self.publish(version, shown, (CommitWay::InPlace, None), &mut publish_set)?;
-        self.forget_blocks(published.outdated);
+            self.publisher
+                .publish(version, shown, (CommitWay::InPlace, None), &mut publish_set)?;
+        self.ground.forget_blocks(published.outdated);
         is_set
     }
 
@@ -107,17 +115,14 @@ impl Containers {
         path: &Path,
         found: &MemberStats,
     ) -> Result<()> {
-        let disk = self.writable()?;
         let layout = version.recognised.layout();
         for (name, stat) in layout.identifying().iter().zip(&found.members) {
             if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.id);
-                disk.sync(Target::Named { path, id }, false)?;
+                self.ground.sync(&path.join(name), stat.id)?;
             }
         }
-        let id = found.own.id;
         match layout.is_file() {
-            true => disk.sync(Target::Named { path, id }, false),
+            true => self.ground.sync(path, found.own.id),
             false => Ok(()),
         }
     }
@@ -130,19 +135,17 @@ impl Containers {
         of_files: &NewAttributes,
         own_mode: Option<u32>,
     ) -> Result<()> {
-        let disk = self.writable()?;
         let members = version.recognised.layout().identifying().iter();
         for (name, stat) in members.zip(&found.members) {
             if let Some(stat) = stat {
-                let (path, id) = (&*path.join(name), stat.id);
-                disk.set_attributes(Target::Named { path, id }, of_files)?;
+                self.ground
+                    .set_attributes(&path.join(name), stat.id, of_files)?;
             }
         }
         let own = NewAttributes {
             mode: own_mode,
             ..*of_files
         };
-        let id = found.own.id;
-        disk.set_attributes(Target::Named { path, id }, &own)
+        self.ground.set_attributes(path, found.own.id, &own)
     }
 }

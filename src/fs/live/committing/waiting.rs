@@ -13,12 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::due::Later;
+use super::due::{DueCommits, Later};
 use crate::commit::{FileInUse, program_lock};
 use crate::container::MemberStats;
-use crate::disk::{NewAttributes, NewTime, Target};
+use crate::disk::{NewAttributes, NewTime};
 use crate::error::Result;
-use crate::live::Containers;
+use crate::live::ground::Ground;
+use crate::live::shown::StoredReaders;
 use crate::live::version::ContainerVersion;
 use crate::patience;
 use crate::source::{FileIdentity, FileKind, Source, open_same};
@@ -78,13 +79,20 @@ impl HeldContent {
     }
 }
 
-impl Containers {
+/// Looks after the files of commits that wait.
+pub(crate) struct HeldFiles {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) readers: Arc<StoredReaders>,
+    pub(crate) due: Arc<DueCommits>,
+}
+
+impl HeldFiles {
     /// Whether a file of another time is what a commit waited for when its daemon was killed.
     pub(crate) fn is_as_held(&self, path: &Path, state: &LogState) -> Result<bool> {
         let Some(held) = state.held().filter(|held| held.size <= MOST) else {
             return Ok(false);
         };
-        let source = self.store.open(path)?;
+        let source = self.ground.store.open(path)?;
         if source.len() != held.size {
             return Ok(false);
         }
@@ -97,30 +105,30 @@ impl Containers {
 
     /// A commit could not be made for this: it is tried again.
     pub(crate) fn wait_for_program(&self, version: &Arc<ContainerVersion>, in_use: FileInUse) {
-        let known = match version.staged.outcome.held_content() {
+        let known = match version.writes.outcome.held_content() {
             Some(known) => self.log_held(version, known),
             None => self.held_content(version, MOST_AT_ONCE),
         };
-        let again = version.staged.outcome.note_waits(in_use, known);
+        let again = version.writes.outcome.note_waits(in_use, known);
         self.due.set(Later::PutOff, version, Instant::now() + again);
     }
 
     /// Of the file as it was opened for this version, if it is at most so long.
     fn held_content(&self, version: &ContainerVersion, most: u64) -> Option<HeldContent> {
-        let path = self.places.path(version.container).ok()?;
+        let path = self.ground.places.path(version.container).ok()?;
         let seen = version
             .identity()
             .file()
             .filter(|file| file.size() <= most)?;
-        let source = open_same(&*self.store, &path, &seen).ok()?;
-        let marks = version.staged.now()?.rewrite().marks();
+        let source = open_same(&*self.ground.store, &path, &seen).ok()?;
+        let marks = version.writes.now()?.rewrite().marks();
         let held = HeldContent::of(&*source, (marks.start, marks.end));
         self.log_held(version, held.ok().flatten()?)
     }
 
     /// For the next mount, should this one be killed.
     fn log_held(&self, version: &ContainerVersion, held: HeldContent) -> Option<HeldContent> {
-        if let Some(now) = version.staged.now()
+        if let Some(now) = version.writes.now()
             && let Err(e) = now.stage.note_held(held.logged())
         {
             log::debug!("{e}");
@@ -129,27 +137,22 @@ impl Containers {
     }
 
     /// When to look again, if another program still has the file open for which a commit waits.
-    pub(super) fn still_waits(&self, version: &ContainerVersion) -> Option<Duration> {
-        let waits = version.staged.outcome.waits()?;
-        if self.held_by(version, waits.alone).is_some() {
-            let known = version.staged.outcome.held_content();
-            let known = known.or_else(|| self.held_content(version, MOST));
-            return Some(version.staged.outcome.note_waits(waits, known));
-        }
-        // The file gets its time back, if that has changed alone.
-        if let Ok(container) = self.places.container(version.container)
-            && let Err(e) = self.current(version.container, &container)
-        {
-            log::debug!("{e}");
-        }
-        None
+    pub(super) fn still_waits(
+        &self,
+        version: &ContainerVersion,
+        waits: FileInUse,
+    ) -> Option<Duration> {
+        self.held_by(version, waits.alone)?;
+        let known = version.writes.outcome.held_content();
+        let known = known.or_else(|| self.held_content(version, MOST));
+        Some(version.writes.outcome.note_waits(waits, known))
     }
 
     /// Who has the file of a container open, against such a change.
     fn held_by(&self, version: &ContainerVersion, alone: bool) -> Option<String> {
-        let path = self.places.path(version.container).ok()?;
-        let source = self.store.open(&path).ok()?;
-        match alone && self.stored_readers.has(&source.id()) {
+        let path = self.ground.places.path(version.container).ok()?;
+        let source = self.ground.store.open(&path).ok()?;
+        match alone && self.readers.has(&source.id()) {
             true => Some("a program has its `views/stored` open".into()),
             false => program_lock::held_by(&*source, alone),
         }
@@ -157,7 +160,7 @@ impl Containers {
 
     /// Brings the reason up to date for which something stays staged: who has the file open now.
     pub(crate) fn look_who_holds(&self, version: &ContainerVersion) {
-        let Some(waits) = version.staged.outcome.waits() else {
+        let Some(waits) = version.writes.outcome.waits() else {
             return;
         };
         let by = match self.held_by(version, waits.alone) {
@@ -166,9 +169,9 @@ impl Containers {
             None if waits.by.starts_with("process ") => "it is about to be committed".into(),
             None => return,
         };
-        let known = version.staged.outcome.held_content();
+        let known = version.writes.outcome.held_content();
         version
-            .staged
+            .writes
             .outcome
             .note_waits(FileInUse { by, ..waits }, known);
     }
@@ -181,7 +184,7 @@ impl Containers {
         path: &Path,
         found: &MemberStats,
     ) -> bool {
-        let (now, known) = (found.own.file(), version.staged.outcome.held_content());
+        let (now, known) = (found.own.file(), version.writes.outcome.held_content());
         let Some(known) = known.filter(|_| found.own.kind == FileKind::File) else {
             return false;
         };
@@ -200,8 +203,8 @@ impl Containers {
     }
 
     fn time_given_back(&self, path: &Path, now: &FileIdentity, known: HeldContent) -> Result<bool> {
-        let disk = self.writable()?;
-        let source = open_same(&*self.store, path, &(*now).into())?;
+        self.ground.writable()?;
+        let source = open_same(&*self.ground.store, path, &(*now).into())?;
         // No program of the format writes to it meanwhile.
         let Ok(_locked) = program_lock::take(&*source, false)? else {
             return Ok(false);
@@ -214,7 +217,7 @@ impl Containers {
             mtime: Some(NewTime::At(known.file.mtime)),
             ..NewAttributes::default()
         };
-        disk.set_attributes(Target::Named { path, id: now.id }, &time)?;
+        self.ground.set_attributes(path, now.id, &time)?;
         Ok(true)
     }
 }

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::given::said_of_draft;
 use super::roles::{DraftEntry, DraftRole, DraftRules};
 use super::state::UNFILLED;
 use crate::container::creation::{
@@ -17,12 +18,12 @@ use crate::container::creation::{
 };
 use crate::disk::{NewAttributes, NewTime};
 use crate::error::{Error, Result};
-use crate::live::Containers;
 use crate::live::directory::SourceDirectory;
+use crate::live::ground::Ground;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::memory::budget::Hold;
 use crate::memory::fallible;
-use crate::source::{FileKind, ReopenedSource, Stat, Timestamp, open_same};
+use crate::source::{FileKind, ReopenedSource, Stat, Store, Timestamp, open_same};
 
 /// Longest `binsparse.json` that is read.
 const LONGEST_DESCRIPTOR: u64 = 1 << 20;
@@ -48,33 +49,40 @@ pub(super) struct DraftContent {
     charges: Vec<Hold>,
 }
 
-impl Containers {
-    pub(super) fn read_drafts(
-        &self,
-        drafts: &SourceDirectory,
-        creation: &dyn Creation,
-        container: &Stat,
-    ) -> Result<DraftContent> {
-        let mut content = DraftContent::default();
-        self.read_own_description(drafts, container, &mut content)?;
-        let rules = DraftRules::new(creation, content.given.description.as_ref());
-        let mut all = rules.walk(&*self.store, &drafts.path)?;
-        if self.read_plain_descriptions(drafts, container, &all, &mut content)? {
-            // What they name are arrays, whatever it is called.
-            let rules = DraftRules::new(creation, content.given.description.as_ref());
-            all = rules.walk(&*self.store, &drafts.path)?;
+/// Reads what lies in a directory, as the content of a container.
+struct DraftReader<'a> {
+    ground: &'a Ground,
+    drafts: &'a SourceDirectory,
+    /// The container's file or directory.
+    container: &'a Stat,
+    content: DraftContent,
+}
+
+impl DraftReader<'_> {
+    fn read_own_description(&mut self) -> Result<()> {
+        let (name, path) = (Path::new(ARRAYS_JSON), self.drafts.path.join(ARRAYS_JSON));
+        let stat = match self.ground.store.stat(&path) {
+            Err(e) if e.is_not_found() => return Ok(()),
+            other => other?,
+        };
+        if stat.kind != FileKind::File {
+            return Ok(());
         }
-        for (entry, role) in &all {
+        owned_as(self.container, name, &stat)?;
+        let (description, charge) = read_description(self.ground, &path)?;
+        self.content.given.description = Some(description);
+        self.note_read(name, stat, charge);
+        Ok(())
+    }
+
+    fn read_all(&mut self, all: &[(DraftEntry, DraftRole)]) -> Result<()> {
+        for (entry, role) in all {
             let path = entry.path.to_str().unwrap_or_default();
             match role {
-                DraftRole::Array => self.read_array(drafts, container, path, &mut content)?,
-                DraftRole::Group => content.given.groups.push(path.to_owned()),
-                DraftRole::Descriptor => {
-                    self.read_descriptor(drafts, container, path, &mut content)?;
-                }
-                DraftRole::GroupDescription => {
-                    self.read_group_description(drafts, container, path, &mut content)?;
-                }
+                DraftRole::Array => self.read_array(path)?,
+                DraftRole::Group => self.content.given.groups.push(path.to_owned()),
+                DraftRole::Descriptor => self.read_descriptor(path)?,
+                DraftRole::GroupDescription => self.read_group_description(path)?,
                 DraftRole::Unfit => {
                     let path = entry.path.display();
                     let why = format!("{path} cannot be a part of such a container");
@@ -87,177 +95,52 @@ impl Containers {
                 | DraftRole::Beside => {}
             }
         }
-        self.resolve_links(drafts, &all, &mut content.given)?;
-        content.entries = all.into_iter().map(|(entry, _)| entry).collect();
-        content.given.take_groups();
-        content.take_types(creation)?;
-        content.given.describe_by_descriptors()?;
-        Ok(content)
-    }
-
-    /// The added files of a container that can be arrays of it. `shown`: whether one is.
-    pub(super) fn read_added(
-        &self,
-        added: &SourceDirectory,
-        (creation, container): (&dyn Creation, &Stat),
-        shown: &dyn Fn(&Path) -> bool,
-    ) -> Result<DraftContent> {
-        let mut content = DraftContent::default();
-        let all = DraftRules::new(creation, None).walk(&*self.store, &added.path)?;
-        for (entry, role) in &all {
-            if let (DraftRole::Array, true, Some(path)) =
-                (role, shown(&entry.path), entry.path.to_str())
-            {
-                self.read_array(added, container, path, &mut content)?;
-            }
-        }
-        content.entries = all.into_iter().map(|(entry, _)| entry).collect();
-        Ok(content)
-    }
-
-    /// Whether drafts are as they were read, and their container as it was.
-    pub(super) fn are_still(
-        &self,
-        drafts: &SourceDirectory,
-        (content, creation): (&DraftContent, &dyn Creation),
-        (path, container): (&Path, &Stat),
-    ) -> Result<bool> {
-        let what = |stat: &Stat| (stat.identity(), stat.mode, stat.uid, stat.gid);
-        let rules = DraftRules::new(creation, content.given.description.as_ref());
-        let now = rules.walk(&*self.store, &drafts.path)?;
-        let mut still = what(&self.store.stat(path)?) == what(container)
-            && now.iter().map(|(entry, _)| entry).eq(&content.entries);
-        for (path, read) in &content.read {
-            still = still && what(&self.store.stat(&drafts.path.join(path))?) == what(read);
-        }
-        Ok(still)
-    }
-
-    fn read_own_description(
-        &self,
-        drafts: &SourceDirectory,
-        container: &Stat,
-        content: &mut DraftContent,
-    ) -> Result<()> {
-        let (name, path) = (Path::new(ARRAYS_JSON), drafts.path.join(ARRAYS_JSON));
-        let stat = match self.store.stat(&path) {
-            Err(e) if e.is_not_found() => return Ok(()),
-            other => other?,
-        };
-        if stat.kind != FileKind::File {
-            return Ok(());
-        }
-        owned_as(container, name, &stat)?;
-        let (description, charge) = self.read_description(&path)?;
-        content.given.description = Some(description);
-        content.charges.push(charge);
-        content.read.push((name.to_owned(), stat));
         Ok(())
     }
 
-    fn read_group_description(
-        &self,
-        drafts: &SourceDirectory,
-        container: &Stat,
-        path: &str,
-        content: &mut DraftContent,
-    ) -> Result<()> {
-        let (at, stat) = self.own_draft(drafts, container, path)?;
-        let (description, charge) = self.read_description(&at)?;
+    fn read_group_description(&mut self, path: &str) -> Result<()> {
+        let (at, stat) = self.own_draft(path)?;
+        let (description, charge) = read_description(self.ground, &at)?;
         let group = split(path).0.to_owned();
-        content.given.inner.insert(group, description);
-        content.charges.push(charge);
-        content.read.push((path.into(), stat));
+        self.content.given.inner.insert(group, description);
+        self.note_read(path, stat, charge);
         Ok(())
     }
 
     /// What groups say that are no containers. Says whether there are any.
-    fn read_plain_descriptions(
-        &self,
-        drafts: &SourceDirectory,
-        container: &Stat,
-        all: &[(DraftEntry, DraftRole)],
-        content: &mut DraftContent,
-    ) -> Result<bool> {
+    fn read_plain_descriptions(&mut self, all: &[(DraftEntry, DraftRole)]) -> Result<bool> {
         let plain = all.iter();
         let plain = plain.filter(|(_, role)| *role == DraftRole::PlainDescription);
         let mut any = false;
         for (entry, _) in plain {
             let path = entry.path.to_str().unwrap_or_default();
-            let (at, stat) = self.own_draft(drafts, container, path)?;
-            let (description, charge) = self.read_description(&at)?;
-            let whole = content.given.description.get_or_insert_default();
+            let (at, stat) = self.own_draft(path)?;
+            let (description, charge) = read_description(self.ground, &at)?;
+            let whole = self.content.given.description.get_or_insert_default();
             whole.take_group(split(path).0, description);
-            content.charges.push(charge);
-            content.read.push((path.into(), stat));
+            self.note_read(path, stat, charge);
             any = true;
         }
         Ok(any)
     }
 
-    /// Where a draft lies, which must be its container's owner's.
-    fn own_draft(
-        &self,
-        drafts: &SourceDirectory,
-        container: &Stat,
-        path: &str,
-    ) -> Result<(PathBuf, Stat)> {
-        let at = drafts.path.join(path);
-        let stat = self.store.stat(&at)?;
-        owned_as(container, Path::new(path), &stat)?;
-        Ok((at, stat))
-    }
-
-    /// The `arrays.json` at a path, and what it is charged.
-    pub(crate) fn read_description(&self, path: &Path) -> Result<(GivenDescription, Hold)> {
-        let (text, _charged) = self.read_text(path, LONGEST_DESCRIPTION)?;
-        let room = self.cache.budget().keep(GivenDescription::room(&text))?;
-        Ok((GivenDescription::parse(&text)?, room))
-    }
-
-    fn read_text(&self, path: &Path, most: u64) -> Result<(Vec<u8>, Hold)> {
-        let len = self.store.stat(path)?.size;
-        if len > most {
-            let name = path.file_name().unwrap_or_default().display();
-            let why = format!("{name} has {len} bytes, at most {most} are read");
-            return Err(Error::Invalid(why));
-        }
-        let charge = self.cache.budget().keep(len)?;
-        let mut text = fallible::zeros(len, "cannot read what describes a container")?;
-        let n = self.store.head(path, &mut text)?;
-        text.truncate(n);
-        Ok((text, charge))
-    }
-
-    fn read_descriptor(
-        &self,
-        drafts: &SourceDirectory,
-        container: &Stat,
-        path: &str,
-        content: &mut DraftContent,
-    ) -> Result<()> {
-        let (at, stat) = self.own_draft(drafts, container, path)?;
-        let (text, charge) = self.read_text(&at, LONGEST_DESCRIPTOR)?;
+    fn read_descriptor(&mut self, path: &str) -> Result<()> {
+        let (at, stat) = self.own_draft(path)?;
+        let (text, charge) = read_text(self.ground, &at, LONGEST_DESCRIPTOR)?;
         let directory = split(path).0.to_owned();
-        content.given.descriptors.insert(directory, text);
-        content.charges.push(charge);
-        content.read.push((path.into(), stat));
+        self.content.given.descriptors.insert(directory, text);
+        self.note_read(path, stat, charge);
         Ok(())
     }
 
-    fn read_array(
-        &self,
-        drafts: &SourceDirectory,
-        container: &Stat,
-        path: &str,
-        content: &mut DraftContent,
-    ) -> Result<()> {
-        let (at, stat) = self.own_draft(drafts, container, path)?;
-        let source = self.store.open(&at)?;
+    fn read_array(&mut self, path: &str) -> Result<()> {
+        let (at, stat) = self.own_draft(path)?;
+        let (store, content) = (&self.ground.store, &mut self.content);
+        let source = store.open(&at)?;
         if source.id() != stat.id {
-            return Err(self.changed(&at));
+            return Err(self.ground.changed(&at));
         }
-        let said = self.said_of_draft(&at, stat.id)?;
+        let said = said_of_draft(&**store, &at, stat.id)?;
         if !said.is_empty() {
             content.typed.push((path.to_owned(), said, stat.size));
         }
@@ -274,7 +157,7 @@ impl Containers {
             mode & stat.mode | (mode | stat.mode) & 0o222
         }));
         content.read.push((path.into(), stat));
-        let (store, identity) = (Arc::clone(&self.store), source.identity());
+        let (store, identity) = (Arc::clone(store), source.identity());
         let reopened = ReopenedSource::new(source, move || open_same(&*store, &at, &identity));
         let array = RawArray::new(path, Arc::new(reopened));
         content.given.arrays.push(Arc::new(array));
@@ -282,20 +165,13 @@ impl Containers {
     }
 
     /// A link has to lead to a group or an array of the container.
-    fn resolve_links(
-        &self,
-        drafts: &SourceDirectory,
-        all: &[(DraftEntry, DraftRole)],
-        given: &mut GivenContent,
-    ) -> Result<()> {
+    fn resolve_links(&mut self, all: &[(DraftEntry, DraftRole)]) -> Result<()> {
         let is_target = |role: DraftRole| matches!(role, DraftRole::Array | DraftRole::Group);
         let targets = all.iter().filter(|(_, role)| is_target(*role));
         let targets: BTreeSet<&Path> = targets.map(|(entry, _)| &*entry.path).collect();
         for (entry, _) in all.iter().filter(|(_, role)| *role == DraftRole::Link) {
-            let target = self
-                .store
-                .posix()?
-                .read_link(&drafts.path.join(&entry.path))?;
+            let source = self.ground.store.posix()?;
+            let target = source.read_link(&self.drafts.path.join(&entry.path))?;
             let resolved = resolved(&entry.path, Path::new(&target));
             let known = resolved
                 .as_deref()
@@ -307,10 +183,46 @@ impl Containers {
                     "{path} leads to {target}, which is no group or array of the container"
                 )));
             };
-            given.links.insert(name.to_owned(), known.to_owned());
+            let links = &mut self.content.given.links;
+            links.insert(name.to_owned(), known.to_owned());
         }
         Ok(())
     }
+
+    /// Where a draft lies, which must be its container's owner's.
+    fn own_draft(&self, path: &str) -> Result<(PathBuf, Stat)> {
+        let at = self.drafts.path.join(path);
+        let stat = self.ground.store.stat(&at)?;
+        owned_as(self.container, Path::new(path), &stat)?;
+        Ok((at, stat))
+    }
+
+    /// A text has been read, whose memory is charged.
+    fn note_read(&mut self, path: impl AsRef<Path>, stat: Stat, charge: Hold) {
+        self.content.charges.push(charge);
+        self.content.read.push((path.as_ref().to_owned(), stat));
+    }
+}
+
+/// The `arrays.json` at a path, and what it is charged.
+pub(crate) fn read_description(ground: &Ground, path: &Path) -> Result<(GivenDescription, Hold)> {
+    let (text, _charged) = read_text(ground, path, LONGEST_DESCRIPTION)?;
+    let room = ground.budget().keep(GivenDescription::room(&text))?;
+    Ok((GivenDescription::parse(&text)?, room))
+}
+
+fn read_text(ground: &Ground, path: &Path, most: u64) -> Result<(Vec<u8>, Hold)> {
+    let len = ground.store.stat(path)?.size;
+    if len > most {
+        let name = path.file_name().unwrap_or_default().display();
+        let why = format!("{name} has {len} bytes, at most {most} are read");
+        return Err(Error::Invalid(why));
+    }
+    let charge = ground.budget().keep(len)?;
+    let mut text = fallible::zeros(len, "cannot read what describes a container")?;
+    let n = ground.store.head(path, &mut text)?;
+    text.truncate(n);
+    Ok((text, charge))
 }
 
 /// A draft of which the container is made must have the container's owner, who may read it then.
@@ -339,6 +251,81 @@ fn resolved(link: &Path, target: &Path) -> Option<PathBuf> {
 }
 
 impl DraftContent {
+    /// Of the drafts of a container.
+    pub(super) fn of_drafts(
+        ground: &Ground,
+        drafts: &SourceDirectory,
+        creation: &dyn Creation,
+        container: &Stat,
+    ) -> Result<DraftContent> {
+        let mut reader = DraftReader {
+            ground,
+            drafts,
+            container,
+            content: DraftContent::default(),
+        };
+        reader.read_own_description()?;
+        let rules = DraftRules::new(creation, reader.content.given.description.as_ref());
+        let mut all = rules.walk(&*ground.store, &drafts.path)?;
+        if reader.read_plain_descriptions(&all)? {
+            // What they name are arrays, whatever it is called.
+            let rules = DraftRules::new(creation, reader.content.given.description.as_ref());
+            all = rules.walk(&*ground.store, &drafts.path)?;
+        }
+        reader.read_all(&all)?;
+        reader.resolve_links(&all)?;
+        let mut content = reader.content;
+        content.entries = all.into_iter().map(|(entry, _)| entry).collect();
+        content.given.take_groups();
+        content.take_types(creation)?;
+        content.given.describe_by_descriptors()?;
+        Ok(content)
+    }
+
+    /// Of the added files of a container that can be arrays of it. `shown`: whether one is.
+    pub(super) fn of_added(
+        ground: &Ground,
+        added: &SourceDirectory,
+        (creation, container): (&dyn Creation, &Stat),
+        shown: &dyn Fn(&Path) -> bool,
+    ) -> Result<DraftContent> {
+        let mut reader = DraftReader {
+            ground,
+            drafts: added,
+            container,
+            content: DraftContent::default(),
+        };
+        let all = DraftRules::new(creation, None).walk(&*ground.store, &added.path)?;
+        for (entry, role) in &all {
+            if let (DraftRole::Array, true, Some(path)) =
+                (role, shown(&entry.path), entry.path.to_str())
+            {
+                reader.read_array(path)?;
+            }
+        }
+        let mut content = reader.content;
+        content.entries = all.into_iter().map(|(entry, _)| entry).collect();
+        Ok(content)
+    }
+
+    /// Whether drafts are as they were read, and their container as it was.
+    pub(super) fn is_still(
+        &self,
+        store: &dyn Store,
+        (drafts, creation): (&SourceDirectory, &dyn Creation),
+        (path, container): (&Path, &Stat),
+    ) -> Result<bool> {
+        let what = |stat: &Stat| (stat.identity(), stat.mode, stat.uid, stat.gid);
+        let rules = DraftRules::new(creation, self.given.description.as_ref());
+        let now = rules.walk(store, &drafts.path)?;
+        let mut still = what(&store.stat(path)?) == what(container)
+            && now.iter().map(|(entry, _)| entry).eq(&self.entries);
+        for (path, read) in &self.read {
+            still = still && what(&store.stat(&drafts.path.join(path))?) == what(read);
+        }
+        Ok(still)
+    }
+
     /// The types that attributes give count before what is described. Those of arrays that a
     /// BPCells container is made of are not given: they are looked at when it is made.
     fn take_types(&mut self, creation: &dyn Creation) -> Result<()> {

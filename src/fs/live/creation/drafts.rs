@@ -5,30 +5,38 @@
 //! begins here.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::roles::DraftRules;
+use super::state::NewContainers;
 use crate::commit::Spot;
-use crate::commit::drafts::{DraftsState, drafts_path, is_of, is_pristine, left_drafts};
+use crate::commit::drafts::{drafts_path, is_of, is_pristine};
 use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
-use crate::commit::tidy::{remove_directory, remove_left, remove_tree};
+use crate::commit::tidy::{remove_directory, remove_tree};
 use crate::container::Recognised;
 use crate::container::creation::{Creation, GivenContent};
-use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place, Target};
+use crate::disk::{Caller, Disk, NewAttributes, NewEntry, Place};
 use crate::error::{Error, Result};
+use crate::live::container::LiveContainer;
 use crate::live::directory::SourceDirectory;
-use crate::live::places::Forget;
-use crate::live::shown::entry_table::ARRAYS_JSON;
-use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileId, FileKind};
-use crate::stage::new_name;
-
-/// An empty container has no more bytes than that.
-const SMALL: u64 = 1 << 10;
+use crate::live::ground::Ground;
+use crate::live::lasting::LastingTable;
+use crate::live::places::{ContainerId, Forget};
+use crate::live::refusal::refused;
+use crate::live::versions::Versions;
+use crate::source::FileId;
 
 /// Of a directory of drafts: others reach them through the mount alone.
 pub(crate) const CLOSED: u32 = 0o700;
 
-impl Containers {
+/// Makes and removes the drafts of new containers.
+pub(crate) struct Drafts {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) lasting: Arc<LastingTable>,
+    pub(crate) new: Arc<NewContainers>,
+}
+
+impl Drafts {
     /// Makes an empty container, and beside it the directory of its drafts. Says which that is;
     /// none where the file system keeps neither modes nor owners.
     pub(crate) fn make_empty(
@@ -47,7 +55,7 @@ impl Containers {
         };
         let at = self.new_place(spot, creation, owner)?;
         let new = self.write_empty(&at, creation, modes, &NewAttributes::default())?;
-        let drafts = match self.make_drafts(&path, owner) {
+        let drafts = match self.make(&path, owner) {
             Ok(drafts) => Some(drafts.id),
             // It remains an empty container, whose arrays can be written.
             Err(e) if is_unsupported(&e) => None,
@@ -71,8 +79,8 @@ impl Containers {
         owner: Caller,
     ) -> Result<NewContainerPlace<'a>> {
         Ok(NewContainerPlace {
-            disk: self.writable()?,
-            store: &self.store,
+            disk: self.ground.writable()?,
+            store: &self.ground.store,
             spot,
             layout: creation.layout(),
             owner,
@@ -89,8 +97,8 @@ impl Containers {
         to: &NewAttributes,
     ) -> Result<NewContainer<'a>> {
         at.write(modes, to, |write| {
-            let (nothing, budget) = (GivenContent::default(), self.cache.budget());
-            let told = creation.recipe(&nothing, self.settings.preferences, budget, write);
+            let (nothing, budget) = (GivenContent::default(), self.ground.budget());
+            let told = creation.recipe(&nothing, self.ground.settings.preferences, budget, write);
             told.map(drop)
         })
     }
@@ -98,63 +106,69 @@ impl Containers {
     /// Has a new container waited for. It is not forgotten meanwhile.
     pub(crate) fn watch(&self, container: ContainerId) {
         if self.new.add(container) {
-            self.places.hold(container);
+            self.ground.places.hold(container);
         }
+    }
+
+    /// Something is about to be put beside the arrays of a container that is a file, or changed
+    /// there. Whether it may become an array.
+    pub(crate) fn watch_added(&self, id: ContainerId, container: &LiveContainer) -> bool {
+        let takes = self.lasting.facts_of(container).takes_later;
+        if takes {
+            self.watch(id);
+        }
+        takes
+    }
+
+    pub(crate) fn sync(&self, id: ContainerId) -> Result<()> {
+        let Some(drafts) = self.of(id)? else {
+            return Ok(());
+        };
+        let spot = self.ground.spot(&drafts.path)?;
+        self.ground.sync(&drafts.path, drafts.id)?;
+        self.ground.sync(&spot.directory, spot.id)
     }
 
     pub(crate) fn watch_no_more(&self, container: ContainerId) {
         if self.new.remove(container) {
-            self.let_go(container);
+            self.versions.let_go(container);
         }
     }
 
     /// The directory of a container's drafts, while it is new.
-    pub(crate) fn drafts(&self, id: ContainerId) -> Result<Option<SourceDirectory>> {
-        let Some(drafts) = self.places.container(id)?.new.drafts() else {
+    pub(crate) fn of(&self, id: ContainerId) -> Result<Option<SourceDirectory>> {
+        let Some(drafts) = self.ground.places.container(id)?.new.drafts() else {
             return Ok(None);
         };
-        let path = drafts_path(&self.places.path(id)?);
+        let path = drafts_path(&self.ground.places.path(id)?);
         Ok(Some(SourceDirectory::new(path, drafts)))
     }
 
     /// Where these lie, if there are any.
-    pub(crate) fn drafts_at(&self, container: ContainerId) -> Result<Option<PathBuf>> {
-        Ok(self.drafts(container)?.map(|drafts| drafts.path))
+    pub(crate) fn at(&self, container: ContainerId) -> Result<Option<PathBuf>> {
+        Ok(self.of(container)?.map(|drafts| drafts.path))
     }
 
     /// Where the drafts of a container lie, for a caller that changes something in it: the
     /// container is being used.
-    pub(crate) fn drafts_to_change(&self, id: ContainerId) -> Result<SourceDirectory> {
-        let drafts = self.drafts(id)?.ok_or(Error::ReadOnly)?;
+    pub(crate) fn to_change(&self, id: ContainerId) -> Result<SourceDirectory> {
+        let drafts = self.of(id)?.ok_or(Error::ReadOnly)?;
         self.new.used(id);
         Ok(drafts)
-    }
-
-    /// Whether something has been put into it.
-    pub(crate) fn has_drafts(&self, container: ContainerId) -> Result<bool> {
-        let Some(path) = self.drafts_at(container)? else {
-            return self.has_added(container);
-        };
-        let mut any = false;
-        self.store.list(&path, &mut |_| any = true)?;
-        Ok(any)
     }
 
     /// Something that lies where the drafts of a container are to be may belong to anyone: it is
     /// kept, unless it is an empty directory.
     pub(crate) fn make_way(&self, drafts: &Path) -> Result<()> {
-        if self.store.stat(drafts).is_err_and(|e| e.is_not_found()) {
+        let found = self.ground.store.stat(drafts);
+        if found.is_err_and(|e| e.is_not_found()) {
             return Ok(());
         }
-        let spot = self.spot(drafts)?;
-        let removed = self.writable()?.remove_directory(Place {
-            directory: &spot.directory,
-            id: spot.id,
-            name: &spot.name,
-        });
-        match removed {
+        let spot = self.ground.spot(drafts)?;
+        let disk = self.ground.writable()?;
+        match disk.remove_directory(spot.place(&spot.name)) {
             Err(Error::Io { cause, .. }) if is_full(&cause) => {
-                let shown = self.store.display(drafts);
+                let shown = self.ground.store.display(drafts);
                 log::warn!(
                     "{}: left by another container, or not of arrayfs; look into it, and move or remove it",
                     shown.display()
@@ -166,7 +180,7 @@ impl Containers {
     }
 
     /// Makes a container that is as empty as it was made a new one.
-    pub(crate) fn make_drafts(&self, container: &Path, owner: Caller) -> Result<SourceDirectory> {
+    pub(crate) fn make(&self, container: &Path, owner: Caller) -> Result<SourceDirectory> {
         let path = drafts_path(container);
         match self.make_hidden(container, path.clone(), owner) {
             // Of a container that had this name before.
@@ -185,19 +199,15 @@ impl Containers {
         path: PathBuf,
         owner: Caller,
     ) -> Result<SourceDirectory> {
-        let (disk, spot) = (self.writable()?, self.spot(container)?);
-        let place = Place {
-            directory: &spot.directory,
-            id: spot.id,
-            name: path.file_name().ok_or(Error::Unsuitable)?,
-        };
+        let (disk, spot) = (self.ground.writable()?, self.ground.spot(container)?);
+        let place = spot.place(path.file_name().ok_or(Error::Unsuitable)?);
         disk.make(place, NewEntry::Directory { mode: CLOSED }, owner)?;
-        let made = self.store.stat(&path)?;
+        let made = self.ground.store.stat(&path)?;
         // Where modes and owners are not kept, the recovery would not believe after a crash that
         // this is the container's.
         if !is_of(&made, owner.uid) {
             disk.remove_directory(place)?;
-            let shown = self.store.display(&path);
+            let shown = self.ground.store.display(&path);
             log::warn!("{}: its mode or owner is not kept here", shown.display());
             return Err(refused("make", &path, libc::EOPNOTSUPP));
         }
@@ -207,80 +217,7 @@ impl Containers {
 
     /// Whether a container is an empty one as it was made.
     pub(crate) fn is_pristine(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
-        is_pristine(recognised, &*self.store, path, self.cache.budget())
-    }
-
-    /// Goes on with a container that was new when a daemon ended: the drafts that are left are
-    /// shown again.
-    pub(crate) fn resume_drafts(
-        &self,
-        id: ContainerId,
-        container: &LiveContainer,
-        recognised: &Recognised,
-        path: &Path,
-    ) -> Result<()> {
-        let is_small = || {
-            self.store
-                .stat(path)
-                .is_ok_and(|stat| stat.kind == FileKind::Directory || stat.size <= SMALL)
-        };
-        // Beside the source itself there is no place for drafts.
-        let has_place = path.file_name().is_some() && recognised.format.creation().is_some();
-        let may_be_new = has_place && is_small();
-        if self.disk.is_none() && !may_be_new {
-            return Ok(());
-        }
-        let left = left_drafts(recognised, &*self.store, path, self.cache.budget())?;
-        if self.disk.is_none() {
-            if left.is_some_and(|left| left.recovery_state == DraftsState::New && !left.is_empty) {
-                let path = self.store.display(path);
-                log::warn!(
-                    "{}: what was put into it is shown by a writable mount",
-                    path.display()
-                );
-            }
-            return Ok(());
-        }
-        match left.as_ref().map(|left| left.recovery_state) {
-            Some(DraftsState::New) => {
-                let drafts = left.map_or_else(FileId::default, |left| left.id);
-                container.new.begin(drafts);
-                self.watch(id);
-            }
-            // The empty container is removed with the leftovers of commits.
-            Some(DraftsState::Packed) => {
-                let drafts = drafts_path(path);
-                if let Some(creation) = recognised.format.creation() {
-                    let described = self.read_description(&drafts.join(ARRAYS_JSON)).ok();
-                    let description = described.as_ref().map(|(description, _)| description);
-                    let rules = DraftRules::new(creation, description);
-                    self.carry_over(&rules, creation, &drafts, path)?;
-                }
-                self.remove_drafts(None, &drafts)?;
-                self.clear_replaced(recognised, path)?;
-            }
-            Some(DraftsState::Foreign) => {
-                let path = self.store.display(&drafts_path(path));
-                log::warn!("{}: not of the container beside it", path.display());
-            }
-            None if may_be_new => self.clear_replaced(recognised, path)?,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Removes an empty container that one has replaced which is a directory: a crash may have left
-    /// it.
-    fn clear_replaced(&self, recognised: &Recognised, path: &Path) -> Result<()> {
-        let layout = recognised.layout();
-        if !layout.is_file() {
-            let (disk, spot) = (self.writable()?, self.spot(path)?);
-            let hidden = new_name(&spot.name);
-            if let Err(e) = remove_left(disk, &*self.store, &spot, &hidden, layout) {
-                log::warn!("{}", e.told_of(&self.store.display(path), ""));
-            }
-        }
-        Ok(())
+        is_pristine(recognised, &*self.ground.store, path, self.ground.budget())
     }
 
     /// Removes a new container that has nothing in it; None if it is not new any more.
@@ -291,7 +228,7 @@ impl Containers {
         place: Place<'_>,
     ) -> Option<Result<()>> {
         let _locked = container.new.lock_creation();
-        let disk = match self.writable() {
+        let disk = match self.ground.writable() {
             Ok(disk) => disk,
             Err(e) => return Some(Err(e)),
         };
@@ -308,7 +245,7 @@ impl Containers {
         disk: &dyn Disk,
         place: Place<'_>,
     ) -> Result<()> {
-        let path = self.places.path(id)?;
+        let path = self.ground.places.path(id)?;
         let recognised = container.known().recognised.clone();
         if !self.is_pristine(&recognised, &path)? {
             // Another process has changed it: the drafts of ours are reported when it is looked
@@ -316,39 +253,37 @@ impl Containers {
             container.new.end();
             self.watch_no_more(id);
             self.forget_entries(id);
-            return Err(self.changed(&path));
+            return Err(self.ground.changed(&path));
         }
         self.end_empty(id, container)?;
-        remove_tree(disk, &*self.store, &self.spot(&path)?, place.name)
+        let spot = self.ground.spot(&path)?;
+        remove_tree(disk, &*self.ground.store, &spot, place.name)
     }
 
     /// A new container into which nothing has been put is new no more, and as empty as it was made.
     pub(crate) fn end_empty(&self, id: ContainerId, container: &LiveContainer) -> Result<()> {
-        let Some(drafts) = self.drafts(id)? else {
+        let Some(drafts) = self.of(id)? else {
             return Ok(());
         };
-        let (spot, name) = (self.spot(&drafts.path)?, drafts.path.file_name());
-        self.writable()?.remove_directory(Place {
-            directory: &spot.directory,
-            id: spot.id,
-            name: name.ok_or(Error::Unsuitable)?,
-        })?;
+        let spot = self.ground.spot(&drafts.path)?;
+        let disk = self.ground.writable()?;
+        disk.remove_directory(spot.place(&spot.name))?;
         container.new.end();
         self.watch_no_more(id);
         Ok(())
     }
 
     /// Removes the drafts of a container, and their names in the tree.
-    pub(crate) fn remove_drafts(&self, container: Option<ContainerId>, path: &Path) -> Result<()> {
-        let disk = self.writable()?;
-        remove_directory(disk, &*self.store, path, &mut |path, stat| {
-            self.places.draft_removed(container, path, stat);
+    pub(crate) fn remove(&self, container: Option<ContainerId>, path: &Path) -> Result<()> {
+        let disk = self.ground.writable()?;
+        remove_directory(disk, &*self.ground.store, path, &mut |path, stat| {
+            self.ground.places.draft_removed(container, path, stat);
         })
     }
 
     /// Another owner of a new container is that of its drafts.
-    pub(crate) fn give_drafts(&self, id: ContainerId, to: &NewAttributes) -> Result<()> {
-        let (Some(drafts), true) = (self.drafts(id)?, to.uid.or(to.gid).is_some()) else {
+    pub(crate) fn give(&self, id: ContainerId, to: &NewAttributes) -> Result<()> {
+        let (Some(drafts), true) = (self.of(id)?, to.uid.or(to.gid).is_some()) else {
             return Ok(());
         };
         let owner = NewAttributes {
@@ -356,19 +291,17 @@ impl Containers {
             gid: to.gid,
             ..NewAttributes::default()
         };
-        let (path, id) = (&*drafts.path, drafts.id);
-        self.writable()?
-            .set_attributes(Target::Named { path, id }, &owner)
+        self.ground.set_attributes(&drafts.path, drafts.id, &owner)
     }
 
     /// The kernel is to look up entries of a container again.
     pub(crate) fn forget_entries(&self, id: ContainerId) {
-        let container = self.places.container(id).ok();
+        let container = self.ground.places.container(id).ok();
         let version = container.and_then(|container| {
             let known = container.known();
             known.version.as_ref().map(|version| version.id)
         });
-        self.places.forget(id, Forget::Entries(version));
+        self.ground.places.forget(id, Forget::Entries(version));
     }
 }
 

@@ -9,8 +9,7 @@ use std::path::Path;
 use crate::array::dtype::name_of;
 use crate::container::creation::GivenType;
 use crate::error::{Error, Result};
-use crate::live::Containers;
-use crate::source::FileId;
+use crate::source::{FileId, Store};
 
 /// Of all attributes that are ours.
 pub(crate) const PREFIX: &str = "user.arrayfs.";
@@ -43,22 +42,20 @@ pub(crate) fn given_type(name: &OsStr, value: &[u8]) -> Option<Result<GivenType>
     }
 }
 
-impl Containers {
-    /// The type that attributes give a draft.
-    pub(crate) fn said_of_draft(&self, path: &Path, id: FileId) -> Result<GivenType> {
-        let mut said = GivenType::default();
-        for name in [DTYPE, SHAPE].map(|name| format!("{PREFIX}{name}")) {
-            let name = OsStr::new(&name);
-            let value = match self.store.posix()?.xattr(path, Some(id), name) {
-                Err(Error::NoAttribute | Error::Unsupported) => continue,
-                value => value?,
-            };
-            if let Some(given) = given_type(name, &value) {
-                let given = given?;
-                said.dtype = said.dtype.or(given.dtype);
-                said.shape = said.shape.or(given.shape);
-            }
+/// The type that attributes give a draft.
+pub(crate) fn said_of_draft(store: &dyn Store, path: &Path, id: FileId) -> Result<GivenType> {
+    let mut said = GivenType::default();
+    for name in [DTYPE, SHAPE].map(|name| format!("{PREFIX}{name}")) {
+        let name = OsStr::new(&name);
+        let value = match store.posix()?.xattr(path, Some(id), name) {
+            Err(Error::NoAttribute | Error::Unsupported) => continue,
+            value => value?,
+        };
+        if let Some(given) = given_type(name, &value) {
+            let given = given?;
+            said.dtype = said.dtype.or(given.dtype);
+            said.shape = said.shape.or(given.shape);
         }
-        Ok(said)
     }
+    Ok(said)
 }

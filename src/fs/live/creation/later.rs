@@ -1,7 +1,7 @@
 //! Files that are put into a container after it was packed: they become arrays of it, if this mount
 //! has made it, its format can have any array, and nobody else has changed it since.
 //!
-//! Until then they are added files ([`super::carried`]), and the container is watched as a new one
+//! Until then they are added files ([`super::added`]), and the container is watched as a new one
 //! is. When one would be packed, it is written anew, of its arrays as they are shown and of those
 //! files, and takes its own place: what a commit heeds is heeded here, too. Nothing of the
 //! container may be open, staged, removed or damaged, no other program may have it open, and
@@ -10,23 +10,31 @@
 //! [`super::pack`], and by `tree::writing`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::content::DraftContent;
-use super::pack::{PackOutcome, is_busy};
+use super::outcome::PackOutcome;
+use super::packed::PackWriter;
+use super::state::NewContainers;
 use crate::commit::added::{added_of, remove_empty};
 use crate::commit::tidy::remove_tree;
 use crate::commit::{Spot, is_given, program_lock};
 use crate::container::creation::{Creation, GivenContent};
 use crate::disk::{NewAttributes, NewTime};
 use crate::error::{Error, Result};
-use crate::live::committing::Effort;
-use crate::live::creation::pack::InUse;
+use crate::live::committing::{Committer, Effort};
+use crate::live::container::LiveContainer;
+use crate::live::current::CurrentVersions;
 use crate::live::directory::SourceDirectory;
+use crate::live::ground::Ground;
+use crate::live::lasting::LastingTable;
+use crate::live::opening::Opener;
+use crate::live::places::ContainerId;
+use crate::live::refusal::refused;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::staged::CommitTurn;
 use crate::live::version::ContainerVersion;
-use crate::live::{ContainerId, Containers, LiveContainer, refused};
-use crate::source::{FileKind, Listed, Stat, open_same};
+use crate::live::writing::CommitTurn;
+use crate::source::{Stat, open_same};
 use crate::stage::new_name;
 
 /// A container that is written anew, as it was when that began.
@@ -40,28 +48,18 @@ struct Remaking<'a> {
     untyped: Vec<String>,
 }
 
-impl Containers {
-    /// Something is about to be put beside the arrays of a container that is a file, or changed
-    /// there. Whether it may become an array.
-    pub(crate) fn watch_added(&self, id: ContainerId, container: &LiveContainer) -> bool {
-        let takes = self.lasting_facts(container).takes_later;
-        if takes {
-            self.watch(id);
-        }
-        takes
-    }
+/// Makes arrays of added files.
+pub(crate) struct LaterArrays {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) current: Arc<CurrentVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) lasting: Arc<LastingTable>,
+    pub(crate) new: Arc<NewContainers>,
+    pub(crate) writer: Arc<PackWriter>,
+}
 
-    /// Before the directory of a container is synced that is not new: added files become arrays if
-    /// they can. If they cannot they are files, and durable as such.
-    pub(super) fn take_at_sync(&self, id: ContainerId) {
-        if self.new.has(id)
-            && let Err(e) = self.pack_now(id, InUse::Spared)
-            && !is_busy(&e)
-        {
-            log::debug!("{}: {e}", self.shown_path(id).display());
-        }
-    }
-
+impl LaterArrays {
     /// Makes arrays of a container's added files, or leaves them what they are.
     pub(super) fn take_added(
         &self,
@@ -69,15 +67,15 @@ impl Containers {
         container: &LiveContainer,
         may: &dyn Fn() -> bool,
     ) -> Result<PackOutcome> {
-        let version = self.current(id, container)?;
+        let version = self.current.version_of(id, container)?;
         if !self.lasting.of(&version.identity()).takes_later {
             return Ok(PackOutcome::Packed);
         }
-        self.commit(&version, Effort::All)?;
-        let committing = version.staged.wait_for_turn()?;
+        self.committer.commit(&version, Effort::All)?;
+        let committing = version.writes.wait_for_turn()?;
         match self.take(id, container, (&version, committing), may) {
             Err(Error::Invalid(why)) => {
-                let path = self.shown_path(id);
+                let path = self.ground.shown_path(id);
                 log::warn!(
                     "{}: what is put into it stays a file: {why}",
                     path.display()
@@ -95,8 +93,8 @@ impl Containers {
         (version, committing): (&ContainerVersion, CommitTurn<'_>),
         may: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let path = &*self.places.path(id)?;
-        let Some((added, added_id)) = added_of(&*self.store, path)? else {
+        let path = &*self.ground.places.path(id)?;
+        let Some((added, added_id)) = added_of(&*self.ground.store, path)? else {
             return Ok(());
         };
         let added = &SourceDirectory::new(added, added_id);
@@ -105,21 +103,21 @@ impl Containers {
         }
         let format = container.known().recognised.format;
         let creation = format.creation().ok_or(Error::ReadOnly)?;
-        let now = self.store.stat(path)?;
-        let opened = self.open_version(version)?;
+        let now = self.ground.store.stat(path)?;
+        let opened = self.opener.open(version)?;
         let shown = |path: &Path| opened.shows_path_beside(path);
-        let content = self.read_added(added, (creation, &now), &shown)?;
+        let content = DraftContent::of_added(&self.ground, added, (creation, &now), &shown)?;
         if content.given.arrays.is_empty() {
             return Ok(());
         }
         self.check_replaceable(path, &now)?;
         content.check_readable(&now)?;
         check_whole(version, &opened)?;
-        let source = open_same(&*self.store, path, &now.identity())?;
+        let source = open_same(&*self.ground.store, path, &now.identity())?;
         let Ok(_locked) = program_lock::take(&*source, false)? else {
             return Err(refused("pack", path, libc::EBUSY));
         };
-        let budget = self.cache.budget();
+        let budget = self.ground.budget();
         let (mut given, _charge) = GivenContent::of_container(opened.outermost()?, budget)?;
         content.add_to(creation, &mut given)?;
         let untyped = given.untyped()?;
@@ -145,13 +143,15 @@ impl Containers {
     ) -> Result<()> {
         let Remaking { path, creation, .. } = *remaking;
         let (now, content) = (&remaking.now, &remaking.content);
-        let spot = self.spot(path)?;
-        let at = self.place_of_packed(creation, (&spot, now), may)?;
+        let spot = self.ground.spot(path)?;
+        let at = self.writer.place(creation, (&spot, now), may)?;
         let attributes = content.attributes_of_made(now);
-        let mut facts = self.lasting_facts(container);
+        let mut facts = self.lasting.facts_of(container);
         facts.own_lengths = creation.own_lengths(given)?;
         facts.untyped.extend(remaking.untyped.iter().cloned());
-        let (new, not_kept) = self.write_packed(&at, creation, given, (now, &attributes))?;
+        let (new, not_kept) = self
+            .writer
+            .write(&at, creation, given, (now, &attributes))?;
         if !not_kept.is_empty() {
             new.discard();
             return Err(Error::Invalid(not_kept.join("; ")));
@@ -159,8 +159,8 @@ impl Containers {
         // In the order of the locks; what is committed in between takes the new file's name away.
         drop(committing);
         let alone = self.new.exclusive();
-        let committing = version.staged.wait_for_turn()?;
-        let still = self.are_still(remaking.added, (content, creation), (path, now));
+        let committing = version.writes.wait_for_turn()?;
+        let still = content.is_still(&*self.ground.store, (remaking.added, creation), (path, now));
         let is_shown = version
             .identity()
             .file()
@@ -171,32 +171,34 @@ impl Containers {
             self.new.used(remaking.id);
             return still.and_then(|_| Err(refused("pack", path, libc::EBUSY)));
         }
-        self.tell_untyped(remaking.id, &remaking.untyped);
-        self.put_in_place(new, (container, now.file()), facts)?;
+        self.writer.tell_untyped(remaking.id, &remaking.untyped);
+        self.writer.put(new, (container, now.file()), facts)?;
         let removed = self.remove_taken(remaking, &spot);
         drop((committing, alone));
         for (name, stat) in content.read_files() {
-            self.places.draft_removed(Some(remaking.id), name, stat);
+            self.ground
+                .places
+                .draft_removed(Some(remaking.id), name, stat);
         }
         // The container is another one by now, whether or not the rest can be removed.
         if let Err(e) = removed {
-            log::warn!("{}", self.told(remaking.id, &e));
+            log::warn!("{}", self.ground.told(remaking.id, &e));
         }
         // The kernel is to forget what it knows of the version before.
-        self.notice_change(remaking.id, container);
+        self.current.notice_change(remaking.id, container);
         Ok(())
     }
 
     /// What has been taken into the container goes, and the file that it was before.
     fn remove_taken(&self, remaking: &Remaking<'_>, spot: &Spot) -> Result<()> {
-        let (disk, added) = (self.writable()?, remaking.added);
+        let (disk, added) = (self.ground.writable()?, remaking.added);
         for (path, _) in remaking.content.read_files() {
             let path = added.path.join(path);
-            let above = self.spot(&path)?;
+            let above = self.ground.spot(&path)?;
             disk.unlink(above.place(&above.name))?;
         }
-        remove_tree(disk, &*self.store, spot, &new_name(&spot.name))?;
-        match remove_empty(disk, &*self.store, spot) {
+        remove_tree(disk, &*self.ground.store, spot, &new_name(&spot.name))?;
+        match remove_empty(disk, &*self.ground.store, spot) {
             Err(e) if e.is_not_empty() => Ok(()),
             other => other,
         }
@@ -204,7 +206,7 @@ impl Containers {
 
     /// A new file has one name, and none of the attributes that users gave to the old one.
     fn check_replaceable(&self, path: &Path, now: &Stat) -> Result<()> {
-        let why = match self.store.posix()?.xattr_names(path, Some(now.id)) {
+        let why = match self.ground.store.posix()?.xattr_names(path, Some(now.id)) {
             _ if now.nlink > 1 => "it has several names",
             Ok(names) if !names.iter().all(|name| is_given(name)) => "it has extended attributes",
             Ok(_) | Err(Error::Unsupported) => return Ok(()),
@@ -212,25 +214,6 @@ impl Containers {
         };
         let why = format!("{why}, which a file that is written anew would not have");
         Err(Error::Invalid(why))
-    }
-
-    /// Whether something lies beside the arrays of a container that is watched.
-    pub(super) fn has_added(&self, id: ContainerId) -> Result<bool> {
-        let path = self.places.path(id)?;
-        let (true, Some((added, _))) = (self.new.has(id), added_of(&*self.store, &path)?) else {
-            return Ok(false);
-        };
-        let (mut any, mut groups) = (false, vec![added]);
-        while let (false, Some(group)) = (any, groups.pop()) {
-            self.store
-                .list(&group, &mut |Listed { name, kind, .. }| match kind {
-                    FileKind::Directory => groups.push(group.join(name)),
-                    kind => {
-                        any |= kind == FileKind::File && !name.as_encoded_bytes().starts_with(b".");
-                    }
-                })?;
-        }
-        Ok(any)
     }
 }
 
@@ -270,6 +253,6 @@ impl DraftContent {
 
 /// Whether nothing is staged of it.
 fn has_nothing_staged(version: &ContainerVersion) -> bool {
-    let staged = &version.staged;
-    staged.log.unrecovered().is_none() && staged.now().is_none_or(|now| now.stage.is_gone())
+    let writes = &version.writes;
+    writes.log.unrecovered().is_none() && writes.now().is_none_or(|now| now.stage.is_gone())
 }

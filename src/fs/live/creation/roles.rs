@@ -3,7 +3,7 @@
 //! It goes by the path, by what the format can have, and by what the container's description names:
 //! an array whose name begins with a dot is one only if it is named there, since programs use such
 //! names for files that are none. Of files that may make a directory a BPCells container the first
-//! bytes are looked at. Used by [`super::content`] and [`super::carried`].
+//! bytes are looked at. Used by [`super::content`] and [`super::added`].
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::not_kept::NotKept;
-use crate::live::ContainerId;
+use crate::live::places::ContainerId;
 use crate::source::FileId;
 use crate::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

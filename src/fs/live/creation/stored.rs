@@ -3,18 +3,28 @@
 //! Used by [`super::pack`], and by `tree::writing::promote` when such a file is closed.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use super::drafts::Drafts;
 use crate::commit::tidy::remove_tree;
 use crate::container::Recognised;
-use crate::disk::{NewAttributes, Renaming, Target};
+use crate::disk::{NewAttributes, Renaming};
 use crate::error::Result;
+use crate::live::container::LiveContainer;
 use crate::live::directory::SourceDirectory;
+use crate::live::ground::Ground;
+use crate::live::places::ContainerId;
 use crate::live::recognition::{Recognition, recognise};
-use crate::live::{ContainerId, Containers, LiveContainer};
 use crate::source::{Listed, Stat};
 use crate::stage::drafts_name;
 
-impl Containers {
+/// Takes drafts as the files of a container.
+pub(crate) struct StoredDrafts {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) drafts: Arc<Drafts>,
+}
+
+impl StoredDrafts {
     /// Whether a directory has files of a container as they are stored: one that is no array, or
     /// all of them.
     pub(crate) fn is_stored(&self, recognised: &Recognised, path: &Path) -> Result<bool> {
@@ -23,7 +33,7 @@ impl Containers {
             return Ok(false);
         };
         let mut stored = false;
-        self.store.list(path, &mut |Listed { name, .. }| {
+        self.ground.store.list(path, &mut |Listed { name, .. }| {
             let path = name.to_str();
             let is_shown =
                 path.is_some_and(|path| creation.has_array(path) || creation.is_derived(path));
@@ -32,10 +42,11 @@ impl Containers {
         if stored {
             return Ok(true);
         }
-        let stat = self.store.stat(path)?;
-        match recognise(&*self.store, path, &stat, self.settings.preferences)? {
+        let stat = self.ground.store.stat(path)?;
+        let preferences = self.ground.settings.preferences;
+        match recognise(&*self.ground.store, path, &stat, preferences)? {
             Recognition::Container(found) if found.damage.is_none() => {
-                let opened = found.open(&self.store, path, self.cache.budget())?;
+                let opened = found.open(&self.ground.store, path, self.ground.budget())?;
                 Ok(opened.faults.is_empty())
             }
             _ => Ok(false),
@@ -51,10 +62,10 @@ impl Containers {
         drafts: &SourceDirectory,
         (path, empty): (&Path, &Stat),
     ) -> Result<()> {
-        let (disk, spot) = (self.writable()?, self.spot(path)?);
+        let (disk, spot) = (self.ground.writable()?, self.ground.spot(path)?);
         let hidden = drafts_name(&spot.name);
-        self.places.exchanged(id, &mut || {
-            let stat = self.store.stat(&drafts.path)?;
+        self.ground.places.exchanged(id, &mut || {
+            let stat = self.ground.store.stat(&drafts.path)?;
             let (place, other) = (spot.place(&spot.name), spot.place(&hidden));
             disk.rename(other, place, Renaming::Exchange)?;
             container.new.end();
@@ -64,11 +75,9 @@ impl Containers {
             let recognised = container.known().recognised.clone();
             Ok(self.has_written_in(&recognised, path).then_some(stat))
         })?;
-        remove_tree(disk, &*self.store, &spot, &hidden)?;
-        let (path, id_above) = (&*spot.directory, spot.id);
-        let above = Target::Named { path, id: id_above };
-        disk.sync(above, false)?;
-        self.forget_entries(id);
+        remove_tree(disk, &*self.ground.store, &spot, &hidden)?;
+        self.ground.sync(&spot.directory, spot.id)?;
+        self.drafts.forget_entries(id);
         Ok(())
     }
 
@@ -76,8 +85,8 @@ impl Containers {
     /// is shown: the programs that wrote them expect to find them as files.
     fn has_written_in(&self, container: &Recognised, path: &Path) -> bool {
         let is_written = |member: &&str| {
-            let found = self.store.stat(&path.join(member));
-            found.is_ok_and(|stat| self.places.has_written(stat.id))
+            let found = self.ground.store.stat(&path.join(member));
+            found.is_ok_and(|stat| self.ground.places.has_written(stat.id))
         };
         container.layout().identifying().iter().any(is_written)
     }
@@ -87,8 +96,6 @@ impl Containers {
             mode: Some(mode),
             ..NewAttributes::default()
         };
-        let id = stat.id;
-        let target = Target::Named { path, id };
-        self.writable()?.set_attributes(target, &to)
+        self.ground.set_attributes(path, stat.id, &to)
     }
 }

@@ -93,8 +93,8 @@ mod tests {
 
     use super::*;
     use crate::container::{Container, FORMATS, Preferences, Recognised, Text};
-    use crate::live::ContainerId;
-    use crate::live::version::Versions;
+    use crate::live::places::ContainerId;
+    use crate::live::version::ContainerVersion;
     use crate::memory::budget::Budget;
     use crate::source::Store;
     use crate::source::local::LocalStore;
@@ -111,7 +111,7 @@ mod tests {
             left: Default::default(),
         };
         let found = recognised.stat(&*store, Path::new("")).unwrap();
-        let version = Versions::default().create(ContainerId(1), recognised, &found);
+        let version = ContainerVersion::new(VersionId(1), ContainerId(1), recognised, &found);
         let mut container = Container::new("x", "1");
         container.texts.push(Text {
             name: "t".into(),

@@ -10,24 +10,22 @@ use std::sync::Arc;
 use crate::container::Recognised;
 use crate::disk::reopened::{AtPath, opened_at};
 use crate::error::Error;
+use crate::live::ground::Ground;
+use crate::live::places::{ContainerId, Places};
 use crate::live::version::ContainerVersion;
 use crate::source::wrapping::WrappingStore;
 use crate::source::{ReopenedSource, Source, Store, open_same};
 
 /// The files of `version`, which lies at `path`, and whatever else is in `store`.
-pub(crate) fn pinned(
-    store: &Arc<dyn Store>,
-    version: &ContainerVersion,
-    path: &Path,
-    at_path: AtPath,
-) -> Arc<dyn Store> {
+pub(crate) fn pinned(ground: &Ground, version: &ContainerVersion, path: &Path) -> Arc<dyn Store> {
+    let at_path = at_path(&ground.places, version.container);
     let identity = version.identity();
     let recognised = version.recognised.clone();
     let files: Vec<_> = files_at(&recognised, path)
         .zip(std::iter::once(identity.file()).chain(identity.companions()))
         .collect();
-    let below = Arc::clone(store);
-    Arc::new(WrappingStore::new(store, move |path, source| {
+    let below = Arc::clone(&ground.store);
+    Arc::new(WrappingStore::new(&ground.store, move |path, source| {
         let source = source?;
         let known = files
             .iter()
@@ -50,6 +48,17 @@ pub(crate) fn pinned(
         let source: Arc<dyn Source> = Arc::new(ReopenedSource::new(source, again));
         Ok(source)
     }))
+}
+
+/// Where files of a container lie that are opened again.
+fn at_path(places: &Arc<dyn Places>, container: ContainerId) -> AtPath {
+    let places = Arc::downgrade(places);
+    Arc::new(move |open| {
+        let places = places.upgrade().ok_or(Error::NotFound)?;
+        // The thread may hold the lock of the container's identity: comparing it opens and reads
+        // versions, too.
+        places.retry_briefly(&mut || open(&places.known_path(container)?))
+    })
 }
 
 /// The file that a container is, and its companions.

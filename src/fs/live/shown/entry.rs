@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use super::derived::DerivedFiles;
 use super::entry_stat::EntryStat;
 use super::entry_table::EntryIndex;
 use super::open_container::OpenContainer;
 use super::open_entry::{OpenArray, OpenContent, OpenEntry};
+use super::stored_readers::StoredReaders;
+use super::text_views::TextViewer;
 use crate::error::Result;
-use crate::live::Containers;
-use crate::live::opening::pinned::pinned;
+use crate::live::ground::Ground;
+use crate::live::opening::Opener;
 use crate::live::owner::Owner;
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
@@ -18,55 +21,52 @@ use crate::source::FileKind;
 /// Bits of a mode that let any user write.
 pub(crate) const WRITABLE: u16 = 0o222;
 
-impl Containers {
+/// Opens entries of containers, and says their attributes.
+pub(crate) struct LiveEntries {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) derived: Arc<DerivedFiles>,
+    pub(crate) text_views: Arc<TextViewer>,
+    pub(crate) readers: Arc<StoredReaders>,
+}
+
+impl LiveEntries {
     /// Opens an entry of a container, to be read. Handles of an array that may be written share its
     /// shown content.
-    pub(crate) fn open_entry(
+    pub(crate) fn open(
         &self,
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
-        let opened = self.open_version(version)?;
-        if let Some(derived) = opened.derived(entry).filter(|_| self.disk.is_some()) {
-            return self.open_derived(version, opened, entry, derived);
+        let opened = self.opener.open(version)?;
+        if let Some(derived) = opened.derived(entry).filter(|_| self.ground.disk.is_some()) {
+            return self.derived.open(version, opened, entry, derived);
         }
-        if let Some(view) = self.open_text_view(version, &opened, entry)? {
+        if let Some(view) = self.text_views.open(version, &opened, entry)? {
             return Ok(view);
         }
         if opened.is_stored(entry) {
-            return self.open_stored(version, opened);
+            return self.readers.open_stored(&self.ground, version, opened);
         }
         match opened.array_at(entry) {
-            Some(number) if self.disk.is_some() && opened.rewrite().is_some() => {
-                let shared = version.staged.share(number, &opened, &self.cache)?;
+            Some(number) if self.ground.disk.is_some() && opened.rewrite().is_some() => {
+                let shared = version.writes.share(number, &opened, &self.ground.cache)?;
                 let content = OpenContent::Array(OpenArray::new(shared, None));
                 Ok(OpenEntry::new(content, opened))
             }
-            _ => opened.open(entry, &self.cache),
+            _ => opened.open(entry, &self.ground.cache),
         }
-    }
-
-    /// The file that a container is, as it is stored now.
-    pub(crate) fn open_stored(
-        &self,
-        version: &ContainerVersion,
-        opened: Arc<OpenContainer>,
-    ) -> Result<OpenEntry> {
-        let path = self.places.path(version.container)?;
-        let source = pinned(&self.store, version, &path, self.at_path(version)).open(&path)?;
-        let reader = self.stored_readers.open(source.stat()?.id);
-        Ok(OpenEntry::new(OpenContent::Stored(source, reader), opened))
     }
 
     /// The owner of a container with the rights that an entry of it shows. In a mount that is only
     /// read these are those of the source.
-    pub(crate) fn owner_of_entry(
+    pub(crate) fn owner(
         &self,
         opened: &OpenContainer,
         entry: EntryIndex,
         mut owner: Owner,
     ) -> Result<Owner> {
-        let may_write = self.disk.is_none() || opened.is_written(entry);
+        let may_write = self.ground.disk.is_none() || opened.is_writable(entry);
         if !may_write && opened.kind(entry)? == FileKind::File {
             owner.map_rights(|mode| mode & !WRITABLE);
         }
@@ -74,18 +74,18 @@ impl Containers {
     }
 
     /// The attributes of an entry of a container, with staged changes.
-    pub(crate) fn entry_stat(
+    pub(crate) fn stat(
         &self,
         version: &ContainerVersion,
         opened: &Arc<OpenContainer>,
         entry: EntryIndex,
     ) -> Result<EntryStat> {
-        let owner = self.owner_of_entry(opened, entry, version.owner())?;
+        let owner = self.owner(opened, entry, version.owner())?;
         let mut stat = opened.stat(entry, &owner)?;
-        if let Some(size) = self.text_view_size(version, opened, entry)? {
+        if let Some(size) = self.text_views.size(version, opened, entry)? {
             stat.size = size;
         }
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(stat);
         };
         stat.follows |= opened.derived(entry).is_some();
@@ -94,12 +94,12 @@ impl Containers {
             (owner.mtime, owner.ctime) = (owner.mtime.max(written), owner.ctime.max(written));
         }
         if let Some(number) = opened.array_at(entry) {
-            if let Some(array) = container.staged(number) {
+            if let Some(array) = container.written(number) {
                 stat.size = container.stage.len(array);
             }
             stat.is_written = true;
         }
-        if let Some(size) = self.restated_size(version, opened, entry)? {
+        if let Some(size) = self.derived.restated_size(version, opened, entry)? {
             stat.size = size;
         }
         Ok(stat)

@@ -9,11 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::array_names::ArrayNames;
+use super::cookie::{Cookie, NameHash, Numbering};
 use crate::container::inside::{ContainerNumber, join};
 use crate::container::{Container, Text, daphne};
 use crate::error::{Error, Result};
-use crate::live::shown::array_names::ArrayNames;
-use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
 use crate::source::FileKind;
 
 /// Number of an entry within its container; 0 is the container's directory.

@@ -6,6 +6,7 @@
 pub mod array_names;
 mod beside;
 pub mod cookie;
+pub mod derived;
 pub mod entry;
 pub mod entry_stat;
 pub mod entry_table;
@@ -16,3 +17,9 @@ pub mod shared_array;
 pub mod stored_readers;
 pub mod text_views;
 pub mod tombstones;
+
+pub(crate) use derived::DerivedFiles;
+pub(crate) use entry::LiveEntries;
+pub(crate) use restated::Restating;
+pub(crate) use stored_readers::StoredReaders;
+pub(crate) use text_views::TextViewer;

@@ -331,7 +331,7 @@ impl OpenContainer {
 
     /// Whether an entry is an array that can be written: everything else follows from arrays, or is
     /// of a container that is only read.
-    pub(crate) fn is_written(&self, index: EntryIndex) -> bool {
+    pub(crate) fn is_writable(&self, index: EntryIndex) -> bool {
         let number = self.array_at(index);
         number.is_some_and(|number| self.permits(number))
     }

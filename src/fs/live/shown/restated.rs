@@ -11,9 +11,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use super::entry_table::{ArrayNumber, EntryIndex};
-use super::open_container::{DerivedEntry, OpenContainer};
-use super::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
-use crate::array::{Info, npy};
+use super::open_container::OpenContainer;
+use crate::array::Info;
 use crate::cache::BlockCache;
 use crate::container::describe::{
     TextsToRead, arrays_json_restated, empty_group_json, groups_json,
@@ -21,14 +20,13 @@ use crate::container::describe::{
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
-use crate::live::Containers;
-use crate::live::staged::StagedContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::writing::LayeredContainer;
 use crate::memory::budget::Hold;
 use crate::memory::fallible;
 
 /// What groups say of themselves in an edition of a container, of the file as it was opened then.
-pub(crate) struct StagedGroupTexts {
+pub(crate) struct RestatedGroupTexts {
     of: (u64, Weak<OpenContainer>),
     is_whole: bool,
     texts: Arc<HashMap<String, Vec<u8>>>,
@@ -36,7 +34,7 @@ pub(crate) struct StagedGroupTexts {
     _hold: Hold,
 }
 
-impl StagedContainer {
+impl LayeredContainer {
     /// The texts and attributes of a container of the file now, as far as they differ from the
     /// stored ones.
     fn restated(&self, part: ContainerNumber, cache: &Arc<BlockCache>) -> Result<Arc<Restated>> {
@@ -89,7 +87,7 @@ impl StagedContainer {
         let hold = cache.budget().keep(takes.sum::<usize>() as u64);
         let texts = Arc::new(told.text);
         // What there is no room for is told anew.
-        *self.group_texts.lock() = hold.ok().map(|hold| StagedGroupTexts {
+        *self.group_texts.lock() = hold.ok().map(|hold| RestatedGroupTexts {
             of,
             is_whole: told.is_whole,
             texts: Arc::clone(&texts),
@@ -137,7 +135,12 @@ impl StagedContainer {
     }
 }
 
-impl Containers {
+/// Says what is shown of a version beside its arrays.
+pub(crate) struct Restating {
+    pub(crate) cache: Arc<BlockCache>,
+}
+
+impl Restating {
     /// The texts and attributes of a container of a version, where they differ from the stored
     /// ones.
     pub(crate) fn restated(
@@ -145,23 +148,23 @@ impl Containers {
         version: &ContainerVersion,
         part: ContainerNumber,
     ) -> Result<Arc<Restated>> {
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(Arc::default());
         };
-        let stored = &version.staged.stored;
+        let stored = &version.writes.stored;
         stored.while_it_stays(|| container.restated(part, &self.cache))
     }
 
     /// What is said of one array of a version, if that differs from what is stored.
-    pub(crate) fn restated_info(
+    pub(crate) fn info(
         &self,
         version: &ContainerVersion,
         number: ArrayNumber,
     ) -> Result<Option<Info>> {
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(None);
         };
-        version.staged.stored.while_it_stays(|| {
+        version.writes.stored.while_it_stays(|| {
             let base = container.base();
             let located = base.array(number)?;
             let restated = container.restated(located.container, &self.cache)?;
@@ -169,55 +172,17 @@ impl Containers {
         })
     }
 
-    /// Bytes of a file that follows from arrays, if staged changes make it another one.
-    pub(crate) fn restated_size(
-        &self,
-        version: &ContainerVersion,
-        opened: &Arc<OpenContainer>,
-        entry: EntryIndex,
-    ) -> Result<Option<u64>> {
-        if version.staged.now().is_none_or(|now| now.stage.is_clean()) {
-            return Ok(None);
-        }
-        let size = |bytes: &[u8]| Some(bytes.len() as u64);
-        Ok(match opened.derived(entry) {
-            None | Some(DerivedEntry::Stored) => None,
-            Some(DerivedEntry::Array(number)) => {
-                let info = self.restated_info(version, number)?;
-                info.map(|info| info.bytes)
-            }
-            Some(DerivedEntry::View(number)) => {
-                if let Some(size) = self.text_view_size(version, opened, entry)? {
-                    return Ok(Some(size));
-                }
-                let info = self.restated_info(version, number)?;
-                info.map(|info| npy::header(&info).len() as u64 + info.bytes)
-            }
-            Some(DerivedEntry::ArraysJson(part)) => {
-                size(&self.arrays_json(version, opened, part, TextsToRead::Few)?)
-            }
-            Some(DerivedEntry::GroupJson) => {
-                size(&self.group_json(version, opened, entry, TextsToRead::Few)?)
-            }
-            Some(DerivedEntry::Text(part)) => {
-                let restated = self.restated(version, part)?;
-                let text = restated.texts.get(&*opened.name(entry)?.to_string_lossy());
-                text.and_then(|text| size(text))
-            }
-        })
-    }
-
-    fn arrays_json(
+    pub(super) fn arrays_json(
         &self,
         version: &ContainerVersion,
         opened: &OpenContainer,
         part: ContainerNumber,
         read: TextsToRead,
     ) -> Result<Vec<u8>> {
-        let Some(container) = version.staged.now() else {
+        let Some(container) = version.writes.now() else {
             return Ok(arrays_json_restated(opened.container(part)?, &[], read)?.text);
         };
-        version.staged.stored.while_it_stays(|| {
+        version.writes.stored.while_it_stays(|| {
             let base = container.base();
             let restated = base.parts_of(part)?.into_iter();
             let restated = restated.map(|part| container.restated(part, &self.cache));
@@ -227,7 +192,7 @@ impl Containers {
     }
 
     /// What a group says of itself with what is staged.
-    fn group_json(
+    pub(super) fn group_json(
         &self,
         version: &ContainerVersion,
         opened: &OpenContainer,
@@ -235,10 +200,10 @@ impl Containers {
         read: TextsToRead,
     ) -> Result<Vec<u8>> {
         let path = opened.described_group(entry).unwrap_or_default();
-        let told = match version.staged.now() {
+        let told = match version.writes.now() {
             None => return Ok(opened.group_json(path, read)?.text.to_vec()),
             Some(container) => {
-                let stored = &version.staged.stored;
+                let stored = &version.writes.stored;
                 stored.while_it_stays(|| container.group_texts(read, &self.cache))?
             }
         };
@@ -246,88 +211,5 @@ impl Containers {
             Some(text) => fallible::copy(text, "cannot describe a group"),
             None => Ok(empty_group_json(opened.outermost()?)),
         }
-    }
-
-    /// Opens a file that follows from arrays which may be written.
-    pub(crate) fn open_derived(
-        &self,
-        version: &Arc<ContainerVersion>,
-        opened: Arc<OpenContainer>,
-        entry: EntryIndex,
-        what: DerivedEntry,
-    ) -> Result<OpenEntry> {
-        let derived = DerivedFile {
-            version: Arc::clone(version),
-            entry,
-            edition: version.staged.edition(),
-        };
-        if let Some(view) = self.open_text_view(version, &opened, entry)? {
-            return Ok(view.derived_from(Some(derived)));
-        }
-        let open = match what {
-            DerivedEntry::Array(number) => self.open_array(version, opened, number, None),
-            DerivedEntry::View(number) => {
-                let info = match self.restated_info(version, number)? {
-                    Some(info) => info,
-                    None => opened.info(number)?,
-                };
-                self.open_array(version, opened, number, Some(npy::header(&info)))
-            }
-            DerivedEntry::ArraysJson(part) if version.staged.now().is_some() => {
-                let text = Arc::new(self.arrays_json(version, &opened, part, TextsToRead::All)?);
-                Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
-            }
-            DerivedEntry::GroupJson if version.staged.now().is_some() => {
-                let text = Arc::new(self.group_json(version, &opened, entry, TextsToRead::All)?);
-                Ok(OpenEntry::new(OpenContent::Bytes(text), opened))
-            }
-            DerivedEntry::Text(part) if version.staged.now().is_some() => {
-                let restated = self.restated(version, part)?;
-                match restated.texts.get(&*opened.name(entry)?.to_string_lossy()) {
-                    Some(text) => {
-                        let text = OpenContent::Bytes(Arc::clone(text));
-                        Ok(OpenEntry::new(text, opened))
-                    }
-                    None => opened.open(entry, &self.cache),
-                }
-            }
-            DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson | DerivedEntry::Text(_) => {
-                opened.open(entry, &self.cache)
-            }
-            DerivedEntry::Stored => self.open_stored(version, opened),
-        };
-        Ok(open?.derived_from(Some(derived)))
-    }
-
-    /// An array as all its handles share it, or as computed if it follows from others; with a
-    /// view's header before it.
-    fn open_array(
-        &self,
-        version: &Arc<ContainerVersion>,
-        opened: Arc<OpenContainer>,
-        number: ArrayNumber,
-        header: Option<Vec<u8>>,
-    ) -> Result<OpenEntry> {
-        let staged = &version.staged;
-        let computed = match staged.now() {
-            Some(container) => staged
-                .stored
-                .while_it_stays(|| container.computed(number, &self.cache))?,
-            None => None,
-        };
-        if let Some(ComputedBytes { bytes, mut hold }) = computed {
-            let header = header.unwrap_or_default();
-            hold.keep_more(header.len() as u64)?;
-            let mut whole = fallible::room_for(header.len() + bytes.len(), "cannot open a view")?;
-            whole.extend_from_slice(&header);
-            whole.extend_from_slice(&bytes);
-            return Ok(OpenEntry::computed(whole, hold, opened));
-        }
-        let shared = staged.share(number, &opened, &self.cache)?;
-        let open = match header {
-            Some(header) => OpenArray::view(shared, staged.view_header(number, header)),
-            None => OpenArray::new(shared, None),
-        };
-        Ok(OpenEntry::new(OpenContent::Array(open), opened))
     }
 }

@@ -2,12 +2,18 @@
 //! to readers of the source.
 //!
 //! A program of HDF5 keeps in memory where chunks lie, so that a file which it has open is not
-//! changed in place. Who opens one while it is being changed finds another version. Used by
-//! [`super::open_entry`], which holds a reader for each handle, and by `live::committing`.
+//! changed in place. Who opens one while it is being changed finds another version. Each
+//! handle holds a reader. Used by [`super::entry`], and by `live::committing`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::open_container::OpenContainer;
+use super::open_entry::{OpenContent, OpenEntry};
+use crate::error::Result;
+use crate::live::ground::Ground;
+use crate::live::opening::pinned::pinned;
+use crate::live::version::ContainerVersion;
 use crate::source::FileId;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -22,12 +28,25 @@ pub(crate) struct StoredReader {
 }
 
 impl StoredReaders {
-    pub(crate) fn open(self: &Arc<Self>, file: FileId) -> StoredReader {
+    fn open(self: &Arc<Self>, file: FileId) -> StoredReader {
         *self.lock().entry(file).or_default() += 1;
         StoredReader {
             of: Arc::clone(self),
             file,
         }
+    }
+
+    /// The file that a container is, as it is stored now.
+    pub(crate) fn open_stored(
+        self: &Arc<Self>,
+        ground: &Ground,
+        version: &ContainerVersion,
+        opened: Arc<OpenContainer>,
+    ) -> Result<OpenEntry> {
+        let path = ground.places.path(version.container)?;
+        let source = pinned(ground, version, &path).open(&path)?;
+        let reader = self.open(source.stat()?.id);
+        Ok(OpenEntry::new(OpenContent::Stored(source, reader), opened))
     }
 
     pub(crate) fn has(&self, file: &FileId) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! How wide they are is known when all of the text has been read once, so the size of such a view
 //! is found out when it is first asked for and remembered with the version; nothing but a question
-//! for that one view reads the text ([`Containers::is_unmeasured`]). The bytes are put together
+//! for that one view reads the text ([`TextViewer::is_unmeasured`]). The bytes are put together
 //! when the view is opened, and are there, charged, as long as somebody has it open: at most
 //! [`MOST`](crate::array::fixed_text::MOST). With staged changes a view is as the text was when it
 //! was opened, like every text that follows from arrays. Text too large for this, or for the
@@ -15,12 +15,13 @@ use std::sync::{Arc, Weak};
 use super::entry_table::{ArrayNumber, EntryIndex};
 use super::open_container::OpenContainer;
 use super::open_entry::{OpenContent, OpenEntry};
+use super::restated::Restating;
 use crate::array::fixed_text::{FixedText, TextDemand, TextForm, TextParts, ValueEnds};
 use crate::array::read::{CachedArray, Tail};
 use crate::array::{Array, Info, npy};
 use crate::container::rewrite::ComputedBytes;
 use crate::error::{Error, Fault, Result};
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::fallible;
@@ -229,10 +230,16 @@ impl ShownText<'_> {
     }
 }
 
-impl Containers {
+/// Measures views of text, and puts their bytes together.
+pub(crate) struct TextViewer {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) restating: Arc<Restating>,
+}
+
+impl TextViewer {
     /// Bytes of an entry that is a view of text; none if it is none, or shows its bytes. A text
     /// that is damaged has none, as it is with damaged arrays: opening it says why.
-    pub(crate) fn text_view_size(
+    pub(crate) fn size(
         &self,
         version: &ContainerVersion,
         opened: &Arc<OpenContainer>,
@@ -267,7 +274,7 @@ impl Containers {
     }
 
     /// Opens an entry that is a view of text; none if it is none, or shows its bytes.
-    pub(crate) fn open_text_view(
+    pub(crate) fn open(
         &self,
         version: &Arc<ContainerVersion>,
         opened: &Arc<OpenContainer>,
@@ -327,7 +334,7 @@ impl Containers {
             return Ok(form);
         }
         let form = self.with_text(version, opened, number, &|text| text.kept_form())?;
-        let charge = self.cache.budget().keep_built(REMEMBERED);
+        let charge = self.ground.budget().keep_built(REMEMBERED);
         version.text_views.note(number, edition, &form, charge);
         // Another thread may have found that it can be kept, or that it cannot, before.
         let known = version.text_views.known(number, edition);
@@ -342,28 +349,28 @@ impl Containers {
         number: ArrayNumber,
         use_it: &dyn Fn(&ShownText<'_>) -> Result<T>,
     ) -> Result<T> {
-        if self.disk.is_none() || opened.rewrite().is_none() {
-            let array = opened.cached_array(number, Arc::from([]), &self.cache)?;
+        if self.ground.disk.is_none() || opened.rewrite().is_none() {
+            let array = opened.cached_array(number, Arc::from([]), &self.ground.cache)?;
             return self.with_array(&array, use_it);
         }
-        let staged = &version.staged;
-        let computed = match staged.now() {
+        let writes = &version.writes;
+        let computed = match writes.now() {
             Some(container) => {
-                let computed = || container.computed(number, &self.cache);
-                staged.stored.while_it_stays(computed)?
+                let computed = || container.computed(number, &self.ground.cache);
+                writes.stored.while_it_stays(computed)?
             }
             None => None,
         };
         if let Some(ComputedBytes { bytes, hold: _hold }) = computed {
-            let restated = self.restated_info(version, number)?;
+            let restated = self.restating.info(version, number)?;
             return use_it(&ShownText {
                 info: restated.map_or_else(|| opened.info(number), Ok)?,
                 parts: &ComputedText(&bytes),
                 array: None,
-                budget: self.cache.budget(),
+                budget: self.ground.budget(),
             });
         }
-        let shared = staged.share(number, opened, &self.cache)?;
+        let shared = writes.share(number, opened, &self.ground.cache)?;
         loop {
             let (shown, used) = shared.read(|array, _unchanged| {
                 let used = self.with_array(array, use_it);
@@ -387,7 +394,7 @@ impl Containers {
                 info,
                 parts: &CachedText(array),
                 array: Some(&*array.array),
-                budget: self.cache.budget(),
+                budget: self.ground.budget(),
             })
         });
         used.map_err(|e| array.locate(e))
@@ -409,13 +416,13 @@ fn is_no_memory(e: &Error) -> bool {
 
 /// Numbers the content of a text: 0 as long as nothing of this mount can have changed it.
 fn edition_of(version: &ContainerVersion, opened: &OpenContainer, number: ArrayNumber) -> u64 {
-    let Some(container) = version.staged.now() else {
+    let Some(container) = version.writes.now() else {
         return 0;
     };
     let follows = !opened.permits(number) || opened.follows(number);
-    match container.staged(number) {
+    match container.written(number) {
         None if !follows => 0,
-        _ => version.staged.edition().saturating_add(1),
+        _ => version.writes.edition().saturating_add(1),
     }
 }
 

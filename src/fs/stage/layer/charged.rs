@@ -27,10 +27,13 @@ impl Layer {
     pub(crate) fn uncharge(&self) {
         let mut state = self.state.write();
         let (slabs, intervals) = (state.slabs.uncharge(), state.charge.take());
-        let ahead = state.arrays.iter_mut().map(|array| array.ahead.take_last());
-        let ahead: Vec<_> = ahead.collect();
+        let encoded = state
+            .arrays
+            .iter_mut()
+            .map(|array| array.encoded.take_last());
+        let encoded: Vec<_> = encoded.collect();
         drop(state);
-        drop((slabs, intervals, ahead));
+        drop((slabs, intervals, encoded));
     }
 }
 
@@ -39,7 +42,7 @@ impl ArrayChanges {
     fn intervals(&self) -> u64 {
         EXTENT * self.extents.count() as u64
             + RANGE * self.unlogged.ranges() as u64
-            + CHUNK * self.ahead.counted() as u64
+            + CHUNK * self.encoded.counted() as u64
     }
 }
 

@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::StagedArray;
-use super::super::ahead::{AheadTicket, EncodedBlock};
+use super::super::encoded_blocks::{EncodedBlock, EncodingTicket};
 use super::super::extents::{Extents, Shown};
+use super::super::written_array::WrittenArray;
 use super::{ArrayChanges, Layer, LayerState};
 use crate::array::chunking::{ChunkId, Chunking};
 
@@ -18,7 +18,7 @@ impl Layer {
     /// thread encodes.
     pub fn complete(
         &self,
-        array: StagedArray,
+        array: WrittenArray,
         blocks: &Arc<dyn Chunking>,
         written: &Range<u64>,
     ) -> Vec<u64> {
@@ -26,8 +26,10 @@ impl Layer {
         // An absorbed layer has no blocks of its own.
         let is_absorbed = state.absorbed_by.is_some();
         match state.arrays.get_mut(array.index()) {
-            Some(ArrayChanges { extents, ahead, .. }) if !is_absorbed => {
-                ahead.complete(blocks, written, &|range| staged_bytes(extents, range))
+            Some(ArrayChanges {
+                extents, encoded, ..
+            }) if !is_absorbed => {
+                encoded.complete(blocks, written, &|range| staged_bytes(extents, range))
             }
             _ => Vec::new(),
         }
@@ -35,33 +37,35 @@ impl Layer {
 
     /// A block is going to be read and encoded; none if it is already, or if it is not wholly
     /// staged.
-    pub fn begin_encoding(&self, array: StagedArray, block: ChunkId) -> Option<AheadTicket> {
+    pub fn begin_encoding(&self, array: WrittenArray, block: ChunkId) -> Option<EncodingTicket> {
         let mut state = self.state.write();
         if state.absorbed_by.is_some() {
             return None;
         }
-        let ArrayChanges { extents, ahead, .. } = state.arrays.get_mut(array.index())?;
-        ahead.begin(block, &|range| staged_bytes(extents, range))
+        let ArrayChanges {
+            extents, encoded, ..
+        } = state.arrays.get_mut(array.index())?;
+        encoded.begin(block, &|range| staged_bytes(extents, range))
     }
 
     /// The encoded block; none if encoding came to nothing.
     pub fn end_encoding(
         &self,
-        array: StagedArray,
+        array: WrittenArray,
         block: ChunkId,
-        ticket: AheadTicket,
+        ticket: EncodingTicket,
         encoded: Option<EncodedBlock>,
     ) {
         let mut state = self.state.write();
         if let Some(array) = state.arrays.get_mut(array.index()) {
-            array.ahead.end(block, ticket, encoded);
+            array.encoded.end(block, ticket, encoded);
         }
     }
 
     /// A block as it was encoded, if it was.
-    pub fn encoded(&self, array: StagedArray, block: ChunkId) -> Option<Arc<EncodedBlock>> {
+    pub fn encoded(&self, array: WrittenArray, block: ChunkId) -> Option<Arc<EncodedBlock>> {
         let state = self.state.read();
-        state.array(array)?.ahead.get(block)
+        state.array(array)?.encoded.get(block)
     }
 
     /// No more is begun: the layer is going to be committed.
@@ -70,39 +74,42 @@ impl Layer {
         state
             .arrays
             .iter_mut()
-            .for_each(|array| array.ahead.close());
+            .for_each(|array| array.encoded.close());
     }
 
     /// Gives up an encoded block; false if there is none.
     pub(crate) fn give_up_encoded(&self) -> bool {
         let mut state = self.state.write();
         let mut arrays = state.arrays.iter_mut();
-        arrays.any(|array| array.ahead.give_up())
+        arrays.any(|array| array.encoded.give_up())
     }
 }
 
 impl LayerState {
     /// All bytes of a range are going to be staged, others than now.
-    pub(super) fn note_write(&mut self, array: StagedArray, range: &Range<u64>) {
-        let Some(ArrayChanges { extents, ahead, .. }) = self.arrays.get_mut(array.index()) else {
+    pub(super) fn note_write(&mut self, array: WrittenArray, range: &Range<u64>) {
+        let Some(ArrayChanges {
+            extents, encoded, ..
+        }) = self.arrays.get_mut(array.index())
+        else {
             return;
         };
-        ahead.drop_in(range);
+        encoded.drop_in(range);
         let mut at = range.start;
-        while ahead.counts() && at < range.end {
+        while encoded.counts() && at < range.end {
             let (part, shown) = extents.look(at..range.end);
             at = part.end;
             if !matches!(shown, Shown::Staged(_)) {
-                ahead.add(&part);
+                encoded.add(&part);
             }
         }
     }
 
     /// Bytes of a range are going to be cut off, or zeros.
-    pub(super) fn note_loss(&mut self, array: StagedArray, range: &Range<u64>) {
+    pub(super) fn note_loss(&mut self, array: WrittenArray, range: &Range<u64>) {
         if let Some(array) = self.arrays.get_mut(array.index()) {
-            array.ahead.drop_in(range);
-            array.ahead.lose(range);
+            array.encoded.drop_in(range);
+            array.encoded.lose(range);
         }
     }
 }

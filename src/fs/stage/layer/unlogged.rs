@@ -8,14 +8,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::StagedArray;
-use super::super::extents::StagedAt;
+use super::super::extents::ExtentPlace;
 use super::super::log::LogBytes;
+use super::super::written_array::WrittenArray;
 use super::{ArrayChanges, Layer, LayerState, Part, release};
 
 /// Bytes that a log which was written anew has in another place.
 pub(crate) struct MovedExtent {
-    pub(crate) array: StagedArray,
+    pub(crate) array: WrittenArray,
     pub(crate) range: Range<u64>,
     pub(crate) to: u64,
 }
@@ -38,7 +38,7 @@ impl Layer {
 
     /// How many bytes of an array the log does not have; none if it has all of them, and the
     /// length.
-    pub(crate) fn lacks(&self, array: StagedArray) -> Option<u64> {
+    pub(crate) fn lacks(&self, array: WrittenArray) -> Option<u64> {
         let state = self.state.read();
         let array = state.array(array)?;
         let has_all = array.unlogged.is_empty() && array.is_length_logged();
@@ -46,17 +46,17 @@ impl Layer {
     }
 
     /// How many bytes of an array do not show what is below.
-    pub(crate) fn changed_bytes(&self, array: StagedArray) -> u64 {
+    pub(crate) fn changed_bytes(&self, array: WrittenArray) -> u64 {
         let changed = self.changed(array).into_iter();
         changed.map(|range| range.end - range.start).sum()
     }
 
     /// How short an array has been, if the log does not know that it was cut.
-    pub(crate) fn cut(&self, array: StagedArray) -> Option<u64> {
+    pub(crate) fn cut(&self, array: WrittenArray) -> Option<u64> {
         self.state.read().array(array).and_then(|array| array.cut)
     }
 
-    pub(crate) fn logged_cut(&self, array: StagedArray, len: u64) {
+    pub(crate) fn logged_cut(&self, array: WrittenArray, len: u64) {
         self.change(array, |array| {
             array.cut = None;
             array.logged_len = len;
@@ -64,20 +64,20 @@ impl Layer {
     }
 
     /// How long an array is, and how long it is by the log.
-    pub(crate) fn lengths(&self, array: StagedArray) -> (u64, u64) {
+    pub(crate) fn lengths(&self, array: WrittenArray) -> (u64, u64) {
         let state = self.state.read();
         let array = state.array(array);
         array.map_or((0, 0), |array| (array.extents.len(), array.logged_len))
     }
 
-    pub(crate) fn logged_len(&self, array: StagedArray, len: u64) {
+    pub(crate) fn logged_len(&self, array: WrittenArray, len: u64) {
         self.change(array, |array| array.logged_len = len);
     }
 
     /// The first part of a range that the log does not have.
     pub(crate) fn next_unlogged(
         &self,
-        array: StagedArray,
+        array: WrittenArray,
         range: Range<u64>,
     ) -> Option<Range<u64>> {
         let state = self.state.read();
@@ -88,7 +88,7 @@ impl Layer {
     /// logged; says how much.
     pub(crate) fn take_unlogged(
         &self,
-        array: StagedArray,
+        array: WrittenArray,
         range: Range<u64>,
         room: &mut [u8],
     ) -> Range<u64> {
@@ -115,13 +115,13 @@ impl Layer {
     /// Takes the beginning of such a range for logged if that is zeros, and says how much.
     pub(crate) fn take_unlogged_zeros(
         &self,
-        array: StagedArray,
+        array: WrittenArray,
         range: Range<u64>,
     ) -> Option<Range<u64>> {
         let mut state = self.state.write();
         let array = state.arrays.get_mut(array.index())?;
         match array.extents.next_staged(range.clone()) {
-            Some((part, StagedAt::ZEROS)) if part.start == range.start => {
+            Some((part, ExtentPlace::ZEROS)) if part.start == range.start => {
                 array.unlogged.remove(part.clone());
                 Some(part)
             }
@@ -130,14 +130,14 @@ impl Layer {
     }
 
     /// Zeros that were taken are in the log.
-    pub(crate) fn logged_zeros(&self, array: StagedArray, range: Range<u64>) {
+    pub(crate) fn logged_zeros(&self, array: WrittenArray, range: Range<u64>) {
         self.change(array, |array| {
             array.logged_len = array.logged_len.max(range.end);
         });
     }
 
     /// A range that was taken is in the log at `at`, but for the bytes written meanwhile.
-    pub(crate) fn logged(&self, array: StagedArray, range: Range<u64>, at: u64) {
+    pub(crate) fn logged(&self, array: WrittenArray, range: Range<u64>, at: u64) {
         self.change(array, |array| {
             array.logged_len = array.logged_len.max(range.end);
             let mut from = range.start;
@@ -155,12 +155,12 @@ impl Layer {
     }
 
     /// A range that was taken is not in the log after all.
-    pub(crate) fn not_logged(&self, array: StagedArray, range: Range<u64>) {
+    pub(crate) fn not_logged(&self, array: WrittenArray, range: Range<u64>) {
         self.change(array, |array| array.unlogged.insert(range));
         // That it has logged something may be true all the same: a part of it.
     }
 
-    fn change(&self, array: StagedArray, change: impl FnOnce(&mut ArrayChanges)) {
+    fn change(&self, array: WrittenArray, change: impl FnOnce(&mut ArrayChanges)) {
         let mut state = self.state.write();
         state.has_logged = true;
         if let Some(array) = state.arrays.get_mut(array.index()) {
@@ -171,7 +171,7 @@ impl Layer {
     /// A range of about `most` bytes, from the first on that is in memory.
     pub(crate) fn next_in_memory(
         &self,
-        array: StagedArray,
+        array: WrittenArray,
         from: u64,
         most: u64,
     ) -> Option<Range<u64>> {
@@ -187,7 +187,7 @@ impl Layer {
     }
 
     /// Drops from memory the bytes of a range that the log has.
-    pub(crate) fn forget_memory(&self, array: StagedArray, range: Range<u64>) {
+    pub(crate) fn forget_memory(&self, array: WrittenArray, range: Range<u64>) {
         let mut state = self.state.write();
         let LayerState { arrays, slabs, .. } = &mut *state;
         let Some(array) = arrays.get_mut(array.index()) else {
@@ -197,7 +197,7 @@ impl Layer {
         while let Some((part, place)) = array.extents.next_staged(at..range.end) {
             at = part.end;
             if let (Some(log), Some(_)) = (place.log(), place.memory()) {
-                let only_log = |_, _| StagedAt::in_log(log);
+                let only_log = |_, _| ExtentPlace::in_log(log);
                 array.extents.relocate(part.clone(), only_log);
                 release(slabs, place, part.end - part.start);
             }
@@ -208,17 +208,17 @@ impl Layer {
     pub(crate) fn bytes_staged(&self) -> u64 {
         let state = self.state.read();
         let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
-        let bytes = extents.filter(|(_, place)| *place != StagedAt::ZEROS);
+        let bytes = extents.filter(|(_, place)| *place != ExtentPlace::ZEROS);
         bytes
             .map(|(range, _)| range.end - range.start + RECORD)
             .sum()
     }
 
     /// The first part of a range that is changed, all of it bytes that lie together, or zeros.
-    pub(crate) fn next_staged(&self, array: StagedArray, range: Range<u64>) -> Option<Part> {
+    pub(crate) fn next_staged(&self, array: WrittenArray, range: Range<u64>) -> Option<Part> {
         let state = self.state.read();
         Some(match state.array(array)?.extents.next_staged(range)? {
-            (part, StagedAt::ZEROS) => Part::Zeros(part),
+            (part, ExtentPlace::ZEROS) => Part::Zeros(part),
             (part, _) => Part::Staged(part),
         })
     }
@@ -247,11 +247,11 @@ impl Layer {
         let mut other = above.state.write();
         let LayerState { arrays, slabs, .. } = &mut *state;
         slabs.take_over(&mut other.slabs);
-        let mut dropped = |place: StagedAt, len| release(slabs, place, len);
+        let mut dropped = |place: ExtentPlace, len| release(slabs, place, len);
         for (own, over) in arrays.iter_mut().zip(&mut other.arrays) {
             let said = own.is_length_logged();
-            own.ahead.clear();
-            over.ahead.clear();
+            own.encoded.clear();
+            over.encoded.clear();
             if over.extents.visible() < own.extents.len() {
                 own.unlogged.remove(over.extents.visible()..u64::MAX);
             }

@@ -27,8 +27,8 @@ use crate::error::{Fault, Result};
 use crate::memory::fallible;
 use crate::records::FoundRecord;
 use crate::source::{FileIdentity, Source};
-use crate::stage::StagedArray;
 use crate::stage::layer::Layer;
+use crate::stage::written_array::WrittenArray;
 
 const DOING: &str = "cannot read the log of a stage";
 
@@ -416,7 +416,7 @@ impl LogState {
 
     /// Bytes of changes in some of the layers.
     pub fn bytes_of(&self, layers: &[Arc<Layer>]) -> u64 {
-        let arrays = (0..self.arrays.len()).map(|n| StagedArray(n as u32));
+        let arrays = (0..self.arrays.len()).map(|n| WrittenArray(n as u32));
         let changed = arrays.flat_map(|n| layers.iter().flat_map(move |layer| layer.changed(n)));
         changed.map(|range| range.end - range.start).sum()
     }

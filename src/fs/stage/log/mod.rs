@@ -70,7 +70,7 @@ pub struct LogOf<'a> {
 }
 
 impl LogSpot {
-    /// The same, to be read.
+    /// What of this is needed to read the log that lies there.
     pub fn of(&self) -> LogOf<'_> {
         LogOf {
             store: &*self.store,

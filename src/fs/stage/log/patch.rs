@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::stage::extents::{Extents, StagedAt};
+use crate::stage::extents::{ExtentPlace, Extents};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
@@ -34,11 +34,11 @@ pub fn last_said(said: Vec<Patch>) -> Vec<Patch> {
     for patch in &said {
         last.put(
             patch.range(),
-            StagedAt::in_log(patch.logged.start),
+            ExtentPlace::in_log(patch.logged.start),
             &mut |_, _| {},
         );
     }
-    let patch = |(range, place): (Range<u64>, StagedAt)| {
+    let patch = |(range, place): (Range<u64>, ExtentPlace)| {
         let start = place.log()?;
         Some(Patch {
             at: range.start,

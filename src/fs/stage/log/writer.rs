@@ -21,7 +21,8 @@ use crate::disk::{Caller, DiskFile, Place, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::records::{HEADER, NUMBERS, RecordHead, encoded, numbers};
-use crate::stage::{LogPlace, StagedArray};
+use crate::stage::place::LogPlace;
+use crate::stage::written_array::WrittenArray;
 use file::{create_file, opened};
 
 pub(crate) use file::try_to_create;
@@ -257,7 +258,7 @@ impl LogWriter {
     pub(crate) fn put_extent(
         &mut self,
         layer: u64,
-        array: StagedArray,
+        array: WrittenArray,
         offset: u64,
         buffer: &mut [u8],
         fill: impl FnOnce(&mut [u8]) -> usize,

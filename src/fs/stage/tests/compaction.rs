@@ -1,10 +1,10 @@
 //! Logs that are written anew: they stay short, and say what they said.
 
 use super::sample::{self, Container, read_log};
-use crate::stage::{Stage, StagedArray, to_nobody};
+use crate::stage::{Stage, WrittenArray, to_nobody};
 
-const ARRAY: StagedArray = StagedArray(0);
-const OTHER: StagedArray = StagedArray(1);
+const ARRAY: WrittenArray = WrittenArray(0);
+const OTHER: WrittenArray = WrittenArray(1);
 
 /// More than what of a log may be void.
 const LONG: u64 = 200 << 10;
@@ -14,7 +14,7 @@ fn log_len(container: &Container) -> u64 {
 }
 
 /// What is shown through the stage, and through what a crash now would leave of it.
-fn shown(container: &Container, stage: &Stage, array: StagedArray) -> Vec<u8> {
+fn shown(container: &Container, stage: &Stage, array: WrittenArray) -> Vec<u8> {
     let shown = container.read(array.0 as usize, &stage.layers());
     let found = read_log(&container.spot().of()).unwrap().unwrap();
     let logged = container.read(array.0 as usize, &found.layers());

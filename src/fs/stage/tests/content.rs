@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::sample::{Container, read_log};
-use crate::stage::{LoggedArray, Stage, StagedArray, to_nobody};
+use crate::stage::{LoggedArray, Stage, WrittenArray, to_nobody};
 
-const FIRST: StagedArray = StagedArray(0);
+const FIRST: WrittenArray = WrittenArray(0);
 
 /// What the recovery finds of an array.
 fn recovered(container: &Container, array: usize) -> Vec<u8> {
@@ -43,7 +43,7 @@ fn content_of_which_the_log_has_a_part_is_not_there_after_a_crash() {
     assert_eq!(before.len(), container.arrays[0].len());
     assert!(before.starts_with(b"staged before"));
     // What is written to the others counts.
-    stage.write(StagedArray(1), 0, b"meanwhile").unwrap();
+    stage.write(WrittenArray(1), 0, b"meanwhile").unwrap();
     give_up(&stage);
     assert!(recovered(&container, 1).starts_with(b"meanwhile"));
     assert!(recovered(&container, 0).starts_with(b"staged before"));
@@ -120,7 +120,7 @@ fn an_array_that_comes_when_there_is_a_log_is_found_in_it() {
             dtype: "uint8".to_owned(),
         })
         .unwrap();
-    assert_eq!(late, StagedArray(2));
+    assert_eq!(late, WrittenArray(2));
     stage.write(late, 38, b"late").unwrap();
     stage.sync().unwrap();
     let found = read_log(&container.spot().of()).unwrap().unwrap();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::sample::{self, Container, read_log};
 use crate::disk::failing::{FailingDisk, Failure};
-use crate::stage::{StagedArray, to_nobody};
+use crate::stage::{WrittenArray, to_nobody};
 
-const ARRAY: StagedArray = StagedArray(0);
+const ARRAY: WrittenArray = WrittenArray(0);
 
 /// A sync that failed may have done a part: a truncation, or some of the writes.
 fn is_between(found: &[u8], states: [&[u8]; 3]) -> bool {

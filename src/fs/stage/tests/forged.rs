@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use super::sample::{self, Container, read_log};
 use crate::error::Error;
 use crate::records::put_next_version;
-use crate::stage::StagedArray;
+use crate::stage::WrittenArray;
 
-const ARRAY: StagedArray = StagedArray(0);
+const ARRAY: WrittenArray = WrittenArray(0);
 
 /// Bytes of the record that says what was synced.
 const SYNCED: usize = 32 + 8;

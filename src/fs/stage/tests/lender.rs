@@ -43,7 +43,7 @@ fn memory_comes_back_from_a_stage_whose_locks_were_held_when_it_was_asked() {
         let asked = Arc::new(LastAsked::default());
         let lender: Weak<LastAsked> = Arc::downgrade(&asked);
         budget.register(lender);
-        stage.write(StagedArray(0), 0, &[7; 100 << 10]).unwrap();
+        stage.write(WrittenArray(0), 0, &[7; 100 << 10]).unwrap();
         std::thread::scope(|scope| {
             let budget = &budget;
             let mut waiter = None;
@@ -76,12 +76,12 @@ fn what_is_committed_is_not_charged_whoever_reads_it_still() {
         let container = Container::new();
         let stage = container.stage(1 << 20);
         let budget = Arc::clone(stage.memory.budget());
-        stage.write(StagedArray(0), 0, &[7; 100 << 10]).unwrap();
+        stage.write(WrittenArray(0), 0, &[7; 100 << 10]).unwrap();
         let read = stage.layers();
         end(&stage, &container);
         assert_eq!((budget.used(), stage.memory.used()), (0, 0));
         let mut bytes = [0; 10];
-        read[0].read(StagedArray(0), 5000, &mut bytes).unwrap();
+        read[0].read(WrittenArray(0), 5000, &mut bytes).unwrap();
         assert_eq!(bytes, [7; 10]);
     }
 }
@@ -93,9 +93,9 @@ fn a_slab_that_is_not_used_goes_back() {
     let container = Container::new();
     let stage = container.stage(64 << 10);
     let budget = Arc::clone(stage.memory.budget());
-    stage.write(StagedArray(0), 0, &[1; 16 << 10]).unwrap();
+    stage.write(WrittenArray(0), 0, &[1; 16 << 10]).unwrap();
     let _others = budget.reserve(48 << 10);
-    stage.write(StagedArray(0), 0, &[2; 20 << 10]).unwrap();
+    stage.write(WrittenArray(0), 0, &[2; 20 << 10]).unwrap();
     assert_eq!((stage.bytes_held(), stage.memory.used()), (0, 0));
     let shown = container.read(0, &stage.layers());
     assert_eq!(shown[..20 << 10], [2; 20 << 10]);

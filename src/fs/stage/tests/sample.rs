@@ -17,8 +17,8 @@ use crate::memory::budget::Budget;
 use crate::source::Store;
 use crate::source::local::LocalStore;
 use crate::stage::{
-    Base, BaseFile, FoundLog, Layer, LogOf, LogSpot, LogState, LoggedArray, Overlay, Stage,
-    StageMemory, StagedArray, log_names,
+    Base, BaseFile, FoundLog, Layer, LayerMemory, LogOf, LogSpot, LogState, LoggedArray, Overlay,
+    Stage, WrittenArray, log_names,
 };
 
 fn first_log(container: &OsStr) -> OsString {
@@ -93,15 +93,15 @@ impl Container {
         self.arrays.iter().map(|array| array.len() as u64).collect()
     }
 
-    pub(crate) fn memory(&self, budget: u64) -> Arc<StageMemory> {
-        StageMemory::new(Budget::new(budget))
+    pub(crate) fn memory(&self, budget: u64) -> Arc<LayerMemory> {
+        LayerMemory::new(Budget::new(budget))
     }
 
     pub(crate) fn stage(&self, budget: u64) -> Arc<Stage> {
         self.stage_with(&self.memory(budget))
     }
 
-    pub(crate) fn stage_with(&self, memory: &Arc<StageMemory>) -> Arc<Stage> {
+    pub(crate) fn stage_with(&self, memory: &Arc<LayerMemory>) -> Arc<Stage> {
         let stage = Stage::new(Arc::new(self.spot()), self.base.clone(), Arc::clone(memory));
         for (n, len) in self.lens().into_iter().enumerate() {
             let array = LoggedArray {
@@ -116,7 +116,7 @@ impl Container {
 
     pub(crate) fn overlay(&self, array: usize, layers: &[Arc<Layer>]) -> Overlay {
         let base = Arc::new(Sample(self.arrays[array].clone()));
-        Overlay::new(base, layers.to_vec(), StagedArray(array as u32))
+        Overlay::new(base, layers.to_vec(), WrittenArray(array as u32))
     }
 
     /// Everything of an array, read piece by piece as the executor does.

@@ -7,7 +7,7 @@ fn a_terabyte_of_zeros_takes_no_room() {
     const LEN: u64 = 1 << 40;
     let container = Container::new();
     let stage = container.stage(1 << 20);
-    let array = StagedArray(0);
+    let array = WrittenArray(0);
     stage.write(array, 0, &[7; 1000]).unwrap();
     stage.write_zeros(array, 100..LEN).unwrap();
     stage.write(array, LEN / 2, b"in between").unwrap();
@@ -36,7 +36,7 @@ fn a_terabyte_of_zeros_takes_no_room() {
 fn zeros_are_known_before_they_are_read() {
     let container = Container::new();
     let stage = container.stage(1 << 20);
-    let array = StagedArray(0);
+    let array = WrittenArray(0);
     stage.write_zeros(array, 100..200).unwrap();
     stage.freeze(&mut to_nobody).unwrap();
     stage.write_zeros(array, 200..250).unwrap();

@@ -16,7 +16,7 @@ use crate::commit::added::{added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
-use crate::live::creation::carried::owner_of;
+use crate::live::creation::added::owner_of;
 use crate::source::{FileId, FileKind};
 use crate::tree::Node;
 
@@ -42,7 +42,7 @@ impl Tree {
         name: &OsStr,
     ) -> Result<SourceDirectory> {
         let (id, container) = (directory.inode.into(), &directory.container);
-        self.live.watch_added(id, container);
+        self.live.drafts.watch_added(id, container);
         let made = self.directory_beside(directory);
         if !made.as_ref().is_err_and(Error::is_not_found) {
             return made;
@@ -54,8 +54,8 @@ impl Tree {
             ..SourceDirectory::new(added_path(&path), now.id)
         };
         new.new_place(name)?;
-        let top = self.live.added_or_made(&path)?;
-        let (disk, store) = (self.live.writable()?, &*self.store);
+        let top = self.live.added.added_or_made(&path)?;
+        let (disk, store) = (self.live.ground.writable()?, &*self.store);
         make_below(disk, store, top, (&directory.below, owner_of(&now)))?;
         self.directory_beside(directory)
     }
@@ -104,8 +104,8 @@ impl Tree {
             && self.is_empty(&own).is_ok_and(|is_empty| is_empty)
         {
             let _moving = self.moves.begin();
-            let removed = self.live.spot(&path).and_then(|spot| {
-                let disk = self.live.writable()?;
+            let removed = self.live.ground.spot(&path).and_then(|spot| {
+                let disk = self.live.ground.writable()?;
                 remove_empty(disk, &*self.store, &spot)
             });
             if let Err(e) = removed {
@@ -125,7 +125,10 @@ impl Tree {
     /// Returns when the names of this directory, and of all that lie between it and the container,
     /// have reached the disk.
     fn sync_up(&self, from: &Path, (container, of): (InodeId, &LiveContainer)) -> Result<()> {
-        let (disk, path) = (self.live.writable()?, self.container_path(container)?);
+        let (disk, path) = (
+            self.live.ground.writable()?,
+            self.container_path(container)?,
+        );
         // Of a container that is a file, the directory in which it lies has the last of them.
         let last = match of.stored {
             FileKind::Directory => Some(&*path),
@@ -175,6 +178,7 @@ impl Tree {
         };
         let path = &*path;
         self.live
+            .ground
             .writable()?
             .set_attributes(Target::Named { path, id }, &owner)
     }

@@ -1,6 +1,6 @@
 //! Arrays as files that are written: opening, lengths, closing.
 //!
-//! What is written goes to the container's stage (`live::staged`). Used by [`super`].
+//! What is written goes to the container's stage (`live::writing`). Used by [`super`].
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ impl Tree {
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<Open> {
-        let is_first = version.staged.now().is_none();
-        let opened = self.live.open_entry_for_writing(version, entry)?;
+        let is_first = version.writes.now().is_none();
+        let opened = self.live.arrays.open(version, entry)?;
         if is_first {
             self.following.add(self.known_entries(version));
         }
@@ -50,11 +50,11 @@ impl Tree {
         let others = self.open_files.of_inode(inode);
         let mut writers = others.iter().rev().filter_map(|file| file.array_writer());
         match writers.next() {
-            Some(writer) if len == 0 => self.live.empty_open(writer),
-            Some(writer) => self.live.truncate_open(writer, len),
+            Some(writer) if len == 0 => self.live.arrays.empty(writer),
+            Some(writer) => self.live.arrays.truncate(writer, len),
             None => {
-                let is_first = version.staged.now().is_none();
-                self.live.set_array_len(version, entry, len)?;
+                let is_first = version.writes.now().is_none();
+                self.live.arrays.set_len(version, entry, len)?;
                 if is_first {
                     self.following.add(self.known_entries(version));
                 }
@@ -88,7 +88,7 @@ impl Tree {
         }
         let redirected = self.open_files.replace(inode, |open| {
             open.written()?;
-            match self.live.open_entry_for_writing(version, entry) {
+            match self.live.arrays.open(version, entry) {
                 Ok(opened) => Some(OpenFile::Entry(opened)),
                 Err(e) => {
                     let path = self.inodes.path(version.container.into());
@@ -115,7 +115,7 @@ impl Tree {
     pub fn close(&self, handle: HandleId) -> Result<()> {
         let open = self.open_files.get(handle)?;
         match open.array_writer() {
-            Some(writer) => self.live.close_writer(writer),
+            Some(writer) => self.live.arrays.close(writer),
             None => match open.written() {
                 Some((file, _)) => {
                     self.closed(handle);
@@ -140,7 +140,7 @@ impl Tree {
         let Some(named) = opened.find_removed(above.at, name) else {
             return Ok(None);
         };
-        self.live.written_array(version, named)?;
+        self.live.writable.array(version, named)?;
         version.tombstones.remove(named);
         let attr = self.enter(version, opened, named, Dirent::new(parent, name))?;
         let entry = opened.file_of(named);

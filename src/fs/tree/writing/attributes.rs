@@ -52,7 +52,7 @@ impl Tree {
         to: &NewAttributes,
         caller: Caller,
     ) -> Result<Attr> {
-        self.live.writable()?;
+        self.live.ground.writable()?;
         let node = self.inodes.get(inode)?;
         // That of an array may be a commit, which takes long.
         if let (Some(len), Node::Entry(..)) = (len, &*node) {
@@ -85,13 +85,13 @@ impl Tree {
             Node::Container(_) => self.set_container_attributes(inode, to, caller, true),
             Node::Entry(version, entry) => {
                 if *entry != EntryIndex::ROOT {
-                    self.live.check_current(version)?;
+                    self.live.current.check(version)?;
                 }
                 let is_directory = *entry == EntryIndex::ROOT;
                 let to = self.of_entry(version, *entry, to)?;
                 self.set_container_attributes(version.container.into(), &to, caller, is_directory)
             }
-            _ => self.set_source_attributes(inode, node, self.live.writable()?, to),
+            _ => self.set_source_attributes(inode, node, self.live.ground.writable()?, to),
         }
     }
 
@@ -103,8 +103,8 @@ impl Tree {
         entry: EntryIndex,
         to: &NewAttributes,
     ) -> Result<NewAttributes> {
-        let opened = self.live.open_version(version)?;
-        let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
+        let opened = self.live.opener.open(version)?;
+        let shows_all = opened.kind(entry)? != FileKind::File || opened.is_writable(entry);
         let writable = u32::from(WRITABLE);
         let now = u32::from(version.owner().mode_with_list()) & writable;
         Ok(NewAttributes {
@@ -174,11 +174,11 @@ impl Tree {
     ) -> Result<()> {
         let node = self.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
-        let version = self.live.current(inode.into(), container)?;
+        let version = self.live.current.version_of(inode.into(), container)?;
         let path = self.container_path(inode)?;
         let found = version.recognised.stat(&*self.store, &path)?;
         self.let_in_to_change((inode, container), &version, (&found, &path), to, caller)?;
-        let now = self.live.now_or_at_commit(&version, to);
+        let now = self.live.times.now_or_at_commit(&version, to);
         let own_mode = match container.stored {
             // That of an array is its files' alone.
             FileKind::Directory => to.mode.filter(|_| is_directory),
@@ -187,17 +187,18 @@ impl Tree {
         if now.changes_times()
             && !self
                 .live
+                .times
                 .set_times(&version, &path, (&found, now.atime, now.mtime))?
         {
             // Something has just got into the log.
-            self.live.now_or_at_commit(&version, to);
+            self.live.times.now_or_at_commit(&version, to);
         }
         let added = match container.stored {
             FileKind::File => added_of(&*self.store, &path)?,
             _ => None,
         };
         self.set_files_of(&version, (&found, &path), to, own_mode)?;
-        self.live.give_drafts(inode.into(), to)?;
+        self.live.drafts.give(inode.into(), to)?;
         self.give_added(added, to)?;
         self.notice_change(inode, &node);
         if !is_directory {
@@ -225,8 +226,9 @@ impl Tree {
         let mut owners = files().map(|stat| stat.uid);
         if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
             self.live
+                .asked
                 .commit_before_move(inode.into(), container, path)?;
-            if version.staged.state().is_some() {
+            if version.writes.state().is_some() {
                 return Err(refused("give away", path, libc::EBUSY));
             }
         }
@@ -250,9 +252,10 @@ impl Tree {
         };
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
             self.live
+                .times
                 .set_of_files(version, path, found, &others, own_mode)?;
         }
-        if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
+        if let Some(staged) = version.writes.now().filter(|_| others.uid.is_some()) {
             // A log has to be the owner's to be believed.
             staged.stage.owner_changed();
         }
@@ -267,7 +270,7 @@ impl Tree {
         (value, how): (&[u8], XattrSetting),
         keeps_group_bit: &dyn Fn(u32) -> bool,
     ) -> Result<()> {
-        self.live.writable()?;
+        self.live.ground.writable()?;
         if let Some(done) = self.requested(inode, name) {
             return done;
         }
@@ -291,7 +294,7 @@ impl Tree {
     /// source's file system has taken the daemon for him.
     fn take_group_bit(&self, inode: InodeId, keeps: &dyn Fn(u32) -> bool) -> Result<()> {
         const SET_GROUP: u16 = 0o2000;
-        let (node, disk) = (self.inodes.get(inode)?, self.live.writable()?);
+        let (node, disk) = (self.inodes.get(inode)?, self.live.ground.writable()?);
         self.with_target(inode, &node, |target, _| {
             let now = match target {
                 Target::Named { path, .. } => self.store.posix()?.stat_with_list(path)?,
@@ -316,7 +319,7 @@ impl Tree {
         let removed = match &*node {
             _ if !is_own => self.change_xattr(inode, name, change),
             // Copies take away what their source lacks.
-            Node::Container(_) | Node::Entry(..) => self.live.writable().map(drop),
+            Node::Container(_) | Node::Entry(..) => self.live.ground.writable().map(drop),
             _ => self.change_said(inode, &node, change),
         };
         removed.map_err(|e| match e.is_no_data() {
@@ -342,7 +345,7 @@ impl Tree {
         name: &OsStr,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         if !self.offers(name) {
             return Err(Error::Unsupported);
         }

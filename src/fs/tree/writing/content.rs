@@ -36,7 +36,7 @@ impl Tree {
         };
         self.refuse_absorbed(inode, &node)?;
         self.refuse_to_write_stray(inode)?;
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let stays = self.share_new(inode);
         let moment = of.moment();
         let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
@@ -88,12 +88,12 @@ impl Tree {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
             let Some(by) = self.absorbed.of(inode) else {
-                return self.live.write_array(writer, offset, bytes, how);
+                return self.live.arrays.write(writer, offset, bytes, how);
             };
             // Pages of a file that has become the array are not the array's.
             let of_mapping = false;
             let how = Putting { of_mapping, ..how };
-            let written = self.live.write_array(writer, offset, bytes, how);
+            let written = self.live.arrays.write(writer, offset, bytes, how);
             if let Some(array) = self.inodes.of_entry(by) {
                 self.outdated.add(array, None);
             }
@@ -125,10 +125,10 @@ impl Tree {
         len: u64,
         caller: Caller,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let open = handle.and_then(|handle| self.open_files.get(handle).ok());
         if let Some(writer) = open.as_ref().and_then(|open| open.array_writer()) {
-            return self.live.truncate_open(writer, len);
+            return self.live.arrays.truncate(writer, len);
         }
         let node = self.inodes.get(inode)?;
         let of = match &*node {
@@ -159,7 +159,7 @@ impl Tree {
     ) -> Result<()> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.live.allocate_array(writer, what);
+            return self.live.arrays.allocate(writer, what);
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.allocate(what, caller))
@@ -195,7 +195,7 @@ impl Tree {
     pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
         let open = self.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.live.sync_array(writer);
+            return self.live.arrays.sync(writer);
         }
         match (open.source(), &self.disk) {
             (Some(source), Some(disk)) => {
@@ -207,7 +207,7 @@ impl Tree {
                 self.sync_added_above(inode)
             }
             _ => match self.inodes.get(inode).as_deref() {
-                Ok(Node::Entry(version, _)) => self.live.sync_staged(version),
+                Ok(Node::Entry(version, _)) => self.live.arrays.sync_staged(version),
                 // Nothing was written.
                 _ => Ok(()),
             },
@@ -219,7 +219,7 @@ impl Tree {
         let Some(disk) = &self.disk else {
             return Ok(());
         };
-        if let Some(done) = self.live.sync_new(inode.into()) {
+        if let Some(done) = self.live.packing.sync_new(inode.into()) {
             return done;
         }
         let version = match self.inodes.get(inode).as_deref() {
@@ -229,8 +229,8 @@ impl Tree {
         };
         // The names of a container's arrays are never dirty, what is staged of it is.
         if let Some(version) = version {
-            self.live.commit_closed(&version)?;
-            self.live.sync_staged(&version)?;
+            self.live.later.commit_closed(&version)?;
+            self.live.arrays.sync_staged(&version)?;
         }
         let directory = match self.container_directory(inode) {
             Ok(Some(directory)) => return self.sync_beside(&directory),

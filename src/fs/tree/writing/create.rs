@@ -38,14 +38,14 @@ impl Tree {
             id: directory.id,
             name: name.to_owned(),
         };
-        let drafts = self.live.make_empty(&spot, creation, mode, owner)?;
+        let drafts = self.live.drafts.make_empty(&spot, creation, mode, owner)?;
         self.names_changed(parent);
         let attr = self.enter_source(Dirent::new(parent, name), &spot.directory)?;
         if let Some(container) = self.inodes.get(attr.inode)?.container()
             && let Some(id) = drafts
         {
             container.new.begin(id);
-            self.live.watch(attr.inode.into());
+            self.live.drafts.watch(attr.inode.into());
         }
         Ok(attr)
     }
@@ -54,7 +54,8 @@ impl Tree {
     pub(crate) fn lookup_draft(&self, container: InodeId, link: Dirent) -> Result<Attr> {
         let path = self
             .live
-            .drafts_at(container.into())?
+            .drafts
+            .at(container.into())?
             .ok_or(Error::NotFound)?;
         self.enter_source(link, &path)
     }
@@ -130,7 +131,8 @@ impl Tree {
         let (Some(creation), true) = (creation, self.store.stat(&file)?.size > 0) else {
             return Ok(());
         };
-        let (description, _charged) = self.live.read_description(&file)?;
+        let (description, _charged) =
+            crate::live::creation::content::read_description(&self.live.ground, &file)?;
         creation.accepts(&description)
     }
 
@@ -138,7 +140,7 @@ impl Tree {
     /// lies.
     fn described_container(&self, file: InodeId) -> Option<(Arc<Node>, PathBuf)> {
         let (container, node) = self.new_above(self.inodes.parent(file)?)?;
-        let drafts = self.live.drafts(container.into()).ok()??;
+        let drafts = self.live.drafts.of(container.into()).ok()??;
         let mut paths = self.inodes.paths(file).into_iter();
         let format = node.container()?.known().recognised.format;
         let has_groups = format
@@ -158,7 +160,7 @@ impl Tree {
             Ok(inode) if !self.live.new.is_empty() => {
                 let above = self.inodes.above(inode).into_iter();
                 let mut new = above.filter(|above| self.live.new.has((*above).into()));
-                new.try_for_each(|container| self.live.sync_drafts(container.into()))
+                new.try_for_each(|container| self.live.drafts.sync(container.into()))
             }
             _ => Ok(()),
         }

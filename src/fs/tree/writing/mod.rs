@@ -47,7 +47,7 @@ impl Tree {
                 ..SourceDirectory::new(self.inodes.path(inode)?, at.id)
             }),
             Node::Container(container) if container.new.is_new() => {
-                self.live.drafts_to_change(inode.into())
+                self.live.drafts.to_change(inode.into())
             }
             Node::Container(_) | Node::Entry(..) => {
                 let directory = self.container_directory(inode)?;

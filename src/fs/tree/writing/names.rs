@@ -28,7 +28,7 @@ impl Tree {
         exclusive: bool,
         caller: Caller,
     ) -> Result<(Attr, Open)> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let _stays = self.live.new.shared();
         if let Some(above) = self.container_directory(parent)?
             && let Some(made) = self.create_removed((parent, &above), name, caller)?
@@ -71,7 +71,7 @@ impl Tree {
         what: NewEntry<'_>,
         caller: Caller,
     ) -> Result<Attr> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let _stays = self.live.new.shared();
         if let NewEntry::Directory { mode } = what
             && let Some(format) = format_named(name)
@@ -102,7 +102,7 @@ impl Tree {
 
     /// Gives a file another name. Counts one look-up.
     pub fn link(&self, file: InodeId, parent: InodeId, name: &OsStr) -> Result<Attr> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let _stays = self.live.new.shared();
         self.refuse_in_container(parent, name)?;
         let directory = self.directory_to_fill(parent, name)?;
@@ -126,7 +126,7 @@ impl Tree {
 
     /// Removes a name that is no directory's.
     pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let _stays = self.live.new.shared();
         if self.removes_entry(parent, name, false)? {
             return Ok(());
@@ -145,7 +145,7 @@ impl Tree {
 
     /// Removes a directory: of the source, if it is empty, or of a container.
     pub fn remove_directory(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         if self.removes_entry(parent, name, true)? {
             return Ok(());
         }
@@ -160,16 +160,17 @@ impl Tree {
                     id: directory.id,
                     name: name.to_owned(),
                 };
-                let logs = self.live.logs_beside(&at);
+                let logs = self.live.discarding.logs_beside(&at);
                 match self
                     .live
+                    .drafts
                     .remove_new(inode.into(), container, directory.place(name))
                 {
                     Some(removed) => removed?,
                     None => self.remove_container(inode, container, &directory, name, &stat)?,
                 }
-                self.live.discard_removed(container);
-                self.live.remove_logs(&at, &logs);
+                self.live.discarding.discard_removed(container);
+                self.live.discarding.remove_logs(&at, &logs);
             }
             _ => disk.remove_directory(directory.place(name))?,
         }
@@ -194,10 +195,10 @@ impl Tree {
             && let Some((_, node)) = self.inodes.named(link, stat)
             && let Some(container) = node.container()
         {
-            self.live.forget_lasting(container);
+            self.live.lasting.forget_of(container);
         }
         if let Some(Node::Container(container)) = self.inodes.unlinked(link, stat).as_deref() {
-            self.live.close(container);
+            self.live.versions.close(container);
         }
         if is_last && stat.kind == FileKind::File {
             self.written_here.remove(stat.id);

@@ -46,7 +46,7 @@ impl Tree {
                 self.look_into(parent, &self.directory(parent)?.path, name)
             }
             Node::Container(container) if container.stored == FileKind::Directory => {
-                let Some(drafts) = self.live.drafts(parent.into())? else {
+                let Some(drafts) = self.live.drafts.of(parent.into())? else {
                     return Ok(());
                 };
                 let creation = container.known().recognised.format.creation();
@@ -87,7 +87,10 @@ impl Tree {
             .filter_map(|name| self.form_of(creation, path, name));
         let forms: Vec<FileForm> = forms.collect();
         let is_shown = forms.contains(&FileForm::Shown) && !forms.contains(&FileForm::Stored);
-        match is_shown && recognised.damage.is_none() && !self.live.is_stored(&recognised, path)? {
+        match is_shown
+            && recognised.damage.is_none()
+            && !self.live.stored.is_stored(&recognised, path)?
+        {
             true => self.turn(inode, recognised, creation, (path, &stat)),
             false => Ok(()),
         }
@@ -108,7 +111,7 @@ impl Tree {
         let Some(_locked) = container.new.try_lock_creation() else {
             return Ok(());
         };
-        let Some(drafts) = self.live.drafts(inode.into())? else {
+        let Some(drafts) = self.live.drafts.of(inode.into())? else {
             return Ok(());
         };
         let _alone = self.live.new.exclusive();
@@ -116,13 +119,15 @@ impl Tree {
         let empty = self.store.stat(&path)?;
         if !self
             .live
+            .drafts
             .is_pristine(&container.known().recognised.clone(), &path)?
         {
             return Err(self.changed(&path));
         }
         self.live
+            .stored
             .take_as_stored(inode.into(), container, &drafts, (&path, &empty))?;
-        self.live.watch_no_more(inode.into());
+        self.live.drafts.watch_no_more(inode.into());
         Ok(())
     }
 
@@ -133,16 +138,16 @@ impl Tree {
         creation: &dyn Creation,
         (path, stat): (&Path, &Stat),
     ) -> Result<()> {
-        self.live.make_way(&drafts_path(path))?;
-        let (disk, spot) = (self.live.writable()?, self.live.spot(path)?);
+        self.live.drafts.make_way(&drafts_path(path))?;
+        let (disk, spot) = (self.live.ground.writable()?, self.live.ground.spot(path)?);
         let owner = Caller::of(stat.uid, stat.gid);
-        let at = self.live.new_place(&spot, creation, owner)?;
+        let at = self.live.drafts.new_place(&spot, creation, owner)?;
         let modes = NewModes {
             files: u32::from(stat.mode) & 0o666,
             directory: stat.mode.into(),
         };
         let to = NewAttributes::default();
-        let new = self.live.write_empty(&at, creation, modes, &to)?;
+        let new = self.live.drafts.write_empty(&at, creation, modes, &to)?;
         let drafts = drafts_name(&spot.name);
         let (place, hidden) = (spot.place(&spot.name), spot.place(&drafts));
         let _alone = self.live.new.exclusive();
@@ -154,13 +159,13 @@ impl Tree {
         }
         new.appear_as(&drafts)?;
         let lists = self.lists_of(path, stat);
-        let closed = self.live.set_mode(path, stat, CLOSED);
+        let closed = self.live.stored.set_mode(path, stat, CLOSED);
         let turned = closed
             .and_then(|()| self.give_lists(lists, &spot.directory.join(&drafts)))
             .and_then(|()| disk.rename(hidden, place, Renaming::Exchange));
         if let Err(e) = turned {
             let mode = stat.list.as_ref().map_or(stat.mode, |list| list.mode());
-            self.live.set_mode(path, stat, mode.into())?;
+            self.live.stored.set_mode(path, stat, mode.into())?;
             remove_tree(disk, &*self.store, &spot, &drafts)?;
             return Err(e);
         }
@@ -169,7 +174,7 @@ impl Tree {
         self.inodes
             .becomes(inode, Node::Container(container.into()))?;
         moving.made();
-        self.live.watch(inode.into());
+        self.live.drafts.watch(inode.into());
         self.names_changed(inode);
         Ok(())
     }
@@ -187,7 +192,7 @@ impl Tree {
     /// Gives the directory of a new container the lists of the one whose place it takes, instead of
     /// those that it has inherited.
     fn give_lists(&self, lists: [(&str, Option<Vec<u8>>); 2], path: &Path) -> Result<()> {
-        let (disk, id) = (self.live.writable()?, self.store.stat(path)?.id);
+        let (disk, id) = (self.live.ground.writable()?, self.store.stat(path)?.id);
         let to = Target::Named { path, id };
         lists.iter().try_for_each(|(name, list)| match list {
             Some(list) => disk.set_xattr(to, OsStr::new(name), list, XattrSetting::Any),

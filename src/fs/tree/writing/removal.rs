@@ -35,13 +35,13 @@ impl Tree {
     ) -> Result<bool> {
         let (version, at) = match &*self.inodes.get(parent)? {
             Node::Container(container) if !container.new.is_new() => (
-                self.live.current(parent.into(), container)?,
+                self.live.current.version_of(parent.into(), container)?,
                 EntryIndex::ROOT,
             ),
             Node::Entry(version, entry) => (Arc::clone(version), *entry),
             _ => return Ok(false),
         };
-        let opened = self.live.open_version(&version)?;
+        let opened = self.live.opener.open(&version)?;
         let Some(entry) = opened.find(at, name) else {
             return match opened.group_path(at).is_some() && opened.shows_beside(at, name) {
                 true => Ok(false),
@@ -126,7 +126,7 @@ impl Tree {
         let node = self.inodes.get(inode).ok();
         let (Some(true), Ok(opened)) = (
             node.and_then(|node| is_shown(&node)),
-            self.live.open_version(version),
+            self.live.opener.open(version),
         ) else {
             return Vec::new();
         };
@@ -144,8 +144,8 @@ impl Tree {
         name: &OsStr,
         stat: &Stat,
     ) -> Result<()> {
-        let version = self.live.current(inode.into(), container)?;
-        let opened = self.live.open_version(&version)?;
+        let version = self.live.current.version_of(inode.into(), container)?;
+        let opened = self.live.opener.open(&version)?;
         let not_empty = || refused("remove", &above.join(name), libc::ENOTEMPTY);
         if !is_empty(&opened, EntryIndex::ROOT, self.settings.views)? {
             return Err(not_empty());
@@ -155,7 +155,8 @@ impl Tree {
             _ => {
                 let path = above.join(name);
                 if added_of(&*self.store, &path)?.is_some() {
-                    let (disk, spot) = (self.live.writable()?, self.live.spot(&path)?);
+                    let (disk, spot) =
+                        (self.live.ground.writable()?, self.live.ground.spot(&path)?);
                     remove_empty(disk, &*self.store, &spot)?;
                 }
                 Some(Vec::new())
@@ -175,7 +176,7 @@ impl Tree {
 
     /// Removes a container's file, or its directory with these files in it.
     fn remove_files(&self, place: Place<'_>, stat: &Stat, files: Vec<OsString>) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         if stat.kind != FileKind::Directory {
             return disk.unlink(place);
         }

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::live::InUse;
 use crate::live::LiveContainer;
 use crate::live::committing::moves_its_log;
-use crate::live::creation::pack::PackOutcome;
+use crate::live::creation::outcome::PackOutcome;
 use crate::source::{FileKind, Stat};
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
 
@@ -54,7 +54,7 @@ impl Tree {
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<()> {
-        self.live.writable()?;
+        self.live.ground.writable()?;
         if self.renames_entry(from, to, how)? {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Tree {
         // If it has come to nothing, that is what is found.
         follow
             .iter()
-            .for_each(|path| self.live.finish_moving_added(path));
+            .for_each(|path| self.live.added.finish_moving_added(path));
         let container = renamed?.or(over);
         self.note_renamed(&moved, &to, how);
         begun.moving.made();
@@ -86,7 +86,7 @@ impl Tree {
         if let Some(replaced) = &container
             && let Some(container) = replaced.0.container()
         {
-            self.live.discard_removed(container);
+            self.live.discarding.discard_removed(container);
         }
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
@@ -201,7 +201,7 @@ impl Tree {
                     moved.directory.place(&moved.link.name),
                     directory.place(&link.name),
                 );
-                self.live.writable()?.rename(old, new, how)?;
+                self.live.ground.writable()?.rename(old, new, how)?;
                 Ok(None)
             }
         }
@@ -231,10 +231,18 @@ impl Tree {
         let replaces = replaces.is_some_and(|stat| is_one_file(link, stat));
         let mut follow = Vec::new();
         if is_one_file(&moved.link, &moved.stat) || how != Renaming::Exchange && replaces {
-            follow.extend(self.live.begin_moving_added(&old, &new, (how, replaces))?);
+            follow.extend(
+                self.live
+                    .added
+                    .begin_moving_added(&old, &new, (how, replaces))?,
+            );
         }
         if how == Renaming::Exchange && replaces {
-            follow.extend(self.live.begin_moving_added(&new, &old, (how, false))?);
+            follow.extend(
+                self.live
+                    .added
+                    .begin_moving_added(&new, &old, (how, false))?,
+            );
         }
         Ok(follow)
     }
@@ -343,7 +351,7 @@ impl Tree {
             };
             let version = container.known().version.clone();
             version.is_none_or(|version| {
-                version.staged.keeps_place().is_none() || moves_its_log(container, &version)
+                version.writes.keeps_place().is_none() || moves_its_log(container, &version)
             })
         };
         for _ in 0..TRIES {
@@ -351,10 +359,10 @@ impl Tree {
             for (inode, node, path) in &containers {
                 if let Some(container) = node.container() {
                     // What a daemon before has left is found when it is looked into.
-                    self.live.current((*inode).into(), container)?;
+                    self.live.current.version_of((*inode).into(), container)?;
                     self.pack_to_move((*inode, container), path, emptied)?;
                     let id = (*inode).into();
-                    self.live.commit_before_move(id, container, path)?;
+                    self.live.asked.commit_before_move(id, container, path)?;
                 }
             }
             self.moves.let_others_through();
@@ -387,7 +395,7 @@ impl Tree {
         emptied: &mut Emptied<'_>,
     ) -> Result<()> {
         let busy = || refused("rename", path, libc::EBUSY);
-        match self.live.pack_now(inode.into(), InUse::Spared) {
+        match self.live.packing.pack_now(inode.into(), InUse::Spared) {
             Ok(PackOutcome::Packed) => Ok(()),
             Ok(PackOutcome::Empty) => emptied.add(inode, container).map_err(|_| busy()),
             Ok(PackOutcome::Unfilled(why)) => {

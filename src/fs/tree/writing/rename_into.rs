@@ -59,6 +59,7 @@ impl Tree {
         // The kernel takes the entry's name for the file's from now on.
         self.invalidate(found.0, Some(Dirent::new(parent, name)));
         self.live
+            .ground
             .writable()?
             .unlink(moved.directory.place(from.1))?;
         self.forget_name(&moved.link, &moved.stat);
@@ -85,10 +86,13 @@ impl Tree {
         path: &Path,
         source: Arc<dyn Source>,
     ) -> Result<()> {
-        let said = self.live.said_of_draft(path, moved.id)?;
-        self.live.replace_array(version, entry, (source, &said))?;
+        let said =
+            crate::live::creation::given::said_of_draft(&*self.live.ground.store, path, moved.id)?;
+        self.live
+            .replacing
+            .replace(version, entry, (source, &said))?;
         let is_last_name = moved.nlink < 2;
-        let entry = self.live.open_version(version)?.file_of(entry);
+        let entry = self.live.opener.open(version)?.file_of(entry);
         self.absorbed_by(*inode, node, (version, entry), is_last_name);
         Ok(())
     }
@@ -99,11 +103,11 @@ impl Tree {
         (version, entry): (&Arc<ContainerVersion>, EntryIndex),
         file: &dyn Source,
     ) -> Result<bool> {
-        let opened = self.live.open_version(version)?;
-        if opened.is_written(entry) {
+        let opened = self.live.opener.open(version)?;
+        if opened.is_writable(entry) {
             return Ok(false);
         }
-        let open = || self.live.open_entry(version, entry);
+        let open = || self.live.entries.open(version, entry);
         match opened.derived(entry) {
             Some(DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson) => {
                 self.describes(&open()?, file)

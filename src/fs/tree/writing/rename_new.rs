@@ -38,7 +38,7 @@ impl<'a> Emptied<'a> {
     pub(super) fn add(&mut self, inode: InodeId, container: &LiveContainer) -> Result<()> {
         let _locked = container.new.lock_creation();
         let _alone = self.tree.live.new.exclusive();
-        self.tree.live.end_empty(inode.into(), container)?;
+        self.tree.live.drafts.end_empty(inode.into(), container)?;
         self.containers.push(inode);
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Tree {
             return Ok(false);
         };
         // What a daemon before has left is found when it is looked into.
-        self.live.current(inode.into(), container)?;
+        self.live.current.version_of(inode.into(), container)?;
         let is_free = || -> Result<bool> {
             let found = self.store.stat(&self.directory(to.0)?.join(to.1));
             Ok(found.is_err_and(|e| e.is_not_found()))
@@ -114,17 +114,22 @@ impl Tree {
         moved: &Side,
         to: (InodeId, &OsStr),
     ) -> Result<()> {
-        let (disk, drafts) = (self.live.writable()?, self.live.drafts(inode.into())?);
+        let (disk, drafts) = (
+            self.live.ground.writable()?,
+            self.live.drafts.of(inode.into())?,
+        );
         let (from, path) = (drafts.ok_or(Error::NotFound)?, self.container_path(inode)?);
         let stat = self.store.stat(&path)?;
         let recognised = container.known().recognised.clone();
-        if !self.live.is_pristine(&recognised, &path)? {
+        if !self.live.drafts.is_pristine(&recognised, &path)? {
             return Err(self.changed(&path));
         }
         let directory = self.directory(to.0)?;
         directory.new_place(to.1)?;
-        let (old, new) = (self.live.spot(&path)?, spot_in(&directory, to.1));
-        self.live.make_way(&drafts_path(&directory.join(to.1)))?;
+        let (old, new) = (self.live.ground.spot(&path)?, spot_in(&directory, to.1));
+        self.live
+            .drafts
+            .make_way(&drafts_path(&directory.join(to.1)))?;
         self.make_empty_as(&new, container, &stat)?;
         let (old_drafts, new_drafts) = (drafts_name(&old.name), drafts_name(to.1));
         let renamed = disk.rename(
@@ -143,7 +148,7 @@ impl Tree {
         let link = Dirent::new(to.0, to.1);
         self.inodes.renamed(&moved.link, &link, &moved.stat);
         // The empty container is another file now.
-        self.live.close(container);
+        self.live.versions.close(container);
         container.known().version = None;
         container.new.begin(from.id);
         self.live.new.used(inode.into());
@@ -155,7 +160,7 @@ impl Tree {
         let recognised = container.known().recognised.clone();
         let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
         let at = NewContainerPlace {
-            disk: self.live.writable()?,
+            disk: self.live.ground.writable()?,
             store: &self.store,
             spot,
             layout: creation.layout(),
@@ -188,15 +193,15 @@ impl Tree {
         let _locked = container.new.lock_creation();
         let path = self.container_path(inode)?;
         let recognised = container.known().recognised.clone();
-        if container.new.is_new() || !self.live.is_pristine(&recognised, &path)? {
+        if container.new.is_new() || !self.live.drafts.is_pristine(&recognised, &path)? {
             return Ok(());
         }
         let stat = self.store.stat(&path)?;
         let owner = Caller::of(stat.uid, stat.gid);
-        let drafts = self.live.make_drafts(&path, owner)?;
+        let drafts = self.live.drafts.make(&path, owner)?;
         container.new.begin(drafts.id);
-        self.live.watch(inode.into());
-        self.live.forget_entries(inode.into());
+        self.live.drafts.watch(inode.into());
+        self.live.drafts.forget_entries(inode.into());
         Ok(())
     }
 }

@@ -29,7 +29,7 @@ impl Tree {
         name: &OsStr,
         replaced: &Stat,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let (old, new) = (
             moved.directory.place(&moved.link.name),
             directory.place(name),
@@ -67,7 +67,7 @@ impl Tree {
         directory: &SourceDirectory,
         name: &OsStr,
     ) -> Result<()> {
-        let (disk, path) = (self.live.writable()?, directory.join(name));
+        let (disk, path) = (self.live.ground.writable()?, directory.join(name));
         let found = self.recognise_here(&path)?;
         let layout = found.layout();
         let mut others = false;
@@ -88,7 +88,10 @@ impl Tree {
             disk.rename(old, new, Renaming::Exchange)?;
             return Err(e);
         }
-        let spot = self.live.spot(&moved.directory.join(&moved.link.name))?;
+        let spot = self
+            .live
+            .ground
+            .spot(&moved.directory.join(&moved.link.name))?;
         if let Err(e) = remove_tree(disk, &*self.store, &spot, &hidden) {
             let left = moved.directory.join(&hidden);
             log::warn!("{}", e.told_of(&self.store.display(&left), ""));

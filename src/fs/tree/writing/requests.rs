@@ -56,15 +56,15 @@ impl Tree {
         for (new, _) in self.live.new.all() {
             if self.lies_below(new.into(), &path) {
                 // What stays new has noted why.
-                let _ = self.live.pack_now(new, InUse::Spared);
+                let _ = self.live.packing.pack_now(new, InUse::Spared);
             }
         }
-        for (staged, version) in self.live.all_staged() {
+        for (staged, version) in self.live.written.all() {
             if self.lies_below(staged.into(), &path) {
                 hurry();
                 match stale {
-                    StaleLogs::Kept => drop(self.live.commit_or_keep(staged, &version)),
-                    StaleLogs::Applied => self.live.commit_or_apply(staged, &version),
+                    StaleLogs::Kept => drop(self.live.committer.commit_or_keep(staged, &version)),
+                    StaleLogs::Applied => self.live.asked.commit_or_apply(staged, &version),
                 }
             }
         }
@@ -88,9 +88,9 @@ impl Tree {
     fn discard_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         let mut done = Ok(());
-        for (staged, version) in self.live.all_staged() {
+        for (staged, version) in self.live.written.all() {
             if self.lies_below(staged.into(), &path) {
-                done = done.and(self.live.discard(staged, &version));
+                done = done.and(self.live.discarding.discard(staged, &version));
             }
         }
         // What has been put into a new container are files, which are removed like any others.

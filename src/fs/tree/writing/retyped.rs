@@ -24,7 +24,7 @@ impl Tree {
     ) -> Result<()> {
         let node = self.inodes.get(inode)?;
         match &*node {
-            Node::Entry(version, entry) => self.live.retype(version, *entry, to),
+            Node::Entry(version, entry) => self.live.retyping.retype(version, *entry, to),
             Node::File(_) => match self.creation_of_draft(inode)? {
                 // Checks that the format has the type; whether the data fit shows when all of them
                 // are there.
@@ -50,7 +50,7 @@ impl Tree {
         node: &Node,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.live.ground.writable()?;
         let _stays = self.share_new(inode);
         let changed = self.with_target(inode, node, |target, _| change(disk, target));
         self.note_use(inode);
@@ -69,14 +69,14 @@ impl Tree {
         let parent = self.inodes.parent(inode).ok_or_else(unnamed)?;
         let path = self.inodes.path(inode)?;
         let (node, directory) = match self.new_above(parent) {
-            Some((new, node)) => (node, self.live.drafts_at(new.into())?),
+            Some((new, node)) => (node, self.live.drafts.at(new.into())?),
             // Or the container has been packed, and takes what comes later.
             None => {
                 let node = self.inodes.get(parent)?;
                 let Some(container) = node.container() else {
                     return Ok(None);
                 };
-                let takes = self.live.watch_added(parent.into(), container);
+                let takes = self.live.drafts.watch_added(parent.into(), container);
                 let directory = takes.then(|| path.parent().map(Path::to_owned)).flatten();
                 (node, directory)
             }

@@ -161,7 +161,7 @@ impl Tree {
         let _stays = self.live.new.shared();
         let (parent, name) = (written.link.parent, &*written.link.name);
         let directory = self.directory(parent)?;
-        self.live.writable()?.unlink(directory.place(name))?;
+        self.live.ground.writable()?.unlink(directory.place(name))?;
         let inode = self.inodes.named(&written.link, &written.stat);
         self.forget_name(&written.link, &written.stat);
         self.tidy_added(parent);
@@ -186,7 +186,7 @@ impl Tree {
             link, directory, ..
         } = written;
         let is_temporary = link.name.as_encoded_bytes().starts_with(b".");
-        let facts = self.live.lasting_facts(&directory.container);
+        let facts = self.live.lasting.facts_of(&directory.container);
         if is_temporary || facts.takes_later {
             return;
         }

@@ -88,7 +88,7 @@ fn tried_again_after_each_failure(code: i32) {
         // commit.
         let stored = std::fs::read(directory.path().join("x.blp")).unwrap();
         let is_committed = stored != image.files[OsStr::new("x.blp")].bytes;
-        if is_committed && !tree.containers().all_staged().is_empty() {
+        if is_committed && !tree.containers().written.all().is_empty() {
             break;
         }
         failures += 1;

@@ -207,7 +207,7 @@ impl Session {
             .is_some()
         {
             self.safe(edits);
-        } else if self.tree.containers().all_staged().is_empty() {
+        } else if self.tree.containers().written.all().is_empty() {
             self.done.lock().edits.pop();
         }
     }
@@ -243,13 +243,13 @@ impl Session {
         let closed = self.note(self.tree.close(of.1));
         // What does not agree yet is not safe before it is synced.
         let is_committed =
-            self.subject.arrays.len() == 1 || self.tree.containers().all_staged().is_empty();
+            self.subject.arrays.len() == 1 || self.tree.containers().written.all().is_empty();
         if closed.is_some() && is_committed {
             self.safe(edits);
         }
         let edits = self.edits();
         self.tree.release(of.1);
-        if closed.is_some() && self.tree.containers().all_staged().is_empty() {
+        if closed.is_some() && self.tree.containers().written.all().is_empty() {
             self.safe(edits);
         }
     }

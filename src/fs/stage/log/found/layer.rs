@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::stage::extents::{Extents, StagedAt};
+use crate::stage::extents::{ExtentPlace, Extents};
 use crate::stage::layer::Layer;
 use crate::stage::log::LogBytes;
 
@@ -53,15 +53,15 @@ impl FoundLayer {
             let Some((extents, _)) = arrays.get_mut(step.array() as usize) else {
                 continue;
             };
-            let mut nobody = |_: StagedAt, _: u64| {};
+            let mut nobody = |_: ExtentPlace, _: u64| {};
             match step {
                 LoggedChange::Put {
                     offset, len, at, ..
                 } => {
-                    extents.put(offset..offset + len, StagedAt::in_log(at), &mut nobody);
+                    extents.put(offset..offset + len, ExtentPlace::in_log(at), &mut nobody);
                 }
                 LoggedChange::Zeros { offset, len, .. } => {
-                    extents.put(offset..offset + len, StagedAt::ZEROS, &mut nobody);
+                    extents.put(offset..offset + len, ExtentPlace::ZEROS, &mut nobody);
                 }
                 LoggedChange::Length { len, .. } => extents.set_len(len, &mut nobody),
             }

@@ -7,8 +7,8 @@ use super::LogWriter;
 use super::file::{opened, path_of};
 use crate::disk::{DiskFile, Renaming, Target};
 use crate::error::{Error, Result};
-use crate::stage::LogPlace;
 use crate::stage::log::{Base, LogSpot, new_name};
+use crate::stage::place::LogPlace;
 
 impl LogWriter {
     /// Makes it. What a crash has left under its name goes.

@@ -14,7 +14,7 @@ use crate::disk::reopened::{AtPath, Hooks, ReopenedFile};
 use crate::disk::{DiskFile, Trial};
 use crate::error::{Error, Result};
 use crate::source::on_descriptor;
-use crate::stage::LogPlace;
+use crate::stage::place::LogPlace;
 
 /// A log is locked while it is open: one writes. As long as it is closed the source's lock keeps
 /// others out.

@@ -232,7 +232,7 @@ fn whichever_step_packing_stops_at_what_is_no_array_is_kept() {
         let next = tree_of(directory.path(), |disk| disk);
         let what = format!("call {call}");
         assert_eq!(next.text("new.blp/notes").as_deref(), Some(NOTES), "{what}");
-        next.containers().pack_quiet(Duration::ZERO);
+        next.containers().packing.pack_quiet(Duration::ZERO);
         assert!(
             next.containers().commit_all(InUse::Ignored).is_empty(),
             "{what}"

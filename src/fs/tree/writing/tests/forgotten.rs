@@ -33,7 +33,7 @@ impl Tree {
         self.puts("x.nc/arrays.json", RECORDS.as_bytes()).unwrap();
         self.puts("x.nc/a", &[1, 0, 2, 0, 3, 0]).unwrap();
         self.puts("x.nc/b", &[4, 0, 5, 0]).unwrap();
-        self.containers().pack_quiet(Duration::ZERO);
+        self.containers().packing.pack_quiet(Duration::ZERO);
         assert_eq!(self.state("x.nc"), "clean");
     }
 
@@ -108,7 +108,7 @@ fn what_is_put_into_a_container_that_was_made_here_becomes_an_array() {
         tree.kernel_forgets_all();
         let path = format!("x.nc/{name}");
         tree.puts(&path, b"later").unwrap();
-        tree.containers().pack_quiet(Duration::ZERO);
+        tree.containers().packing.pack_quiet(Duration::ZERO);
         tree.kernel_forgets_all();
         let inode = tree.inode(&path).unwrap();
         let shape = tree.xattr(inode, OsStr::new("user.arrayfs.shape"));
@@ -140,7 +140,7 @@ fn what_a_new_container_could_not_keep_is_told() {
     tree.puts("x.nc/arrays.json", text.as_bytes()).unwrap();
     tree.puts("x.nc/a", &[1, 0, 2, 0, 3, 0]).unwrap();
     tree.puts("x.nc/b", &[4, 0, 5, 0]).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     let state = tree.state("x.nc");
     assert!(state.starts_with("clean: not kept: "), "{state}");
     tree.kernel_forgets_all();

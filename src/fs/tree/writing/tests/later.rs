@@ -149,7 +149,7 @@ fn what_takes_long_to_commit_is_in_the_log_and_committed_later() {
             state(&tree)
         );
         assert!(after_a_kill(source.path()) == shown);
-        tree.containers().commit_all_due(Later::Large);
+        tree.containers().later.commit_all_due(Later::Large);
         assert_eq!(state(&tree), "clean");
         assert!(stored(source.path()) != before && content(&tree) == shown);
         assert!(!source.path().join(LOG).exists());
@@ -222,7 +222,7 @@ fn of_what_nothing_tells_how_well_it_packs_a_sample_is_encoded_before() {
         });
         assert_eq!(begun, at_once, "{}", state(&tree));
         assert_eq!(state(&tree) == "clean", at_once, "{}", state(&tree));
-        tree.containers().commit_all_due(Later::Large);
+        tree.containers().later.commit_all_due(Later::Large);
         assert_eq!(state(&tree), "clean");
     }
 }
@@ -250,7 +250,7 @@ fn what_becomes_of_a_later_commit_is_told_by_the_next_fsync_once() {
     write(&tree, 3, &[9; 500]).unwrap();
     let shown = content(&tree);
     failure.arm(2);
-    tree.containers().commit_all_due(Later::Large);
+    tree.containers().later.commit_all_due(Later::Large);
     assert!(!failure.is_armed());
     assert!(
         state(&tree).contains("failing as it was told"),
@@ -278,7 +278,7 @@ fn containers_whose_commits_are_slow_rest() {
     }
     let shown = content(&tree);
     assert!(after_a_kill(source.path()) == shown);
-    tree.containers().commit_all_due(Later::PutOff);
+    tree.containers().later.commit_all_due(Later::PutOff);
     assert_eq!(state(&tree), "clean");
     assert!(content(&tree) == shown && stored(source.path()) != before);
 }
@@ -311,10 +311,10 @@ fn why_it_could_not_be_committed_is_said_before_that_it_is_put_off() {
     assert!(write("a", 0).contains("slow"), "it does not rest");
     let why = write("a", 1);
     assert!(!why.contains("slow"), "{why}");
-    tree.containers().commit_all_due(Later::PutOff);
+    tree.containers().later.commit_all_due(Later::PutOff);
     assert_eq!(state_of(&tree, "x.dbdf"), why, "not what the commit says");
     assert!(write("b", 1).contains("slow"), "they agree");
-    tree.containers().commit_all_due(Later::PutOff);
+    tree.containers().later.commit_all_due(Later::PutOff);
     assert_eq!(state_of(&tree, "x.dbdf"), "clean");
 }
 
@@ -332,7 +332,7 @@ fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
         let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
         write(&tree, 0, &[1; 10]).unwrap();
         write(&tree, 200, &[2; 10]).unwrap();
-        tree.containers().commit_all_due(Later::PutOff);
+        tree.containers().later.commit_all_due(Later::PutOff);
         assert!(state(&tree).contains("slow"), "it was due at once");
         end(&tree);
         assert_eq!(state(&tree), "clean");
@@ -350,13 +350,13 @@ fn a_synced_directory_is_committed_whoever_does_it() {
         .collect();
     write(&tree, 3, &noise).unwrap();
     assert!(state(&tree).contains("in the background"));
-    let (_, version) = tree.containers().all_staged().pop().unwrap();
+    let (_, version) = tree.containers().written.all().pop().unwrap();
     let directory = tree.inode("one.blp").unwrap();
     tree.sync_directory(directory, false).unwrap();
     assert_eq!(state(&tree), "clean");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let under_way = version.staged.take_turn();
+        let under_way = version.writes.take_turn();
         let synced = scope.spawn(|| {
             tree.sync_directory(directory, false).unwrap();
             has_ended.load(Ordering::Relaxed)

@@ -76,11 +76,12 @@ fn a_new_container_shows_what_was_put_into_it_and_then_what_it_is() {
     assert_eq!(state(), b"staged: it is new");
     assert!(
         tree.containers()
+            .packing
             .pack_quiet(Duration::from_secs(3600))
             .is_some()
     );
     assert_eq!(hidden(directory.path()), [".new.blp.arrayfs-drafts"]);
-    assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
+    assert_eq!(tree.containers().packing.pack_quiet(Duration::ZERO), None);
     assert!(tree.is_packed());
     assert_eq!(state(), b"clean");
     assert_eq!(
@@ -99,12 +100,12 @@ fn as_long_as_something_in_it_is_open_it_stays_new() {
     let open = tree
         .open(tree.inode("new.blp/views/data.npy").unwrap())
         .unwrap();
-    assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
+    assert_eq!(tree.containers().packing.pack_quiet(Duration::ZERO), None);
     tree.sync_directory(new, false).unwrap();
     assert_eq!(tree.containers().commit_all(InUse::Spared).len(), 1);
     assert!(!hidden(directory.path()).is_empty());
     tree.release(open.handle);
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
 
@@ -119,7 +120,11 @@ fn it_waits_for_an_array() {
         if !put.is_empty() {
             tree.puts(&format!("new.blp/{put}"), DESCRIPTION).unwrap();
         }
-        assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None, "{put}");
+        assert_eq!(
+            tree.containers().packing.pack_quiet(Duration::ZERO),
+            None,
+            "{put}"
+        );
         tree.sync_directory(new, false).unwrap();
         assert_eq!(hidden(directory.path()), [DRAFTS], "{put}");
         let named: Vec<String> = tree
@@ -145,7 +150,7 @@ fn it_waits_for_an_array() {
     tree.release(again.1);
     tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
         .unwrap();
-    assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
+    assert_eq!(tree.containers().packing.pack_quiet(Duration::ZERO), None);
     assert!(tree.is_packed());
 }
 
@@ -206,7 +211,7 @@ fn what_another_container_has_left_is_neither_shown_nor_removed() {
     make().unwrap();
     tree.puts("new.blp/data", PLAIN).unwrap();
     tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
     // Nor is what others put beside one that has something in it.
     std::fs::create_dir(&left).unwrap();
@@ -324,7 +329,7 @@ fn nothing_that_is_written_while_it_is_packed_is_lost() {
             }
         });
         while !writer.is_finished() {
-            tree.containers().pack_quiet(Duration::ZERO);
+            tree.containers().packing.pack_quiet(Duration::ZERO);
         }
     });
     assert!(tree.containers().commit_all(InUse::Spared).is_empty());
@@ -382,7 +387,7 @@ fn an_empty_one_is_new_in_the_next_mount() {
     let new = tree.inode("new.blp").unwrap();
     assert_eq!(tree.names(new), ["arrays.json"]);
     tree.puts("new.blp/data", PLAIN).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
 
@@ -393,7 +398,7 @@ fn an_array_of_nothing_is_there_in_the_next_mount() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
     tree.puts("new.blp/data", b"").unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(hidden(directory.path()).is_empty());
     drop(tree);
     let tree = tree_of(directory.path(), |disk| disk);
@@ -406,7 +411,7 @@ fn what_follows_from_its_arrays_is_not_made_anew() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     tree.puts_container().unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     let (parent, name) = tree.parent("new.blp/arrays.json").unwrap();
     tree.unlink(parent, name).unwrap();
     let made = tree.puts("new.blp/arrays.json", DESCRIPTION);
@@ -418,7 +423,7 @@ fn a_draft_can_take_the_place_of_an_array() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     tree.puts_container().unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     tree.makes("more.blp", NewEntry::Directory { mode: 0o755 })
         .unwrap();
     tree.puts("more.blp/out", &[7; 36]).unwrap();

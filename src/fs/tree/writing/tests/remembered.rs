@@ -19,19 +19,22 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
-                tree.live.commit(&writer.version, Effort::Usual).unwrap();
+                tree.live
+                    .committer
+                    .commit(&writer.version, Effort::Usual)
+                    .unwrap();
             }
         });
         for at in 0..WRITES {
             let how = Putting::default();
             tree.write(inode, handle, at % 100, &[at as u8], how, NOBODY)
                 .unwrap();
-            let listed = tree.containers().all_staged();
+            let listed = tree.containers().written.all();
             let is_listed = listed.iter().any(|(_, one)| one.id == writer.version.id);
             assert!(is_listed || writer.stage().is_clean(), "write {at}");
         }
         done.store(true, Ordering::Release);
     });
     tree.release(handle);
-    assert!(tree.containers().all_staged().is_empty());
+    assert!(tree.containers().written.all().is_empty());
 }

@@ -39,11 +39,11 @@ fn without_a_description_it_waits_longer() {
     let hour = Duration::from_secs(3600);
     tree.makes("new.dbdf", DIRECTORY).unwrap();
     tree.puts("new.dbdf/values", PLAIN).unwrap();
-    assert!(tree.containers().pack_quiet(hour).unwrap() > 29 * hour);
+    assert!(tree.containers().packing.pack_quiet(hour).unwrap() > 29 * hour);
     tree.puts("new.dbdf/arrays.json", br#"{"arrays": []}"#)
         .unwrap();
-    assert!(tree.containers().pack_quiet(hour).unwrap() <= hour);
-    tree.containers().pack_quiet(Duration::ZERO);
+    assert!(tree.containers().packing.pack_quiet(hour).unwrap() <= hour);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(hidden(directory.path()).is_empty());
 }
 

@@ -82,7 +82,7 @@ fn whoever_renames_it_while_it_is_packed_is_told() {
         let renamed = renaming.renames("new.blp", "moved.blp", Renaming::Over);
         let _ = tells.set(renamed.is_err_and(|e| is_busy(&e)));
     });
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert_eq!(told.get(), Some(&true));
     assert!(tree.is_packed());
 }

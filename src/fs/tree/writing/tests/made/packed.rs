@@ -20,7 +20,7 @@ fn a_hidden_directory_is_not_lost() {
         if with_data {
             tree.puts("new.blp/data", PLAIN).unwrap();
         }
-        tree.containers().pack_quiet(Duration::ZERO);
+        tree.containers().packing.pack_quiet(Duration::ZERO);
         assert_eq!(tree.containers().commit_all(InUse::Ignored).len(), 1);
         assert_eq!(hidden(directory.path()), [DRAFTS]);
         let state = tree.state("new.blp");
@@ -28,7 +28,7 @@ fn a_hidden_directory_is_not_lost() {
         let content = tree.content(tree.inode("new.blp/.git/HEAD").unwrap());
         assert!(content.starts_with("3 "), "{content}");
         tree.remove_all("new.blp/.git").unwrap();
-        tree.containers().pack_quiet(Duration::ZERO);
+        tree.containers().packing.pack_quiet(Duration::ZERO);
         assert_eq!(hidden(directory.path()).is_empty(), with_data);
     }
 }
@@ -39,12 +39,12 @@ fn a_temporary_file_is_not_lost_before_there_is_another_one() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
     tree.puts("new.blp/.data.x", PLAIN).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert_eq!(hidden(directory.path()), [DRAFTS]);
     tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
         .unwrap();
     tree.puts("new.blp/arrays.json", DESCRIPTION).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
 
@@ -130,9 +130,9 @@ fn what_is_changed_by_path_while_it_is_packed_is_not_lost() {
         tree.puts("new.blp/data", PLAIN).unwrap();
         let changing = Arc::clone(&tree);
         failure.arm_with(1, move || changing.sets(path, len, to).unwrap());
-        tree.containers().pack_quiet(Duration::ZERO);
+        tree.containers().packing.pack_quiet(Duration::ZERO);
         assert_eq!(hidden(directory.path()), [DRAFTS], "{what}");
-        tree.containers().pack_quiet(Duration::ZERO);
+        tree.containers().packing.pack_quiet(Duration::ZERO);
         assert!(hidden(directory.path()).is_empty(), "{what}");
         let stored = directory.path().join("new.blp").metadata().unwrap();
         if let Some(len) = len {
@@ -190,7 +190,7 @@ fn what_belongs_to_another_user_does_not_become_the_owners() {
         tree.puts_container().unwrap();
         let draft = directory.path().join(DRAFTS).join(name);
         std::os::unix::fs::chown(&draft, Some(1), None).unwrap();
-        tree.containers().pack_quiet(Duration::ZERO);
+        tree.containers().packing.pack_quiet(Duration::ZERO);
         assert_eq!(hidden(directory.path()), [DRAFTS]);
         let state = tree.state("new.blp");
         let why = format!("{name} belongs to another user");
@@ -200,7 +200,7 @@ fn what_belongs_to_another_user_does_not_become_the_owners() {
             ..NewAttributes::default()
         };
         tree.sets(&format!("new.blp/{name}"), None, given).unwrap();
-        tree.containers().pack_quiet(Duration::ZERO);
+        tree.containers().packing.pack_quiet(Duration::ZERO);
         assert!(tree.is_packed());
     }
 }
@@ -223,7 +223,7 @@ fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
             using.puts(&format!("{name}/.x"), b"more").unwrap();
         }
     });
-    assert!(tree.containers().pack_quiet(QUIET).is_some());
+    assert!(tree.containers().packing.pack_quiet(QUIET).is_some());
     assert!(!failure.is_armed());
     assert_eq!(hidden(directory.path()).len(), 2);
 }
@@ -233,7 +233,7 @@ fn what_is_put_into_it_while_it_is_renamed_goes_along() {
     let directory = ground();
     let (tree, failure) = hooked(directory.path());
     tree.makes("new.blp", DIRECTORY).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     let new = tree.inode("new.blp").unwrap();
     let (putting, (handing, handed)) = (Arc::clone(&tree), mpsc::channel());
     failure.arm_with(1, move || {
@@ -259,7 +259,7 @@ fn in_a_container_that_is_not_used_any_more_a_container_is_a_directory() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     tree.makes("new.blp/inner.blp", DIRECTORY).unwrap();
     let new = tree.inode("new.blp").unwrap();
     assert_eq!(tree.names(new), ["inner.blp"]);
@@ -277,13 +277,13 @@ fn a_file_that_is_open_by_another_name_is_open() {
     let data = tree.inode("new.blp/data").unwrap();
     tree.link(data, ROOT, OsStr::new("linked")).unwrap();
     let open = tree.open_for_writing(data).unwrap();
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert_eq!(hidden(directory.path()), [DRAFTS]);
     let how = Putting::default();
     tree.write(data, open.handle, 0, b"what is put,", how, NOBODY)
         .unwrap();
     tree.release(open.handle);
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"what is put,"), "{content}");
 }
@@ -336,7 +336,7 @@ fn packing_that_takes_for_ever_ends_when_somebody_uses_it_and_with_the_mount() {
         tell_when_written(&failure, new, begun);
         let packing = Arc::clone(&tree);
         std::thread::spawn(move || {
-            packing.containers().pack_quiet(Duration::ZERO);
+            packing.containers().packing.pack_quiet(Duration::ZERO);
             done.send(())
         });
         let begun = is_begun.recv_timeout(Duration::from_secs(60));
@@ -392,7 +392,7 @@ fn where_modes_are_not_kept_nothing_is_put_into_a_container() {
     tree.makes("new.blp", DIRECTORY).unwrap();
     assert!(tree.puts("new.blp/data", PLAIN).is_err());
     assert!(hidden(directory.path()).is_empty());
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("0 "), "{content}");
 }
@@ -408,7 +408,7 @@ fn drafts_are_removed_however_deep_they_lie() {
         std::fs::create_dir(&below).unwrap();
         std::fs::write(below.join("file"), "derived").unwrap();
     }
-    tree.containers().pack_quiet(Duration::ZERO);
+    tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
     assert!(hidden(directory.path()).is_empty());
 }

@@ -26,29 +26,29 @@ pub struct EncodedBlock {
 
 /// That a block is being encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AheadTicket(u64);
+pub struct EncodingTicket(u64);
 
 /// Of one array.
 #[derive(Default)]
-pub(super) struct AheadBlocks {
+pub(super) struct EncodedBlocks {
     /// None: no writer has asked yet.
     blocks: Option<Arc<dyn Chunking>>,
     /// Of those that were written to.
-    staged: BTreeMap<u64, StagedBlock>,
-    encoded: BTreeMap<u64, AheadBlock>,
+    staged: BTreeMap<u64, BlockCount>,
+    encoded: BTreeMap<u64, BlockEncoding>,
     /// No more is begun.
     closed: bool,
 }
 
-struct StagedBlock {
+struct BlockCount {
     /// So many of its bytes are staged.
     bytes: u64,
     /// All were, once: it was returned as complete.
     is_told: bool,
 }
 
-struct AheadBlock {
-    ticket: AheadTicket,
+struct BlockEncoding {
+    ticket: EncodingTicket,
     /// None: it is being encoded.
     encoded: Option<Arc<EncodedBlock>>,
 }
@@ -66,7 +66,7 @@ impl EncodedBlock {
     }
 }
 
-impl AheadBlocks {
+impl EncodedBlocks {
     /// See [`super::Layer::complete`]. `staged`: how many bytes of a range are.
     pub(super) fn complete(
         &mut self,
@@ -104,7 +104,7 @@ impl AheadBlocks {
         written: &Range<u64>,
         staged: &dyn Fn(Range<u64>) -> u64,
     ) -> bool {
-        let block = self.staged.entry(number).or_insert_with(|| StagedBlock {
+        let block = self.staged.entry(number).or_insert_with(|| BlockCount {
             bytes: ranges_of(blocks, number).map(staged).sum(),
             is_told: false,
         });
@@ -128,7 +128,7 @@ impl AheadBlocks {
         &mut self,
         block: ChunkId,
         staged: &dyn Fn(Range<u64>) -> u64,
-    ) -> Option<AheadTicket> {
+    ) -> Option<EncodingTicket> {
         let blocks = self.blocks.as_ref()?;
         let (shape, number) = (block.shape, block.number);
         let is_one = blocks.shape() == shape && number < blocks.chunks();
@@ -140,9 +140,10 @@ impl AheadBlocks {
         if found != blocks.bytes(number..number + 1) {
             return None;
         }
-        let ticket = AheadTicket(NEXT_TICKET.fetch_add(1, Ordering::Relaxed));
+        let ticket = EncodingTicket(NEXT_TICKET.fetch_add(1, Ordering::Relaxed));
         let encoded = None;
-        self.encoded.insert(number, AheadBlock { ticket, encoded });
+        self.encoded
+            .insert(number, BlockEncoding { ticket, encoded });
         Some(ticket)
     }
 
@@ -150,7 +151,7 @@ impl AheadBlocks {
     pub(super) fn end(
         &mut self,
         block: ChunkId,
-        ticket: AheadTicket,
+        ticket: EncodingTicket,
         encoded: Option<EncodedBlock>,
     ) {
         let Some(begun) = self.encoded.get_mut(&block.number) else {
@@ -213,17 +214,17 @@ impl AheadBlocks {
     }
 
     /// The last of them: no more is begun.
-    pub(super) fn take_last(&mut self) -> AheadBlocks {
-        let closed = AheadBlocks {
+    pub(super) fn take_last(&mut self) -> EncodedBlocks {
+        let closed = EncodedBlocks {
             closed: true,
-            ..AheadBlocks::default()
+            ..EncodedBlocks::default()
         };
         std::mem::replace(self, closed)
     }
 
     /// As if nothing had been begun.
     pub(super) fn clear(&mut self) {
-        *self = AheadBlocks::default();
+        *self = EncodedBlocks::default();
     }
 
     /// Gives up one that is done; false if none is.
@@ -253,21 +254,21 @@ fn remove_in<T>(blocks: &mut BTreeMap<u64, T>, numbers: Range<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slab::StageMemory;
+    use super::super::slab::LayerMemory;
     use super::*;
     use crate::array::chunking::EvenChunks;
     use crate::array::uncached::PlacedRange;
     use crate::memory::budget::Budget;
 
     fn encoded(byte: u8) -> Option<EncodedBlock> {
-        StageMemory::new(Budget::new(1 << 20)).encoded(vec![byte])
+        LayerMemory::new(Budget::new(1 << 20)).encoded(vec![byte])
     }
 
     fn block(number: u64) -> ChunkId {
         ChunkId { shape: 10, number }
     }
 
-    fn byte(blocks: &AheadBlocks, number: u64) -> Option<u8> {
+    fn byte(blocks: &EncodedBlocks, number: u64) -> Option<u8> {
         blocks.get(block(number)).map(|block| block.bytes()[0])
     }
 
@@ -283,7 +284,7 @@ mod tests {
     /// blocks are complete.
     #[test]
     fn an_older_length_hides_no_block_from_what_is_written_to_it() {
-        let mut blocks = AheadBlocks::default();
+        let mut blocks = EncodedBlocks::default();
         assert_eq!(blocks.complete(&tens(30), &(20..30), &all), [2]);
         let ticket = blocks.begin(block(2), &all).unwrap();
         blocks.end(block(2), ticket, encoded(1));
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn what_was_written_meanwhile_is_worth_nothing() {
-        let mut blocks = AheadBlocks::default();
+        let mut blocks = EncodedBlocks::default();
         assert!(
             blocks.begin(block(0), &all).is_none(),
             "nothing is known of it"
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn one_that_failed_can_be_begun_again() {
-        let mut blocks = AheadBlocks::default();
+        let mut blocks = EncodedBlocks::default();
         assert_eq!(blocks.complete(&tens(20), &(0..20), &all), [0, 1]);
         let ticket = blocks.begin(block(0), &all).unwrap();
         blocks.end(block(0), ticket, None);
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_block_is_told_when_its_bytes_are_all_there_in_any_order() {
-        let mut blocks = AheadBlocks::default();
+        let mut blocks = EncodedBlocks::default();
         let none = |_| 0;
         assert!(blocks.complete(&tens(20), &(12..15), &|_| 3).is_empty());
         blocks.add(&(17..20));
@@ -409,7 +410,7 @@ mod tests {
     #[test]
     fn a_chunk_of_many_ranges_is_complete_when_all_are_there() {
         let columns: Arc<dyn Chunking> = Arc::new(Columns);
-        let mut blocks = AheadBlocks::default();
+        let mut blocks = EncodedBlocks::default();
         let column = |number| ChunkId { shape: 1, number };
         let first_row = |range: Range<u64>| if range.start < 8 { 4 } else { 0 };
         assert!(blocks.complete(&columns, &(0..8), &first_row).is_empty());

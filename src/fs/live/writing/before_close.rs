@@ -8,28 +8,28 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ArrayWriter, StagedContainer};
+use super::{ArrayWriter, LayeredContainer};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{ChangedArray, EncodedAhead, Rewrite};
 use crate::error::Result;
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::memory::budget::Budget;
-use crate::stage::{Layer, StageMemory, StagedArray};
+use crate::stage::{Layer, LayerMemory, WrittenArray};
 
 /// So much is logged at once, before the close.
 const LOGGED_AT_ONCE: u64 = if cfg!(test) { 16 << 10 } else { 8 << 20 };
 
 /// A block of an array, as a layer has it.
 struct EncodeTask {
-    container: Arc<StagedContainer>,
-    memory: Arc<StageMemory>,
+    container: Arc<LayeredContainer>,
+    memory: Arc<LayerMemory>,
     budget: Arc<Budget>,
     layer: Arc<Layer>,
     number_in_file: ArrayNumber,
     part: ContainerNumber,
-    array: StagedArray,
+    array: WrittenArray,
     blocks: Arc<dyn Chunking>,
     number: u64,
 }
@@ -37,11 +37,11 @@ struct EncodeTask {
 /// Encoded blocks that a layer has of an array.
 pub(crate) struct LayerBlocks {
     layer: Arc<Layer>,
-    array: StagedArray,
+    array: WrittenArray,
 }
 
 impl LayerBlocks {
-    pub(crate) fn new(layer: Arc<Layer>, array: StagedArray) -> LayerBlocks {
+    pub(crate) fn new(layer: Arc<Layer>, array: WrittenArray) -> LayerBlocks {
         LayerBlocks { layer, array }
     }
 }
@@ -91,10 +91,22 @@ impl EncodeTask {
     }
 }
 
-impl Containers {
+/// Work that is done before a close would have to wait for it.
+pub(crate) struct BeforeClose {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) memory: Option<Arc<LayerMemory>>,
+}
+
+impl BeforeClose {
     /// Has what is staged logged, if the container's commits are put off: then the close does it.
-    pub(crate) fn log_ahead(&self, writer: &ArrayWriter, written: u64) {
-        let is_put_off = || writer.version.staged.outcome.rests(&self.settings.pacing);
+    pub(crate) fn log(&self, writer: &ArrayWriter, written: u64) {
+        let is_put_off = || {
+            writer
+                .version
+                .writes
+                .outcome
+                .rests(&self.ground.settings.pacing)
+        };
         if !writer.counts_to(LOGGED_AT_ONCE, written) || !is_put_off() {
             return;
         }
@@ -104,19 +116,17 @@ impl Containers {
                 log::debug!("what is staged cannot be logged before the close: {e}");
             }
         };
-        if let Some(workers) = &self.background {
-            workers.order(log);
-        }
+        self.ground.order(log);
     }
 
     /// Has the blocks encoded that a write has completed, or come to the end of once more.
-    pub(crate) fn encode_ahead(&self, writer: &ArrayWriter, written: Range<u64>) {
-        let (Some(workers), Some(memory)) = (&self.background, &self.stage_memory) else {
+    pub(crate) fn encode(&self, writer: &ArrayWriter, written: Range<u64>) {
+        let Some(memory) = &self.memory else {
             return;
         };
         if memory.wants_slabs() {
             let memory = Arc::clone(memory);
-            workers.order(move || memory.prepare());
+            self.ground.order(move || memory.prepare());
         }
         let Some(layer) = writer.stage().layers().into_iter().next() else {
             return;
@@ -133,7 +143,7 @@ impl Containers {
             let task = EncodeTask {
                 container: Arc::clone(&writer.container),
                 memory: Arc::clone(memory),
-                budget: Arc::clone(self.cache.budget()),
+                budget: Arc::clone(self.ground.budget()),
                 layer: Arc::clone(&layer),
                 number_in_file: writer.number,
                 part,
@@ -146,7 +156,7 @@ impl Containers {
                     log::debug!("a block cannot be encoded ahead: {e}");
                 }
             };
-            if !workers.order(encode) {
+            if !self.ground.order(encode) {
                 return;
             }
         }

@@ -6,54 +6,60 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use super::LayeredContainer;
+use super::remembered::WrittenVersions;
 use crate::commit::Spot;
 use crate::error::Result;
-use crate::live::places::{Forget, Stale};
-use crate::live::staged::StagedContainer;
+use crate::live::container::LiveContainer;
+use crate::live::ground::Ground;
+use crate::live::places::{ContainerId, Forget, Stale};
+use crate::live::refusal::refused;
 use crate::live::version::ContainerVersion;
-use crate::live::{ContainerId, Containers, LiveContainer, refused};
 use crate::source::FileId;
 use crate::stage::{log_names, new_name};
 
-impl Containers {
+/// Discards what is staged.
+pub(crate) struct Discarding {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) written: Arc<WrittenVersions>,
+}
+
+impl Discarding {
     /// Discards the stage of a container, unless it is open for writing (EBUSY).
     pub(crate) fn discard(&self, id: ContainerId, version: &Arc<ContainerVersion>) -> Result<()> {
-        if self.places.is_written(version.id) {
-            let path = self.known_path(id);
+        if self.ground.places.is_open_for_writing(version.id) {
+            let path = self.ground.known_path(id);
             return Err(refused("discard what is staged of", &path, libc::EBUSY));
         }
-        let staged = &version.staged;
-        let locked = staged.wait_for_turn()?;
-        let Some(now) = staged.now() else {
+        let writes = &version.writes;
+        let locked = writes.wait_for_turn()?;
+        let Some(now) = writes.now() else {
             return Ok(());
         };
-        staged.discard(&now, &self.cache)?;
-        staged.outcome.note_why(None);
+        writes.discard(&now, &self.ground.cache)?;
+        writes.outcome.note_why(None);
         drop(locked);
-        self.forget_staged(version);
+        self.written.forget(version);
         // It may have been in the way of a version that another process has made since.
-        if let Some(shown) = &self.places.container(id)?.known().version {
-            shown.staged.log.forget_unrecovered();
+        if let Some(shown) = &self.ground.places.container(id)?.known().version {
+            shown.writes.log.forget_unrecovered();
         }
         let all = |_| Stale::Pages(None);
-        self.places.forget(id, Forget::Stale(version.id, &all));
+        self.ground
+            .places
+            .forget(id, Forget::Stale(version.id, &all));
         Ok(())
-    }
-
-    /// Whether a container has no name any more: it was removed, or replaced.
-    pub(crate) fn is_removed(&self, version: &ContainerVersion) -> bool {
-        self.places.is_removed(version.container)
     }
 
     /// Discards the stage of a container that was removed: it cannot be found again.
     pub(crate) fn give_up(
         &self,
         version: &ContainerVersion,
-        container: &StagedContainer,
+        container: &LayeredContainer,
     ) -> Result<()> {
-        version.staged.discard(container, &self.cache)?;
-        version.staged.outcome.note_why(None);
-        self.forget_staged(version);
+        version.writes.discard(container, &self.ground.cache)?;
+        version.writes.outcome.note_why(None);
+        self.written.forget(version);
         Ok(())
     }
 
@@ -61,7 +67,7 @@ impl Containers {
     pub(crate) fn logs_beside(&self, at: &Spot) -> Vec<(OsString, FileId)> {
         let names = log_names(&at.name).chain([new_name(&at.name)]);
         let there = |name: OsString| {
-            let found = self.store.stat(&at.directory.join(&name)).ok()?;
+            let found = self.ground.store.stat(&at.directory.join(&name)).ok()?;
             Some((name, found.id))
         };
         names.filter_map(there).collect()
@@ -71,11 +77,11 @@ impl Containers {
     pub(crate) fn discard_removed(&self, container: &LiveContainer) {
         let version = container.known().version.clone();
         if let Some(version) = version {
-            let _locked = version.staged.take_turn();
-            if let Some(now) = version.staged.now()
+            let _locked = version.writes.take_turn();
+            if let Some(now) = version.writes.now()
                 && let Err(e) = self.give_up(&version, &now)
             {
-                log::warn!("{}", self.told(version.container, &e));
+                log::warn!("{}", self.ground.told(version.container, &e));
             }
         }
     }
@@ -84,12 +90,12 @@ impl Containers {
     /// got their names since.
     pub(crate) fn remove_logs(&self, at: &Spot, logs: &[(OsString, FileId)]) {
         for (left, id) in logs {
-            let now = self.store.stat(&at.directory.join(left));
+            let now = self.ground.store.stat(&at.directory.join(left));
             if now.is_ok_and(|now| now.id == *id)
-                && let Ok(disk) = self.writable()
+                && let Ok(disk) = self.ground.writable()
                 && let Err(e) = disk.unlink(at.place(left))
             {
-                let log = self.store.display(&at.directory.join(left));
+                let log = self.ground.store.display(&at.directory.join(left));
                 log::warn!("{}", e.told_of(&log, ""));
             }
         }

@@ -7,8 +7,8 @@
 //! of them are given the new ones while no thread reads, so that written bytes are never out of
 //! sight. Used by all of `live`.
 
-pub mod ahead;
 pub mod arrays;
+pub mod before_close;
 pub mod container;
 pub mod discard;
 pub mod outcome;
@@ -16,6 +16,7 @@ pub mod remembered;
 pub mod replacing;
 pub mod turns;
 pub mod unrecovered;
+pub mod writable;
 pub mod writer;
 
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ use super::shown::open_container::OpenContainer;
 use super::shown::shared_array::{SharedArray, StoredBytes, ViewHeader};
 use crate::cache::BlockCache;
 use crate::error::{Error, Fault, Result};
-use crate::stage::{ShowLayers, StagedArray, Syncing};
+use crate::stage::{ShowLayers, Syncing, WrittenArray};
 use crate::sync::Mutex;
 
 use outcome::CommitOutcomes;
@@ -36,14 +37,19 @@ use replacing::Replacements;
 use turns::CommitTurns;
 use unrecovered::UnrecoveredLogs;
 
-pub(crate) use container::StagedContainer;
+pub(crate) use arrays::ArrayWriting;
+pub(crate) use before_close::BeforeClose;
+pub(crate) use container::LayeredContainer;
+pub(crate) use discard::Discarding;
+pub(crate) use remembered::WrittenVersions;
 pub(crate) use turns::CommitTurn;
 pub(crate) use unrecovered::{Unrecovered, UnrecoveredLog};
+pub(crate) use writable::WritableArrays;
 pub(crate) use writer::ArrayWriter;
 
 /// Of a version of a container.
 #[derive(Default)]
-pub(crate) struct Staged {
+pub(crate) struct VersionWrites {
     pub(crate) stored: StoredBytes,
     open: Mutex<HashMap<ArrayNumber, Weak<SharedArray>>>,
     views: Mutex<HashMap<ArrayNumber, Weak<ViewHeader>>>,
@@ -51,7 +57,7 @@ pub(crate) struct Staged {
     /// earlier ones.
     editions: Mutex<HashMap<EntryIndex, u64>>,
     /// None before an array is opened for writing.
-    now: Mutex<Option<Arc<StagedContainer>>>,
+    now: Mutex<Option<Arc<LayeredContainer>>>,
     turns: CommitTurns,
     commits: AtomicU64,
     pub(crate) replacements: Arc<Replacements>,
@@ -59,8 +65,8 @@ pub(crate) struct Staged {
     pub(crate) outcome: CommitOutcomes,
 }
 
-impl Staged {
-    pub(crate) fn now(&self) -> Option<Arc<StagedContainer>> {
+impl VersionWrites {
+    pub(crate) fn now(&self) -> Option<Arc<LayeredContainer>> {
         self.now.lock().clone()
     }
 
@@ -68,8 +74,8 @@ impl Staged {
     pub(crate) fn begun(
         &self,
         cache: &Arc<BlockCache>,
-        begin: impl FnOnce() -> Result<StagedContainer>,
-    ) -> Result<Arc<StagedContainer>> {
+        begin: impl FnOnce() -> Result<LayeredContainer>,
+    ) -> Result<Arc<LayeredContainer>> {
         let open = self.open.lock();
         let mut now = self.now.lock();
         if let Some(container) = &*now {
@@ -90,10 +96,10 @@ impl Staged {
     /// An array as the stage numbers it; its handles show bytes that are written from now on.
     pub(crate) fn stage_array(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         number: ArrayNumber,
         cache: &Arc<BlockCache>,
-    ) -> Result<StagedArray> {
+    ) -> Result<WrittenArray> {
         // One at a time: an array is added once.
         let open = self.open.lock();
         let array = container.add(number)?;
@@ -107,7 +113,7 @@ impl Staged {
     /// answered.
     pub(crate) fn change_layers<T>(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         cache: &Arc<BlockCache>,
         change: impl FnOnce(ShowLayers<'_>) -> T,
     ) -> Result<T> {
@@ -120,14 +126,14 @@ impl Staged {
     /// The frozen layer is staged as before.
     pub(crate) fn unfreeze(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         cache: &Arc<BlockCache>,
     ) -> Result<()> {
         self.change_layers(container, cache, |show| container.stage.unfreeze(show))?
     }
 
     /// Removes the log of a stage of which nothing is staged.
-    pub(crate) fn tidy(&self, container: &StagedContainer, cache: &Arc<BlockCache>) -> Result<()> {
+    pub(crate) fn tidy(&self, container: &LayeredContainer, cache: &Arc<BlockCache>) -> Result<()> {
         match container.stage.has_log() {
             true => self.tidy_by(container, cache, container.stage.alone_in_place()),
             false => Ok(()),
@@ -138,7 +144,7 @@ impl Staged {
     /// may wait for a lock that the caller holds.
     pub(crate) fn try_tidy(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         cache: &Arc<BlockCache>,
     ) -> Result<()> {
         match container.stage.try_alone_in_place() {
@@ -149,7 +155,7 @@ impl Staged {
 
     fn tidy_by(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         cache: &Arc<BlockCache>,
         alone: Syncing<'_>,
     ) -> Result<()> {
@@ -162,7 +168,7 @@ impl Staged {
     /// Discards the stage.
     pub(crate) fn discard(
         &self,
-        container: &StagedContainer,
+        container: &LayeredContainer,
         cache: &Arc<BlockCache>,
     ) -> Result<()> {
         let alone = container.stage.alone_in_place();

@@ -7,20 +7,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::StagedContainer;
+use super::LayeredContainer;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::error::Result;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::version::ContainerVersion;
-use crate::stage::{Stage, StagedArray};
+use crate::stage::{Stage, WrittenArray};
 
 /// An array that is written through a handle.
 pub(crate) struct ArrayWriter {
     pub(crate) version: Arc<ContainerVersion>,
-    pub(crate) container: Arc<StagedContainer>,
+    pub(crate) container: Arc<LayeredContainer>,
     pub(crate) number: ArrayNumber,
-    pub(crate) array: StagedArray,
+    pub(crate) array: WrittenArray,
     /// Something was written that this handle has not seen committed.
     wrote: AtomicBool,
     /// It was emptied when it was opened, which is committed with the bytes written then, or in the
@@ -35,8 +35,8 @@ pub(crate) struct ArrayWriter {
 impl ArrayWriter {
     pub(crate) fn new(
         version: &Arc<ContainerVersion>,
-        container: Arc<StagedContainer>,
-        (number, array): (ArrayNumber, StagedArray),
+        container: Arc<LayeredContainer>,
+        (number, array): (ArrayNumber, WrittenArray),
     ) -> ArrayWriter {
         ArrayWriter {
             version: Arc::clone(version),

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::stage::StagedArray;
+use crate::stage::WrittenArray;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Of a version of a container.
@@ -40,7 +40,7 @@ pub struct OldPages {
 
 impl Replacements {
     /// Begins when no other thread replaces the array.
-    pub(crate) fn begin(self: &Arc<Self>, array: StagedArray) -> Replacement {
+    pub(crate) fn begin(self: &Arc<Self>, array: WrittenArray) -> Replacement {
         let mut arrays = self.when_ended(array);
         arrays.entry(array.0).or_default().under_way = true;
         Replacement {
@@ -50,7 +50,7 @@ impl Replacements {
     }
 
     /// Whether a mapping's writes are of content that has been replaced.
-    pub(crate) fn is_of_the_old(&self, array: StagedArray) -> bool {
+    pub(crate) fn is_of_the_old(&self, array: WrittenArray) -> bool {
         let arrays = self.when_ended(array);
         arrays
             .get(&array.0)
@@ -58,7 +58,7 @@ impl Replacements {
     }
 
     /// The lock, as soon as the array is not being replaced.
-    fn when_ended(&self, array: StagedArray) -> MutexGuard<'_, HashMap<u32, ReplacedState>> {
+    fn when_ended(&self, array: WrittenArray) -> MutexGuard<'_, HashMap<u32, ReplacedState>> {
         let under_way = |arrays: &mut HashMap<u32, ReplacedState>| {
             arrays.get(&array.0).is_some_and(|array| array.under_way)
         };
@@ -110,7 +110,7 @@ impl Drop for OldPages {
 mod tests {
     use super::*;
 
-    const ARRAY: StagedArray = StagedArray(3);
+    const ARRAY: WrittenArray = WrittenArray(3);
 
     #[test]
     fn mappings_write_the_old_content_until_its_pages_have_gone() {
@@ -118,7 +118,7 @@ mod tests {
         assert!(!replacements.is_of_the_old(ARRAY));
         let old_pages = replacements.begin(ARRAY).succeeded();
         assert!(replacements.is_of_the_old(ARRAY));
-        assert!(!replacements.is_of_the_old(StagedArray(0)));
+        assert!(!replacements.is_of_the_old(WrittenArray(0)));
         // Another one begins before they have gone.
         drop(replacements.begin(ARRAY));
         assert!(replacements.is_of_the_old(ARRAY));

@@ -8,21 +8,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::opener::Opener;
 use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
 use crate::commit::FutureFile;
 use crate::container::successor::Handover;
 use crate::error::{Error, Result};
-use crate::live::Containers;
+use crate::live::ground::Ground;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
+use crate::live::versions::Versions;
 use crate::source::switched::SwitchedSource;
 use crate::source::wrapping::WrappingStore;
 use crate::source::{Identity, SourceIdentity, Store};
 use crate::sync::Mutex;
 
 /// A container as it is going to be.
-pub(crate) struct OpenedAhead {
+pub(crate) struct FutureContainer {
     opened: Arc<OpenContainer>,
     blocks: VersionId,
     /// The container before.
@@ -45,10 +47,24 @@ fn all_of(identity: &Identity) -> impl Iterator<Item = Option<SourceIdentity>> {
 
 type FutureFiles = Mutex<Vec<(FutureFile, FutureSource)>>;
 
-impl OpenedAhead {
+impl FutureContainer {
     /// Under which its blocks are cached.
     pub(crate) fn blocks(&self) -> VersionId {
         self.blocks
+    }
+
+    /// Whether a file is another one than when the container was opened ahead, and none that the
+    /// commit has changed.
+    fn others_changed(&self, version: &ContainerVersion, path: &Path) -> bool {
+        let changed = self.files.lock();
+        let is_changed = |of: &Path| {
+            let name = of.file_name();
+            changed.iter().any(|(file, _)| Some(&*file.name) == name)
+        };
+        let now = version.identity();
+        files_at(&version.recognised, path)
+            .zip(all_of(&self.before).zip(all_of(&now)))
+            .any(|(path, (before, now))| before != now && !is_changed(&path))
     }
 
     /// It is not shown: what it shares with the container before is that one's again.
@@ -61,22 +77,29 @@ impl OpenedAhead {
     }
 }
 
-impl Containers {
+/// Opens containers as commits are about to make them.
+pub(crate) struct FutureOpener {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) opener: Arc<Opener>,
+}
+
+impl FutureOpener {
     /// Opens a container of which these files are about to be changed or replaced. `base`: as it is
     /// before.
-    pub(crate) fn open_ahead(
+    pub(crate) fn open(
         &self,
         version: &ContainerVersion,
         base: &OpenContainer,
         files: &[FutureFile],
-    ) -> Result<OpenedAhead> {
-        let path = self.places.path(version.container)?;
-        if let Some(ahead) = self.share_ahead(version, (base, &path), files)? {
-            return Ok(ahead);
+    ) -> Result<FutureContainer> {
+        let path = self.ground.places.path(version.container)?;
+        if let Some(future) = self.share(version, (base, &path), files)? {
+            return Ok(future);
         }
         let before = version.identity();
-        let (ahead, budget) = (Arc::<FutureFiles>::default(), self.cache.budget());
-        let store = self.future_store(version, &path, (files, &ahead))?;
+        let (future, budget) = (Arc::<FutureFiles>::default(), self.ground.budget());
+        let store = self.future_store(version, &path, (files, &future))?;
         let container = version
             .recognised
             .open_after_commit(&store, &path, budget)?;
@@ -86,40 +109,40 @@ impl Containers {
         let is_file = version.recognised.layout().is_file();
         let stored = is_file.then(|| files.first().map_or(0, |file| file.len));
         let blocks = self.versions.next_id();
-        let at = (self.store.display(&path), blocks);
+        let at = (self.ground.store.display(&path), blocks);
         let opened = OpenContainer::of(version, at, (container, stored), budget)?;
-        Ok(OpenedAhead {
+        Ok(FutureContainer {
             opened: Arc::new(opened),
             blocks,
             before,
-            files: ahead,
+            files: future,
         })
     }
 
     /// Opens a container ahead of which only values change: what stays is shared, and need not be
     /// made again.
-    fn share_ahead(
+    fn share(
         &self,
         version: &ContainerVersion,
         (base, path): (&OpenContainer, &Path),
         files: &[FutureFile],
-    ) -> Result<Option<OpenedAhead>> {
+    ) -> Result<Option<FutureContainer>> {
         let is_file = version.recognised.layout().is_file();
         let (Some(rewrite), [file], true) = (base.rewrite(), files, is_file) else {
             return Ok(None);
         };
         let before = version.identity();
-        let store = pinned(&self.store, version, path, self.at_path(version));
+        let store = pinned(&self.ground, version, path);
         let future = file.over(store.open(path))?;
         let Some(successor) = rewrite.succeed(base.outermost()?, &future)? else {
             return Ok(None);
         };
         let blocks = self.versions.next_id();
-        let at = (self.store.display(path), blocks);
+        let at = (self.ground.store.display(path), blocks);
         let shared = (successor.container, &*successor.changed);
-        let opened = base.succeeded(at, shared, file.len, self.cache.budget())?;
+        let opened = base.succeeded(at, shared, file.len, self.ground.budget())?;
         let source = FutureSource::Shared(successor.handover);
-        Ok(Some(OpenedAhead {
+        Ok(Some(FutureContainer {
             opened: Arc::new(opened),
             blocks,
             before,
@@ -128,19 +151,19 @@ impl Containers {
     }
 
     /// The version's files, and those that are about to be changed as they are going to be; these
-    /// are put into `ahead`.
+    /// are put into `future`.
     fn future_store(
         &self,
         version: &ContainerVersion,
         path: &Path,
-        (files, ahead): (&[FutureFile], &Arc<FutureFiles>),
+        (files, future): (&[FutureFile], &Arc<FutureFiles>),
     ) -> Result<Arc<dyn Store>> {
         let (directory, _) = version
             .recognised
             .first_file(path)
             .ok_or(Error::Unsuitable)?;
-        let (files, ahead) = (files.to_vec(), Arc::clone(ahead));
-        let below = pinned(&self.store, version, path, self.at_path(version));
+        let (files, future) = (files.to_vec(), Arc::clone(future));
+        let below = pinned(&self.ground, version, path);
         Ok(Arc::new(WrappingStore::new(&below, move |path, stored| {
             let mut files = files.iter();
             let Some(file) = files.find(|file| directory.join(&file.name) == path) else {
@@ -148,50 +171,36 @@ impl Containers {
             };
             let source = Arc::new(SwitchedSource::new(file.over(stored)?));
             let opened = FutureSource::Opened(Arc::clone(&source));
-            ahead.lock().push((file.clone(), opened));
+            future.lock().push((file.clone(), opened));
             Ok(source)
         })))
     }
 
-    /// Whether a file is another one than when the container was opened ahead, and none that the
-    /// commit has changed.
-    fn others_changed(&self, version: &ContainerVersion, path: &Path, ahead: &OpenedAhead) -> bool {
-        let changed = ahead.files.lock();
-        let is_changed = |of: &Path| {
-            let name = of.file_name();
-            changed.iter().any(|(file, _)| Some(&*file.name) == name)
-        };
-        let now = version.identity();
-        files_at(&version.recognised, path)
-            .zip(all_of(&ahead.before).zip(all_of(&now)))
-            .any(|(path, (before, now))| before != now && !is_changed(&path))
-    }
-
     /// The container that was opened ahead is the version now: its files have become as foreseen.
-    pub(crate) fn open_as_ahead(
+    pub(crate) fn open_as_foreseen(
         &self,
         version: &ContainerVersion,
         path: &Path,
-        ahead: &OpenedAhead,
+        future: &FutureContainer,
     ) -> Result<Arc<OpenContainer>> {
         let first = version.recognised.first_file(path);
         let (directory, _) = first.ok_or(Error::Unsuitable)?;
-        let store = pinned(&self.store, version, path, self.at_path(version));
-        if self.others_changed(version, path, ahead) {
-            return self.reopen_version(version, path);
+        let store = pinned(&self.ground, version, path);
+        if future.others_changed(version, path) {
+            return self.opener.reopen(version, path);
         }
-        for (file, source) in &*ahead.files.lock() {
+        for (file, source) in &*future.files.lock() {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.
             if !file.is(&now.identity()) {
-                return self.reopen_version(version, path);
+                return self.opener.reopen(version, path);
             }
             match source {
                 FutureSource::Opened(source) => source.switch(now),
                 FutureSource::Shared(handover) => handover.hand_over(now),
             }
         }
-        self.take_for_opened(version, &ahead.opened);
-        Ok(Arc::clone(&ahead.opened))
+        self.opener.take(version, &future.opened);
+        Ok(Arc::clone(&future.opened))
     }
 }

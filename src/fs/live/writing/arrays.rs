@@ -6,41 +6,55 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ArrayWriter, StagedContainer};
-use crate::commit::base_of;
-use crate::container::Recognised;
+use super::ArrayWriter;
+use super::before_close::BeforeClose;
+use super::remembered::WrittenVersions;
+use super::writable::WritableArrays;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, Rewrite};
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
-use crate::live::committing::Effort;
-use crate::live::place::ContainerPlace;
-use crate::live::shown::entry_table::{ArrayNumber, EntryIndex};
+use crate::live::committing::{Committer, Effort, LaterCommits};
+use crate::live::current::CurrentVersions;
+use crate::live::ground::Ground;
+use crate::live::opening::Opener;
+use crate::live::recovery::Recovery;
+use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::shown::open_entry::{DerivedFile, OpenArray, OpenContent, OpenEntry};
 use crate::live::version::ContainerVersion;
-use crate::live::{ContainerId, Containers};
-use crate::stage::{LogPlace, Stage};
-use crate::sync::Mutex;
 
 /// Most bytes of fill values that are staged because an array has become longer, and at once.
 const FILLED_MOST: u64 = 16 << 30;
 const FILLED_AT_ONCE: usize = 256 << 10;
 
-impl Containers {
+/// Writes to arrays.
+pub(crate) struct ArrayWriting {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) opener: Arc<Opener>,
+    pub(crate) current: Arc<CurrentVersions>,
+    pub(crate) recovery: Arc<Recovery>,
+    pub(crate) writable: Arc<WritableArrays>,
+    pub(crate) written: Arc<WrittenVersions>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) later: Arc<LaterCommits>,
+    pub(crate) before_close: Arc<BeforeClose>,
+}
+
+impl ArrayWriting {
     /// Opens an entry of a container, to be written.
-    pub(crate) fn open_entry_for_writing(
+    pub(crate) fn open(
         &self,
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
-        self.check_current(version)?;
-        self.recover_again(version)?;
-        let opened = self.open_version(version)?;
-        let number = self.written_array(version, entry)?;
-        let writer = self.array_writer(version, &opened, number)?;
+        self.current.check(version)?;
+        self.recovery.recover_again(version)?;
+        let opened = self.opener.open(version)?;
+        let number = self.writable.array(version, entry)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         let derived = self.stage_followed(&opened, &writer, entry)?;
-        let shared = version.staged.share(number, &opened, &self.cache)?;
+        let shared = version.writes.share(number, &opened, &self.ground.cache)?;
         let content = OpenContent::Array(OpenArray::new(shared, Some(writer)));
         Ok(OpenEntry::new(content, opened).derived_from(derived))
     }
@@ -57,8 +71,8 @@ impl Containers {
         if !opened.follows(number) {
             return Ok(None);
         }
-        let computed = || writer.container.computed(number, &self.cache);
-        if let Some(computed) = version.staged.stored.while_it_stays(computed)? {
+        let computed = || writer.container.computed(number, &self.ground.cache);
+        if let Some(computed) = version.writes.stored.while_it_stays(computed)? {
             // In this order nothing is staged if there is no room for it.
             writer.stage().write(writer.array, 0, &computed.bytes)?;
             let len = computed.bytes.len() as u64;
@@ -67,134 +81,19 @@ impl Containers {
         Ok(Some(DerivedFile {
             version: Arc::clone(version),
             entry,
-            edition: version.staged.edition(),
-        }))
-    }
-
-    /// The array that an entry is. Everything else follows from arrays.
-    pub(crate) fn written_array(
-        &self,
-        version: &ContainerVersion,
-        entry: EntryIndex,
-    ) -> Result<ArrayNumber> {
-        self.writable()?;
-        let opened = self.open_version(version)?;
-        if opened.rewrite().is_none() {
-            if let Some(why) = opened.outermost()?.why_only_read() {
-                self.tell_only_read(version, &format!("it cannot be written: {why}"));
-            }
-            return Err(Error::ReadOnly);
-        }
-        let name = || {
-            let name = opened.name(entry).map(|name| name.to_string_lossy());
-            name.unwrap_or_default()
-        };
-        if let Some(why) = opened.why_unreadable(entry) {
-            let name = name();
-            self.tell_only_read(
-                version,
-                &format!("{name} cannot be written: it is not shown: {why}"),
-            );
-            return Err(Error::ReadOnly);
-        }
-        opened.array_at(entry).ok_or_else(|| {
-            let name = name();
-            Error::Computed(format!("{name} follows from the arrays"))
-        })
-    }
-
-    /// An array, to be written. One that follows from others cannot be.
-    pub(crate) fn array_writer(
-        &self,
-        version: &Arc<ContainerVersion>,
-        opened: &OpenContainer,
-        number: ArrayNumber,
-    ) -> Result<ArrayWriter> {
-        let nothing = Change::Write { offset: 0, len: 0 };
-        let (located, rewrite) = (opened.array(number)?, opened.rewrite());
-        let rewrite = rewrite.ok_or(Error::ReadOnly)?;
-        let container = self.stage_of(version)?;
-        let permitted = rewrite.permits(located.address(), nothing);
-        if matches!(permitted, Err(Error::ReadOnly)) {
-            let path = located.path();
-            let why = opened.outermost()?.why_array_only_read(&path);
-            self.tell_only_read(version, &format!("{path} cannot be written: {why}"));
-        }
-        permitted?;
-        let staged = &version.staged;
-        let array = staged.stage_array(&container, number, &self.cache)?;
-        Ok(ArrayWriter::new(version, container, (number, array)))
-    }
-
-    /// Says in the log why a program was refused, once.
-    fn tell_only_read(&self, version: &ContainerVersion, why: &str) {
-        if version.staged.outcome.note_told_only_read(why) {
-            let path = self.shown_path(version.container);
-            log::warn!("{}: {why}", path.display());
-        }
-    }
-
-    /// The stage of a container.
-    pub(crate) fn stage_of(&self, version: &Arc<ContainerVersion>) -> Result<Arc<StagedContainer>> {
-        // Its log is in nobody's way, and in ours.
-        if let Some(unrecovered) = version.staged.log.unrecovered()
-            && version.staged.log.keeps_out()
-        {
-            let cause = std::io::Error::from_raw_os_error(libc::EACCES);
-            return Err(Error::io(unrecovered.why.to_string(), cause));
-        }
-        let container = version.staged.begun(&self.cache, || {
-            let path = self.places.path(version.container)?;
-            let found = version.recognised.stat(&*self.store, &path)?;
-            let base = self.open_version(version)?;
-            let base_named = base_of(&version.recognised, &found);
-            let place = self.log_place(version.container, &version.recognised)?;
-            let memory = self.stage_memory.as_ref().ok_or(Error::ReadOnly)?;
-            let stage = Stage::new(place, base_named, Arc::clone(memory));
-            StagedContainer::new(stage, Arc::clone(&base))
-        })?;
-        match container.stage.check_log() {
-            Err(e) if e.is_refusal() => {
-                let path = self.known_path(version.container);
-                let path = self.store.display(&path);
-                let why = format!(
-                    "{}: its arrays cannot be written, for no log can be made beside it: {e}",
-                    path.display()
-                );
-                let cause = std::io::Error::from_raw_os_error(libc::EACCES);
-                Err(Error::io(why, cause))
-            }
-            // The write reports it.
-            Err(e) if e.is_no_room() => Ok(container),
-            checked => checked.map(|()| container),
-        }
-    }
-
-    /// Where the log of a container lies, whatever is moved.
-    pub(crate) fn log_place(
-        &self,
-        id: ContainerId,
-        recognised: &Recognised,
-    ) -> Result<Arc<dyn LogPlace>> {
-        Ok(Arc::new(ContainerPlace {
-            id,
-            recognised: recognised.clone(),
-            places: Arc::clone(&self.places),
-            store: Arc::clone(&self.store),
-            disk: Arc::clone(self.disk.as_ref().ok_or(Error::ReadOnly)?),
-            known: Mutex::default(),
+            edition: version.writes.edition(),
         }))
     }
 
     /// Writes to an array, and says how many bytes.
-    pub(crate) fn write_array(
+    pub(crate) fn write(
         &self,
         writer: &ArrayWriter,
         offset: u64,
         bytes: &[u8],
         how: Putting,
     ) -> Result<usize> {
-        let replacements = &writer.version.staged.replacements;
+        let replacements = &writer.version.writes.replacements;
         if how.of_mapping && replacements.is_of_the_old(writer.array) {
             return Ok(bytes.len());
         }
@@ -213,8 +112,9 @@ impl Containers {
             }
             n => n?,
         };
-        self.encode_ahead(writer, offset..offset.saturating_add(n as u64));
-        self.log_ahead(writer, n as u64);
+        self.before_close
+            .encode(writer, offset..offset.saturating_add(n as u64));
+        self.before_close.log(writer, n as u64);
         if how.durable != Durability::Later {
             writer.stage().sync()?;
         }
@@ -223,8 +123,9 @@ impl Containers {
 
     /// Commits all that is staged: whichever container has the most small pieces.
     fn commit_for_room(&self) {
-        for (_, version) in self.all_staged() {
-            if let Err(e) = self.retry(|| self.commit(&version, Effort::All)) {
+        for (_, version) in self.written.all() {
+            let commit = || self.committer.commit(&version, Effort::All);
+            if let Err(e) = self.ground.retry(commit) {
                 log::debug!("nothing staged is given up: {e}");
             }
         }
@@ -270,34 +171,34 @@ impl Containers {
 
     fn was_staged(&self, writer: &ArrayWriter) {
         writer.note_write();
-        self.remember_staged(&writer.version);
+        self.written.remember(&writer.version);
     }
 
     /// Changes the length of an array by its name alone, and commits that at once.
-    pub(crate) fn set_array_len(
+    pub(crate) fn set_len(
         &self,
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
         len: u64,
     ) -> Result<()> {
-        self.check_current(version)?;
-        self.recover_again(version)?;
+        self.current.check(version)?;
+        self.recovery.recover_again(version)?;
         let (opened, number) = (
-            self.open_version(version)?,
-            self.written_array(version, entry)?,
+            self.opener.open(version)?,
+            self.writable.array(version, entry)?,
         );
-        let writer = self.array_writer(version, &opened, number)?;
+        let writer = self.writable.writer(version, &opened, number)?;
         writer.permits(Change::SetLen(len))?;
         self.stage_followed(&opened, &writer, entry)?;
         self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
-        self.remember_staged(version);
-        self.commit_at_close(version)
+        self.written.remember(version);
+        self.later.commit_at_close(version)
     }
 
     /// Changes the length of an array by a handle that is open for writing: a write is about to
     /// follow, so nothing is committed.
-    pub(crate) fn truncate_open(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
+    pub(crate) fn truncate(&self, writer: &ArrayWriter, len: u64) -> Result<()> {
         writer.permits(Change::Truncate(len))?;
         self.fill_up_to(writer, len)?;
         writer.stage().set_len(writer.array, len)?;
@@ -307,17 +208,17 @@ impl Containers {
 
     /// Empties it for a handle that was just opened to write it anew: the old content stays stored
     /// until new bytes are written, or the array is closed for the last time.
-    pub(crate) fn empty_open(&self, writer: &ArrayWriter) -> Result<()> {
+    pub(crate) fn empty(&self, writer: &ArrayWriter) -> Result<()> {
         writer.permits(Change::Truncate(0))?;
         writer.stage().set_len(writer.array, 0)?;
         writer.note_emptied();
-        self.remember_staged(&writer.version);
+        self.written.remember(&writer.version);
         Ok(())
     }
 
     /// No room is set aside for an array: how much it takes shows when it is encoded. A range
     /// becomes zeros.
-    pub(crate) fn allocate_array(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
+    pub(crate) fn allocate(&self, writer: &ArrayWriter, what: Allocation) -> Result<()> {
         use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
         let bit = |flag: i32| what.mode & flag.cast_unsigned() != 0;
         let known = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
@@ -327,7 +228,7 @@ impl Containers {
         let end = what.offset.saturating_add(what.len);
         let len = writer.stage().len(writer.array);
         if !bit(FALLOC_FL_KEEP_SIZE) && end > len {
-            self.truncate_open(writer, end)?;
+            self.truncate(writer, end)?;
         }
         if bit(FALLOC_FL_PUNCH_HOLE) || bit(FALLOC_FL_ZERO_RANGE) {
             self.zero_array(writer, what.offset.min(len)..end.min(len))?;
@@ -348,33 +249,37 @@ impl Containers {
 
     /// Returns when the bytes written to an array survive a crash. It is an error if another
     /// process has changed the container meanwhile: the written bytes are safe, and remain staged.
-    pub(crate) fn sync_array(&self, writer: &ArrayWriter) -> Result<()> {
+    pub(crate) fn sync(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.stage().sync() {
             // It has been removed: the written bytes cannot be found again.
-            Err(e) if e.is_not_found() && self.is_removed(&writer.version) => return Ok(()),
+            Err(e) if e.is_not_found() && self.ground.is_removed(&writer.version) => return Ok(()),
             synced => synced?,
         }
-        self.check_current(&writer.version)
+        self.current
+            .check(&writer.version)
             .map_err(|e| writer.container.note_failure(e))?;
-        writer.version.staged.outcome.tell()
+        writer.version.writes.outcome.tell()
     }
 
     /// Returns when everything that is staged of a container survives a crash, if anything is.
     pub(crate) fn sync_staged(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let Some(container) = version.staged.now().filter(|now| !now.stage.is_gone()) else {
+        let Some(container) = version.writes.now().filter(|now| !now.stage.is_gone()) else {
             return Ok(());
         };
         container.stage.sync()?;
-        self.check_current(version)
+        self.current
+            .check(version)
             .map_err(|e| container.note_failure(e))?;
-        version.staged.outcome.tell()
+        version.writes.outcome.tell()
     }
 
     /// A handle is closed, perhaps not for the last time: a child has one more. The written bytes
     /// are committed.
-    pub(crate) fn close_writer(&self, writer: &ArrayWriter) -> Result<()> {
+    pub(crate) fn close(&self, writer: &ArrayWriter) -> Result<()> {
         match writer.commits_at_close() {
-            true => self.retry(|| self.commit_at_close(&writer.version)),
+            true => self
+                .ground
+                .retry(|| self.later.commit_at_close(&writer.version)),
             false if writer.was_emptied() => self.log_if_put_off(writer),
             false => Ok(()),
         }
@@ -383,7 +288,8 @@ impl Containers {
     /// The end of a handle comes some time after close(2) has returned. Where that would put the
     /// commit off, the log has the change before: a daemon may be killed between the two.
     fn log_if_put_off(&self, writer: &ArrayWriter) -> Result<()> {
-        match writer.version.staged.outcome.rests(&self.settings.pacing) {
+        let pacing = &self.ground.settings.pacing;
+        match writer.version.writes.outcome.rests(pacing) {
             true => writer.stage().log_all(),
             false => Ok(()),
         }
@@ -391,11 +297,13 @@ impl Containers {
 
     /// The end of a handle through which an array was written: bytes that came after its first
     /// close are committed.
-    pub(crate) fn end_writing(&self, writer: &ArrayWriter) {
+    pub(crate) fn end(&self, writer: &ArrayWriter) {
         if writer.commits_at_end()
-            && let Err(e) = self.retry(|| self.commit_at_close(&writer.version))
+            && let Err(e) = self
+                .ground
+                .retry(|| self.later.commit_at_close(&writer.version))
         {
-            let path = self.shown_path(writer.version.container);
+            let path = self.ground.shown_path(writer.version.container);
             log::error!("{}: not committed: {e}", path.display());
         }
     }

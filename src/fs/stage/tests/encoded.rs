@@ -5,12 +5,12 @@ use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
 
 const SIZE: u64 = 60;
 
-fn blocks(layer: &Layer, array: StagedArray) -> Arc<dyn Chunking> {
+fn blocks(layer: &Layer, array: WrittenArray) -> Arc<dyn Chunking> {
     Arc::new(EvenChunks::whole(SIZE, layer.len(array)))
 }
 
 /// The blocks of which every byte is staged.
-fn staged(layer: &Layer, array: StagedArray) -> Vec<u64> {
+fn staged(layer: &Layer, array: WrittenArray) -> Vec<u64> {
     let is_staged = |number: &u64| {
         let mut parts = Vec::new();
         layer.parts(array, number * SIZE..(number + 1) * SIZE, &mut parts);
@@ -33,7 +33,7 @@ proptest! {
                 model.act(action);
                 continue;
             };
-            let array = StagedArray(array);
+            let array = WrittenArray(array);
             let layer = model.stage.layers().remove(0);
             let before = staged(&layer, array);
             model.act(action);

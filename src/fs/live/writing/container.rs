@@ -15,23 +15,23 @@ use crate::container::rewrite::{Restated, Rewrite};
 use crate::error::{Error, Fault, Result};
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::shown::open_container::OpenContainer;
-use crate::live::shown::restated::StagedGroupTexts;
+use crate::live::shown::restated::RestatedGroupTexts;
 use crate::live::shown::shared_array::{SharedArray, StoredBytes};
-use crate::stage::{Layer, LoggedArray, Overlay, Stage, StagedArray};
+use crate::stage::{Layer, LoggedArray, Overlay, Stage, WrittenArray};
 use crate::sync::Mutex;
 
 /// A container with a stage.
-pub(crate) struct StagedContainer {
+pub(crate) struct LayeredContainer {
     pub(crate) stage: Arc<Stage>,
     pub(super) stored: StoredBytes,
     base: Mutex<StoredContainer>,
     arrays: Mutex<KnownArrays>,
     /// The last restatements of it and those inside, and their edition.
     pub(crate) restated: Mutex<(u64, BTreeMap<ContainerNumber, Arc<Restated>>)>,
-    pub(crate) group_texts: Mutex<Option<StagedGroupTexts>>,
+    pub(crate) group_texts: Mutex<Option<RestatedGroupTexts>>,
     /// An array that a commit under way gives another content of this length, which is staged
     /// nowhere.
-    replacing: Mutex<Option<(StagedArray, u64)>>,
+    replacing: Mutex<Option<(WrittenArray, u64)>>,
 }
 
 /// The container as it is stored, and how that is changed.
@@ -53,20 +53,20 @@ impl StoredContainer {
 struct KnownArrays {
     /// In the order of their numbers in the stage.
     numbers: Vec<ArrayNumber>,
-    staged: HashMap<ArrayNumber, StagedArray>,
+    written: HashMap<ArrayNumber, WrittenArray>,
 }
 
 impl KnownArrays {
-    fn add(&mut self, number: ArrayNumber, array: StagedArray) {
+    fn add(&mut self, number: ArrayNumber, array: WrittenArray) {
         self.numbers.push(number);
-        self.staged.insert(number, array);
+        self.written.insert(number, array);
     }
 }
 
-impl StagedContainer {
+impl LayeredContainer {
     /// Of a stage that knows no arrays.
-    pub(crate) fn new(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
-        Ok(StagedContainer {
+    pub(crate) fn new(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<LayeredContainer> {
+        Ok(LayeredContainer {
             stage,
             stored: StoredBytes::default(),
             base: Mutex::new(StoredContainer::new(base)?),
@@ -79,17 +79,17 @@ impl StagedContainer {
 
     /// Of a stage that was left behind: its arrays are found by their paths, and have the
     /// lengths that they are stored with.
-    pub(crate) fn resumed(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<StagedContainer> {
+    pub(crate) fn resumed(stage: Arc<Stage>, base: Arc<OpenContainer>) -> Result<LayeredContainer> {
         let (known, mut lens) = (base.numbers_by_path(), Vec::new());
-        let container = StagedContainer::new(stage, base)?;
+        let container = LayeredContainer::new(stage, base)?;
         let mut arrays = container.arrays.lock();
         for (path, array) in container.stage.arrays().iter().zip(0..) {
             let number = known.get(path).copied();
-            let number = number.filter(|number| !arrays.staged.contains_key(number));
+            let number = number.filter(|number| !arrays.written.contains_key(number));
             let missing = || Fault::new("an array of which something is staged is not there");
             let number = number.ok_or_else(|| missing().array(path))?;
             lens.push(container.base().info(number)?.bytes);
-            arrays.add(number, StagedArray(array));
+            arrays.add(number, WrittenArray(array));
         }
         drop(arrays);
         container.stage.rebase(&lens);
@@ -97,14 +97,14 @@ impl StagedContainer {
     }
 
     /// An array as the stage knows it; none if it was not written.
-    pub(crate) fn staged(&self, number: ArrayNumber) -> Option<StagedArray> {
-        self.arrays.lock().staged.get(&number).copied()
+    pub(crate) fn written(&self, number: ArrayNumber) -> Option<WrittenArray> {
+        self.arrays.lock().written.get(&number).copied()
     }
 
     /// The arrays that the stage knows, in the order in which the container has them.
-    pub(crate) fn arrays(&self) -> Vec<(ArrayNumber, StagedArray)> {
+    pub(crate) fn arrays(&self) -> Vec<(ArrayNumber, WrittenArray)> {
         let arrays = self.arrays.lock();
-        let known = arrays.staged.iter();
+        let known = arrays.written.iter();
         let mut known: Vec<_> = known.map(|(number, array)| (*number, *array)).collect();
         known.sort_unstable_by_key(|(number, _)| number.0);
         known
@@ -119,8 +119,8 @@ impl StagedContainer {
 
     /// Has the stage know an array. The caller sees to it that no other thread does at the same
     /// time.
-    pub(super) fn add(&self, number: ArrayNumber) -> Result<StagedArray> {
-        if let Some(array) = self.staged(number) {
+    pub(super) fn add(&self, number: ArrayNumber) -> Result<WrittenArray> {
+        if let Some(array) = self.written(number) {
             return Ok(array);
         }
         let base = self.base();
@@ -136,18 +136,18 @@ impl StagedContainer {
     }
 
     /// Of the version with these stored bytes.
-    pub(super) fn of(self, stored: &StoredBytes) -> StagedContainer {
-        StagedContainer {
+    pub(super) fn of(self, stored: &StoredBytes) -> LayeredContainer {
+        LayeredContainer {
             stored: stored.clone(),
             ..self
         }
     }
 
-    pub(crate) fn replacing(&self) -> Option<(StagedArray, u64)> {
+    pub(crate) fn replacing(&self) -> Option<(WrittenArray, u64)> {
         *self.replacing.lock()
     }
 
-    pub(crate) fn note_replacing(&self, replacing: Option<(StagedArray, u64)>) {
+    pub(crate) fn note_replacing(&self, replacing: Option<(WrittenArray, u64)>) {
         *self.replacing.lock() = replacing;
     }
 
@@ -228,7 +228,7 @@ impl StagedContainer {
         number: ArrayNumber,
         layers: Vec<Arc<Layer>>,
     ) -> Result<Arc<dyn Array>> {
-        let Some(array) = self.staged(number) else {
+        let Some(array) = self.written(number) else {
             return Ok(stored);
         };
         let base = self.base();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::InodeId;
+use super::inode::InodeId;
 use crate::cache::VersionId;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::sync::{Mutex, MutexGuard};

@@ -6,10 +6,11 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
+use super::Tree;
 use super::attr::enterable;
+use super::inode::InodeId;
 use super::node::Node;
 use super::ordinary::OrdinaryFile;
-use super::{InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::live::owner::Owner;
 use crate::live::shown::entry_table::EntryIndex;

@@ -6,10 +6,11 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::inode::Dirent;
+use super::Tree;
+use super::attr::Attr;
+use super::inode::{Dirent, InodeId};
 use super::node::{Node, StoredAt};
 use super::ordinary::OrdinaryFile;
-use super::{Attr, InodeId, Tree};
 use crate::container::Recognised;
 use crate::error::{Error, Result};
 use crate::live::recognition::{Recognition, recognise};

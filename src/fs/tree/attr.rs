@@ -1,7 +1,8 @@
 //! Attributes of everything in the mount: owner, mode and times of the source, sizes of the arrays.
 
+use super::inode::InodeId;
 use super::ordinary::StalePages;
-use super::{InodeId, Settings};
+use super::settings::Settings;
 use crate::live::owner::Owner;
 use crate::live::shown::entry_stat::EntryStat;
 use crate::source::{FileKind, Stat, Timestamp};

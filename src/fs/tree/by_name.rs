@@ -7,10 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Tree;
+use super::inode::InodeId;
 use super::node::Node;
-use super::open_file::OpenFile;
+use super::open_file::{Open, OpenFile};
 use super::ordinary::OrdinaryFile;
-use super::{InodeId, Open, Tree};
 use crate::error::Result;
 use crate::source::Source;
 

@@ -8,9 +8,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::inode::Dirent;
+use super::Tree;
+use super::attr::Attr;
+use super::inode::{Dirent, InodeId};
 use super::node::Node;
-use super::{Attr, InodeId, Tree};
 use crate::commit::added::added_of;
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;

@@ -6,8 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Tree;
+use super::inode::InodeId;
 use super::node::Node;
-use super::{InodeId, Tree};
 use crate::commit::added::added_of;
 use crate::error::Result;
 use crate::live::LiveContainer;

@@ -5,9 +5,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::inode::Dirent;
+use super::Tree;
+use super::attr::Attr;
+use super::inode::{Dirent, InodeId};
 use super::node::Node;
-use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;

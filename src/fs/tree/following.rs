@@ -4,9 +4,8 @@
 //! Before that the kernel believes what it has been told of them. It forgets that before the first
 //! request is answered that may write. Used by `writing`, and by `kernel::serving`.
 
+use super::inode::InodeId;
 use crate::sync::Mutex;
-
-use super::InodeId;
 
 #[derive(Default)]
 pub(super) struct FollowingEntries(Mutex<Vec<InodeId>>);

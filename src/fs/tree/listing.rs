@@ -9,12 +9,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Tree;
 use super::arrival::is_shown;
+use super::attr::Attr;
 use super::container_directory::ContainerDirectory;
-use super::inode::Dirent;
+use super::inode::{Dirent, InodeId};
 use super::listing_cache::{NameRun, RunBuilder};
 use super::node::Node;
-use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::shown::cookie::Cookie;

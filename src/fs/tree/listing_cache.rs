@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use lru::LruCache;
 
-use super::InodeId;
+use super::inode::InodeId;
 use crate::error::Result;
 use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
 use crate::memory::budget::{Budget, Hold};

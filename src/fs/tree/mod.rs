@@ -18,6 +18,7 @@ mod entries;
 mod following;
 mod half_removed;
 mod inode;
+mod invalidation;
 mod listing;
 mod listing_cache;
 pub mod mount_status;
@@ -28,6 +29,7 @@ mod open_file;
 mod ordinary;
 mod outdated;
 mod places;
+mod settings;
 mod status;
 mod writing;
 mod written_here;
@@ -37,7 +39,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::Receiver;
 
@@ -45,26 +46,10 @@ use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::live::Containers;
 use crate::live::recognition::recognise;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::{ContainerSettings, Containers};
-use crate::source::acl::AccessList;
 use crate::source::{Source, Space, Store, on_descriptor};
-
-pub use crate::live::shown::cookie::Cookie;
-pub use crate::live::shown::open_container::Views;
-pub use crate::live::shown::open_entry::PageCache;
-pub use crate::live::{InUse, Later, PACKING, Pacing, TO_THE_END};
-pub use attr::Attr;
-pub use inode::InodeId;
-pub use listing::{ListedEntry, ListingStep};
-pub use open_file::HandleId;
-pub use ordinary::StalePages;
-pub use outdated::PageDrop;
-#[cfg(test)]
-pub(crate) use writing::tests as driven;
-pub use writing::{COMES_BACK, Hole};
-
 use absorbed::AbsorbedFiles;
 use arrival::node_of;
 use following::FollowingEntries;
@@ -80,48 +65,21 @@ use places::TreePlaces;
 use status::Watched;
 use written_here::WrittenHere;
 
-/// What the kernel should forget, because the source changed or may change underneath.
-#[derive(Debug, Clone)]
-pub struct Invalidation {
-    /// Its attributes go,
-    pub inode: InodeId,
-    /// its cached pages,
-    pub content: bool,
-    /// and this name of it.
-    pub name: Option<(InodeId, OsString)>,
-}
-
-/// How the tree is shown.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    pub uid: Option<u32>,
-    pub gid: Option<u32>,
-    pub umask: Option<u16>,
-    pub containers: ContainerSettings,
-    pub lists: ShownLists,
-    pub views: Views,
-}
-
-/// Whether access control lists are shown, which is known when the kernel has agreed to look at
-/// them. Without, modes are all that it decides by.
-#[derive(Debug, Clone, Default)]
-pub struct ShownLists(Arc<AtomicBool>);
-
-impl ShownLists {
-    fn are_shown(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Settings {
-    /// Of the mode that allows nobody more than the list does, and that beside the list.
-    fn shown_mode(&self, alone: u16, list: Option<&AccessList>) -> u16 {
-        match list {
-            Some(list) if self.lists.are_shown() => list.mode(),
-            _ => alone,
-        }
-    }
-}
+pub use crate::live::shown::cookie::Cookie;
+pub use crate::live::shown::open_container::Views;
+pub use crate::live::shown::open_entry::PageCache;
+pub use crate::live::{InUse, Later, PACKING, Pacing, TO_THE_END};
+pub use attr::Attr;
+pub use inode::InodeId;
+pub use invalidation::Invalidation;
+pub use listing::{ListedEntry, ListingStep};
+pub use open_file::{HandleId, Open};
+pub use ordinary::StalePages;
+pub use outdated::PageDrop;
+pub use settings::Settings;
+#[cfg(test)]
+pub(crate) use writing::tests as driven;
+pub use writing::{COMES_BACK, Hole};
 
 pub struct Tree {
     store: Arc<dyn Store>,
@@ -144,19 +102,6 @@ pub struct Tree {
     workers: ReadAheadWorkers,
     settings: Settings,
     watched: Watched,
-}
-
-/// An opened file.
-pub struct Open {
-    pub handle: HandleId,
-    /// Whether the kernel's cached pages of this inode still hold.
-    pub keep_cache: bool,
-    /// Whether the kernel may hold an older size of it.
-    pub size_is_old: bool,
-    /// The file is shown as it is.
-    pub ordinary: bool,
-    /// It has bits of its mode that a write takes away.
-    pub set_id: bool,
 }
 
 /// What is staged is in logs, or given up: their locks go with it.
@@ -224,7 +169,7 @@ impl Tree {
 
     /// From now on access control lists are shown, and the kernel looks at them.
     pub fn show_lists(&self) {
-        self.settings.lists.0.store(true, Ordering::Relaxed);
+        self.settings.lists.show();
     }
 
     /// Gives away the entries whose attributes the kernel is to forget before it gets an answer.

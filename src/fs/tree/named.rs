@@ -6,8 +6,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::Tree;
+use super::inode::InodeId;
 use super::node::Node;
-use super::{InodeId, Tree};
 use crate::error::Error;
 
 /// What is said of an array that a program has emptied and not been able to fill.

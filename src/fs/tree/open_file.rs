@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::InodeId;
+use super::inode::InodeId;
 use super::node::Node;
 use super::ordinary::{OrdinaryFile, SET_ID};
 use crate::array::prefetch::ReadAheadWorkers;
@@ -21,6 +21,19 @@ use crate::sync::RwLock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandleId(pub u64);
+
+/// An opened file.
+pub struct Open {
+    pub handle: HandleId,
+    /// Whether the kernel's cached pages of this inode still hold.
+    pub keep_cache: bool,
+    /// Whether the kernel may hold an older size of it.
+    pub size_is_old: bool,
+    /// The file is shown as it is.
+    pub ordinary: bool,
+    /// It has bits of its mode that a write takes away.
+    pub set_id: bool,
+}
 
 pub(super) enum OpenFile {
     /// An entry of a container.

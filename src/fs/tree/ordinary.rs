@@ -9,8 +9,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
+use super::Tree;
+use super::inode::InodeId;
 use super::node::StoredAt;
-use super::{InodeId, Tree};
 use crate::error::Result;
 use crate::source::{SeenContent, SourceIdentity};
 use crate::sync::{Mutex, MutexGuard};

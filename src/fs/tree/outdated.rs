@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::{InodeId, Tree};
+use super::Tree;
+use super::inode::InodeId;
 use crate::live::staged::replacing::OldPages;
 use crate::sync::{Mutex, MutexGuard};
 

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 
 use super::arrival::node_of;
-use super::inode::{Dirent, Inodes};
+use super::inode::{Dirent, InodeId, Inodes};
+use super::invalidation::Invalidation;
 use super::listing_cache::ListingCache;
 use super::moves::Moves;
 use super::node::Node;
 use super::open_file::OpenFiles;
 use super::outdated::Outdated;
 use super::written_here::WrittenHere;
-use super::{InodeId, Invalidation};
 use crate::cache::VersionId;
 use crate::error::{Error, Result};
 use crate::live::places::{Forget, Stale};

@@ -7,13 +7,15 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::Tree;
+use super::inode::InodeId;
 use super::mount_status::{
     FileInTrouble, HeldBackStatus, LogStatus, MountStatus, RequestsStatus, SourceId, StagedStatus,
     UnloggedArray, UnloggedStatus,
 };
-use super::{InodeId, Tree, Views};
 use crate::container::names::path_text;
 use crate::error::Error;
+use crate::live::shown::open_container::Views;
 use crate::source::Timestamp;
 use crate::stage::Unlogged;
 

@@ -4,8 +4,9 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
+use super::Tree;
+use super::inode::InodeId;
 use super::node::Node;
-use super::{InodeId, Tree};
 use crate::array::Info;
 use crate::container::describe::ratio;
 use crate::container::inside::ContainerNumber;

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::container_directory::ContainerDirectory;
-use super::super::{InodeId, Tree};
-use super::{SourceDirectory, refused};
+use super::super::inode::InodeId;
+use super::super::{Node, Tree};
 use crate::commit::added::{added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Target};
 use crate::error::{Error, Result};
-use crate::live::LiveContainer;
 use crate::live::creation::carried::owner_of;
+use crate::live::directory::SourceDirectory;
+use crate::live::{LiveContainer, refused};
 use crate::source::{FileId, FileKind};
-use crate::tree::Node;
 
 impl Tree {
     /// The directory of files beside the entries of one of a container.

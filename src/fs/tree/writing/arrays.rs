@@ -5,11 +5,12 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use super::super::Tree;
+use super::super::attr::Attr;
 use super::super::container_directory::ContainerDirectory;
-use super::super::inode::Dirent;
+use super::super::inode::{Dirent, InodeId};
 use super::super::node::Node;
-use super::super::open_file::OpenFile;
-use super::super::{Attr, HandleId, InodeId, Open, Tree};
+use super::super::open_file::{HandleId, Open, OpenFile};
 use crate::disk::Caller;
 use crate::error::Result;
 use crate::live::shown::entry_table::EntryIndex;

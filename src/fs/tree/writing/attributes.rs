@@ -6,18 +6,20 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::Tree;
+use super::super::attr::Attr;
+use super::super::inode::InodeId;
 use super::super::node::Node;
-use super::super::{Attr, HandleId, InodeId, Tree};
-use super::refused;
+use super::super::open_file::HandleId;
 use crate::commit::added::added_of;
 use crate::container::MemberStats;
 use crate::disk::{Caller, Disk, NewAttributes, Target, XattrSetting};
 use crate::error::{Error, Result};
-use crate::live::LiveContainer;
 use crate::live::creation::given::{PREFIX, given_type};
 use crate::live::shown::entry::WRITABLE;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
+use crate::live::{LiveContainer, refused};
 use crate::source::acl::{ACCESS, is_list};
 use crate::source::{FileKind, SourceIdentity};
 

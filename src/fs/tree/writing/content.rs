@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use super::super::Tree;
+use super::super::inode::InodeId;
 use super::super::node::Node;
-use super::super::open_file::{OpenFile, Stored};
+use super::super::open_file::{HandleId, Open, OpenFile, Stored};
 use super::super::ordinary::{OrdinaryFile, SET_ID};
-use super::super::{HandleId, InodeId, Open, Tree};
 use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
 use crate::error::{Error, Result};
 use crate::source::SourceIdentity;

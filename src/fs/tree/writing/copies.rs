@@ -3,8 +3,9 @@
 //! Files are copied by the source's file system, what containers show by reading it here, so that
 //! none of its bytes go through the kernel. Used by [`super`].
 
-use super::super::open_file::OpenFile;
-use super::super::{HandleId, InodeId, Tree};
+use super::super::Tree;
+use super::super::inode::InodeId;
+use super::super::open_file::{HandleId, OpenFile};
 use crate::disk::{Caller, DiskFile, Putting};
 use crate::error::{Error, Result};
 use crate::live::shown::open_entry::PageCache;

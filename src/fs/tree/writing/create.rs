@@ -6,14 +6,16 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::super::inode::Dirent;
+use super::super::Tree;
+use super::super::attr::Attr;
+use super::super::inode::{Dirent, InodeId};
 use super::super::node::Node;
-use super::super::{Attr, HandleId, InodeId, Tree};
-use super::refused;
+use super::super::open_file::HandleId;
 use crate::commit::Spot;
 use crate::container::creation::Creation;
 use crate::disk::Caller;
 use crate::error::{Error, Result};
+use crate::live::refused;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::sync::RwLockReadGuard;
 

@@ -27,15 +27,15 @@ mod whiteout;
 
 use std::ffi::OsStr;
 
-pub use content::Hole;
-pub use removal::COMES_BACK;
-
+use super::Tree;
+use super::inode::InodeId;
 use super::node::Node;
-use super::{InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::live::directory::SourceDirectory;
-use crate::live::{refused, refused_saying};
 use crate::source::FileKind;
+
+pub use content::Hole;
+pub use removal::COMES_BACK;
 
 impl Tree {
     /// The directory of the source that an inode is. Of a container that is new it is the directory

@@ -5,16 +5,17 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use super::super::Tree;
 use super::super::arrival::node_of;
-use super::super::inode::Dirent;
+use super::super::attr::Attr;
+use super::super::inode::{Dirent, InodeId};
 use super::super::node::Node;
-use super::super::open_file::{OpenFile, Stored};
-use super::super::{Attr, InodeId, Open, Tree};
-use super::refused_saying;
+use super::super::open_file::{Open, OpenFile, Stored};
 use crate::commit::Spot;
 use crate::container::creation::format_named;
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
+use crate::live::refused_saying;
 use crate::source::{FileId, FileKind, Stat};
 
 impl Tree {

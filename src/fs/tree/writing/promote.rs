@@ -11,8 +11,10 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use super::super::Tree;
+use super::super::inode::InodeId;
 use super::super::node::Node;
-use super::super::{HandleId, InodeId, Tree};
+use super::super::open_file::HandleId;
 use crate::commit::drafts::drafts_path;
 use crate::commit::new_container::NewModes;
 use crate::commit::tidy::remove_tree;

@@ -7,18 +7,19 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::super::Tree;
 use super::super::arrival::is_shown;
+use super::super::inode::InodeId;
 use super::super::node::Node;
-use super::super::{InodeId, Tree};
-use super::{SourceDirectory, refused};
 use crate::commit::added::{added_of, remove_empty};
 use crate::disk::Place;
 use crate::error::{Error, Result};
-use crate::live::LiveContainer;
+use crate::live::directory::SourceDirectory;
 use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
+use crate::live::{LiveContainer, refused};
 use crate::source::{FileKind, Listed, Stat};
 
 /// The warning about an array that was removed while its container stays.

@@ -6,19 +6,18 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::Tree;
 use super::super::container_directory::ContainerDirectory;
-use super::super::inode::Dirent;
+use super::super::inode::{Dirent, InodeId};
 use super::super::moves::Moving;
 use super::super::node::Node;
-use super::super::{InodeId, Tree};
 use super::rename_new::Emptied;
-use super::{SourceDirectory, refused};
 use crate::disk::Renaming;
 use crate::error::{Error, Result};
-use crate::live::InUse;
-use crate::live::LiveContainer;
 use crate::live::committing::moves_its_log;
 use crate::live::creation::pack::PackOutcome;
+use crate::live::directory::SourceDirectory;
+use crate::live::{InUse, LiveContainer, refused};
 use crate::source::{FileKind, Stat};
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
 

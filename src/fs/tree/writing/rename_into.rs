@@ -9,14 +9,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::Tree;
 use super::super::container_directory::ContainerDirectory;
-use super::super::inode::Dirent;
+use super::super::inode::{Dirent, InodeId};
 use super::super::node::Node;
-use super::super::{InodeId, Tree};
-use super::refused;
 use crate::container::creation::LONGEST_DESCRIPTION;
 use crate::container::describe::say_the_same;
 use crate::error::{Error, Result};
+use crate::live::refused;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::DerivedEntry;
 use crate::live::shown::open_entry::{OpenEntry, PageCache};

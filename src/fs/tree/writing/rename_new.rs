@@ -7,10 +7,9 @@
 
 use std::ffi::OsStr;
 
-use super::super::inode::Dirent;
-use super::super::{InodeId, Tree};
+use super::super::Tree;
+use super::super::inode::{Dirent, InodeId};
 use super::rename::Side;
-use super::{SourceDirectory, refused};
 use crate::commit::Spot;
 use crate::commit::drafts::drafts_path;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
@@ -18,7 +17,8 @@ use crate::commit::tidy::remove_tree;
 use crate::container::creation::{GivenContent, format_named};
 use crate::disk::{Caller, NewAttributes, NewTime, Renaming};
 use crate::error::{Error, Result};
-use crate::live::LiveContainer;
+use crate::live::directory::SourceDirectory;
+use crate::live::{LiveContainer, refused};
 use crate::source::Stat;
 use crate::stage::drafts_name;
 

@@ -10,12 +10,13 @@ use std::path::Path;
 use super::super::Tree;
 use super::super::arrival::is_shown;
 use super::rename::Side;
-use super::{SourceDirectory, refused};
 use crate::commit::tidy::remove_tree;
 use crate::container::Recognised;
 use crate::disk::Renaming;
 use crate::error::Result;
+use crate::live::directory::SourceDirectory;
 use crate::live::recognition::recognise;
+use crate::live::refused;
 use crate::source::{FileKind, Listed, Stat};
 use crate::stage::new_name;
 

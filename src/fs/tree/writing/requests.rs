@@ -7,13 +7,13 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::super::Tree;
+use super::super::inode::InodeId;
 use super::super::node::Node;
 use super::super::xattr::{APPLY, COMMIT, COMMIT_QUICKLY, DISCARD, REFRESH};
-use super::super::{InodeId, Tree};
-use super::refused;
 use crate::disk::Settling;
 use crate::error::{Error, Result};
-use crate::live::{ContainerId, HURRY, InUse, StaleLogs};
+use crate::live::{ContainerId, HURRY, InUse, StaleLogs, refused};
 use crate::source::{FileKind, Stat};
 
 impl Tree {

@@ -7,8 +7,9 @@
 
 use std::path::Path;
 
+use super::super::Tree;
+use super::super::inode::InodeId;
 use super::super::node::Node;
-use super::super::{InodeId, Tree};
 use crate::container::creation::{Creation, GivenType};
 use crate::disk::{Disk, Target};
 use crate::error::{Error, Result};

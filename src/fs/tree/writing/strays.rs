@@ -10,14 +10,15 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::super::Tree;
 use super::super::container_directory::ContainerDirectory;
-use super::super::inode::Dirent;
+use super::super::inode::{Dirent, InodeId};
 use super::super::node::Node;
-use super::super::{HandleId, InodeId, Tree};
-use super::refused;
+use super::super::open_file::HandleId;
 use super::rename::Side;
 use crate::error::{Error, Result};
 use crate::live::recognition::{Recognition, recognise};
+use crate::live::refused;
 use crate::source::{FileKind, Stat};
 
 /// What to do instead.

@@ -4,7 +4,8 @@
 
 use std::ffi::OsStr;
 
-use super::super::{InodeId, Tree};
+use super::super::Tree;
+use super::super::inode::InodeId;
 use crate::disk::{Caller, NewEntry, Renaming};
 use crate::error::Result;
 use crate::source::SpecialKind;

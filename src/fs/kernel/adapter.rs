@@ -41,12 +41,12 @@ impl Filesystem for Adapter {
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         self.serve_named((req, Kind::Lookup, parent), name, move |serving, name| {
-            serving.entry(reply, |tree| tree.lookup(id(parent), name))
+            serving.entry(reply, |tree| tree.names.lookup(id(parent), name))
         });
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
-        let gone = self.serving.tree.forget(id(ino), nlookup);
+        let gone = self.serving.tree.names.forget(id(ino), nlookup);
         if let (true, Some(passthrough)) = (gone, &self.serving.passthrough) {
             passthrough.forget(ino);
         }
@@ -54,7 +54,7 @@ impl Filesystem for Adapter {
 
     fn getattr(&self, req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
         self.serve((req, Kind::Getattr, ino), move |serving| {
-            serving.attr(reply, |tree| tree.attr(id(ino)))
+            serving.attr(reply, |tree| tree.attributes.attr(id(ino)))
         });
     }
 
@@ -95,7 +95,7 @@ impl Filesystem for Adapter {
         self.serve((req, Kind::Readlink, ino), move |serving| {
             serving.answer(
                 reply,
-                || serving.tree.read_link(id(ino)),
+                || serving.tree.attributes.read_link(id(ino)),
                 |reply, target| reply.data(target.as_encoded_bytes()),
                 ReplyData::error,
             );
@@ -202,7 +202,7 @@ impl Filesystem for Adapter {
         self.serve((req, Kind::Open, ino), move |serving| {
             serving.open(ino, flags, reply, |tree| match write {
                 true => tree.open_for_writing(id(ino)),
-                false => tree.open(id(ino)),
+                false => tree.reading.open(id(ino)),
             });
         });
     }
@@ -479,13 +479,15 @@ impl Filesystem for Adapter {
         let name = name.to_owned();
         let kind = self.kind_of_getxattr(req, ino, &name);
         self.serve((req, kind, ino), move |serving| {
-            serving.xattr(reply, size, |tree| tree.xattr(id(ino), &name))
+            serving.xattr(reply, size, |tree| tree.xattrs.xattr(id(ino), &name))
         });
     }
 
     fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         self.serve((req, Kind::Listxattr, ino), move |serving| {
-            serving.xattr(reply, size, |tree| tree.xattr_names(id(ino)).map(ended));
+            serving.xattr(reply, size, |tree| {
+                tree.xattrs.xattr_names(id(ino)).map(ended)
+            });
         });
     }
 

@@ -15,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 pub(super) type AbsorbingArray = (VersionId, EntryIndex);
 
 #[derive(Default)]
-pub(super) struct AbsorbedFiles {
+pub(crate) struct AbsorbedFiles {
     files: Mutex<HashMap<InodeId, AbsorbingArray>>,
     /// How many there are: asked at every write to an array.
     count: AtomicUsize,
@@ -34,6 +34,11 @@ impl AbsorbedFiles {
             0 => None,
             _ => self.lock().get(&file).copied(),
         }
+    }
+
+    /// Whether a file has become the content of an array.
+    pub(crate) fn has(&self, file: InodeId) -> bool {
+        self.of(file).is_some()
     }
 
     /// The kernel does not know the file any more.

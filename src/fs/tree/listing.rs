@@ -9,12 +9,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Tree;
 use super::arrival::is_shown;
 use super::attr::Attr;
 use super::container_directory::ContainerDirectory;
 use super::inode::{Dirent, InodeId};
-use super::listing_cache::{NameRun, RunBuilder};
+use super::listing_cache::{ListingCache, NameRun, RunBuilder};
+use super::lookup::NameLookup;
+use super::mounted_fs::MountedFs;
+use super::moves::Moves;
 use super::node::Node;
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
@@ -22,6 +24,7 @@ use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
+use crate::memory::budget::Budget;
 use crate::source::{FileKind, Listed};
 
 /// About as many names as fit into an answer to the kernel; so many are looked at at once. The
@@ -126,20 +129,29 @@ impl ListingStep {
     }
 }
 
-impl Tree {
+/// Lists directories.
+pub(crate) struct DirectoryListing {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) names: Arc<NameLookup>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) listing_cache: Arc<ListingCache>,
+    pub(super) budget: Arc<Budget>,
+}
+
+impl DirectoryListing {
     /// The names of a directory that follow a place, as it is now or was after the listing began.
     pub fn list(&self, directory: InodeId, after: Cookie) -> Result<ListingStep> {
-        match &*self.inodes.get(directory)? {
+        match &*self.fs.inodes.get(directory)? {
             node @ Node::Directory(_) => {
-                let path = self.locate_directory(directory, node)?;
-                let shown = |name: &OsStr| self.shows(name);
+                let path = self.fs.places.locate_directory(directory, node)?;
+                let shown = |name: &OsStr| self.fs.shows(name);
                 let run = self.names_in_source(directory, &path, after, shown, &[])?;
                 Ok(ListingStep::in_source(directory, run, after, path))
             }
             Node::Container(container) => self.list_container(directory, container, after),
             Node::Entry(version, entry) => {
                 if after == Cookie::START {
-                    self.live.check_current(version)?;
+                    self.fs.live.check_current(version)?;
                 }
                 match self.listed_beside(directory) {
                     Ok(Some(beside)) => self.list_beside(directory, beside, after),
@@ -149,26 +161,30 @@ impl Tree {
                 }
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(_) => Err(self.unseen(directory)),
+            Node::Unseen(_) => Err(self.fs.unseen(directory)),
         }
     }
 
     /// The kernel has read a listing to its end, and keeps it. What belongs to a version of a
     /// container stays as it is; a directory of the source is to be asked for again the next time.
     pub fn listed_to_the_end(&self, directory: InodeId) {
-        let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
-            Node::Directory(_) => true,
-            Node::Container(container) => {
-                container.stored == FileKind::Directory
-                    || container.new.is_new()
-                    || self.has_beside(directory)
-            }
-            Node::Entry(..) => self.has_beside(directory),
-            Node::File(_) | Node::Special(..) | Node::Unseen(..) => false,
-        });
+        let in_source = self
+            .fs
+            .inodes
+            .get(directory)
+            .is_ok_and(|node| match &*node {
+                Node::Directory(_) => true,
+                Node::Container(container) => {
+                    container.stored == FileKind::Directory
+                        || container.new.is_new()
+                        || self.has_beside(directory)
+                }
+                Node::Entry(..) => self.has_beside(directory),
+                Node::File(_) | Node::Special(..) | Node::Unseen(..) => false,
+            });
         if in_source {
             self.listing_cache.forget(directory);
-            self.invalidate(directory, None);
+            self.fs.places.invalidate(directory, None);
         }
     }
 
@@ -180,14 +196,18 @@ impl Tree {
         let entered = match (entry_in(step, name), &step.inside, &step.path) {
             // To know its size, all of the text must be read: only who asks for it waits for that.
             (Some(entry), Some(at), _)
-                if self
-                    .live
-                    .is_unmeasured(&at.version, &at.opened, at.opened.file_of(entry)) =>
+                if self.fs.live.is_unmeasured(
+                    &at.version,
+                    &at.opened,
+                    at.opened.file_of(entry),
+                ) =>
             {
                 return self.enter_unseen(step, name);
             }
-            (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, link),
-            (None, _, Some(path)) => self.retry(|| self.enter_source_listed(link.clone(), path)),
+            (Some(entry), Some(at), _) => self.names.enter(&at.version, &at.opened, entry, link),
+            (None, _, Some(path)) => self
+                .moves
+                .retry(|| self.names.enter_source_listed(link.clone(), path)),
             _ => return Ok(None),
         };
         match entered {
@@ -214,8 +234,8 @@ impl Tree {
             _ => return Ok(None),
         };
         let link = Dirent::new(step.directory, name);
-        let (inode, _) = self.inodes.enter(link, node)?;
-        let attr = Attr::unseen(inode, kind, &self.settings);
+        let (inode, _) = self.fs.inodes.enter(link, node)?;
+        let attr = Attr::unseen(inode, kind, &self.fs.settings);
         Ok(Some(ListedEntry { attr, seen: false }))
     }
 
@@ -224,7 +244,10 @@ impl Tree {
         match (entry_in(step, name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => at.opened.kind(entry).ok(),
             (None, _, Some(path)) => {
-                match self.shown_kind(&Dirent::new(step.directory, name), path) {
+                match self
+                    .names
+                    .shown_kind(&Dirent::new(step.directory, name), path)
+                {
                     Ok(kind) => Some(kind),
                     Err(e) if e.is_not_found() => None,
                     Err(_) => Some(step.stored_kind(name)),
@@ -241,12 +264,12 @@ impl Tree {
         container: &LiveContainer,
         after: Cookie,
     ) -> Result<ListingStep> {
-        let mut version = self.live.current(inode.into(), container)?;
+        let mut version = self.fs.live.current(inode.into(), container)?;
         if container.new.is_new() {
             match self.list_drafts(inode, after) {
                 // It has been packed meanwhile: what was put into it is in the container now.
                 Err(e) if e.is_not_found() => {
-                    version = self.live.current(inode.into(), container)?;
+                    version = self.fs.live.current(inode.into(), container)?;
                     if container.new.is_new() {
                         return Err(e);
                     }
@@ -262,10 +285,10 @@ impl Tree {
 
     /// A directory of a container beside whose entries something may lie, and where that is.
     fn listed_beside(&self, inode: InodeId) -> Result<Option<(ContainerDirectory, PathBuf)>> {
-        let Some(directory) = self.container_directory(inode)? else {
+        let Some(directory) = ContainerDirectory::find(&self.fs, inode)? else {
             return Ok(None);
         };
-        let path = self.found_beside(&directory)?;
+        let path = directory.found_beside(&self.fs)?;
         Ok(path.map(|path| (directory, path)))
     }
 
@@ -282,7 +305,7 @@ impl Tree {
     ) -> Result<ListingStep> {
         let inside = self.inside(&directory.version, directory.at)?;
         let all = (Cookie::START, usize::MAX);
-        let own = inside.children_after(all, self.settings.views)?;
+        let own = inside.children_after(all, self.fs.settings.views)?;
         let own: Vec<&OsStr> = own
             .iter()
             .filter_map(|(_, entry)| inside.name(*entry))
@@ -299,7 +322,7 @@ impl Tree {
 
     /// What has been put into a new container.
     fn list_drafts(&self, container: InodeId, after: Cookie) -> Result<ListingStep> {
-        let Some(path) = self.live.drafts_at(container.into())? else {
+        let Some(path) = self.fs.live.drafts_at(container.into())? else {
             return Ok(ListingStep {
                 directory: container,
                 names: StepNames::Container(Vec::new()),
@@ -320,7 +343,7 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let inside = self.inside(version, entry)?;
-        let mut entries = inside.children_after((after, STEP + 1), self.settings.views)?;
+        let mut entries = inside.children_after((after, STEP + 1), self.fs.settings.views)?;
         let is_last = entries.len() <= STEP;
         entries.truncate(STEP);
         Ok(ListingStep {
@@ -335,7 +358,7 @@ impl Tree {
     fn inside(&self, version: &Arc<ContainerVersion>, directory: EntryIndex) -> Result<Inside> {
         Ok(Inside {
             version: Arc::clone(version),
-            opened: self.live.open_version(version)?,
+            opened: self.fs.live.open_version(version)?,
             directory,
         })
     }
@@ -355,10 +378,10 @@ impl Tree {
             return Ok(run);
         }
         let moment = self.listing_cache.moment(directory, anew);
-        let mut names = RunBuilder::new(after, self.cache.budget());
+        let mut names = RunBuilder::new(after, &self.budget);
         let mut add = |name: &OsStr| names.add(name, FileKind::File);
         others.iter().for_each(|name| add(name));
-        self.store.list(path, &mut |Listed { name, kind, .. }| {
+        self.fs.store.list(path, &mut |Listed { name, kind, .. }| {
             if wanted(name) {
                 names.add(name, kind);
             }
@@ -382,7 +405,7 @@ mod tests {
     use crate::array::prefetch::ReadAheadWorkers;
     use crate::cache::BlockCache;
     use crate::source::local::LocalStore;
-    use crate::tree::Settings;
+    use crate::tree::{Settings, Tree};
 
     fn tree_of(source: &Path) -> Tree {
         let store = Arc::new(LocalStore::open(source, source).unwrap());
@@ -405,7 +428,7 @@ mod tests {
     impl Reader {
         fn step(&mut self, tree: &Tree, most: usize) {
             let after = self.at.unwrap_or(Cookie::START);
-            let step = tree.list(InodeId::ROOT, after).unwrap();
+            let step = tree.listing.list(InodeId::ROOT, after).unwrap();
             let names = step.names();
             self.done = step.is_last() && names.len() <= most;
             for (at, name) in names.into_iter().take(most) {
@@ -463,7 +486,7 @@ mod tests {
         let source = tempfile::tempdir().unwrap();
         (0..2 * STEP).for_each(|number| write(source.path(), &number.to_string()));
         let tree = tree_of(source.path());
-        let first = tree.list(InodeId::ROOT, Cookie::START).unwrap();
+        let first = tree.listing.list(InodeId::ROOT, Cookie::START).unwrap();
         assert!(first.names().len() == STEP && !first.is_last());
         let mut reader = Reader::default();
         while !reader.done {

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use super::Tree;
 use crate::error::{Error, Result};
 use crate::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 #[derive(Default)]
-pub(super) struct Moves {
+pub(crate) struct Moves {
     /// Held while a directory is moved in the source and in the table of inodes.
     under_way: RwLock<()>,
     done: AtomicU64,
@@ -128,7 +127,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 impl Moves {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    pub(super) fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut before = self.mark();
         let mut starved = None;
         for tried in 0..TRIES {
@@ -172,13 +171,6 @@ impl Moves {
                 true
             }
         }
-    }
-}
-
-impl Tree {
-    /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    pub fn retry<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        self.moves.retry(work)
     }
 }
 

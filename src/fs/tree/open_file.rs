@@ -191,6 +191,21 @@ impl OpenFiles {
         files.map(|(_, file)| Arc::clone(file)).collect()
     }
 
+    /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if
+    /// it is open.
+    pub(super) fn ask<T>(
+        &self,
+        inode: InodeId,
+        missing: Error,
+        ask: impl FnOnce(&dyn Source) -> Result<T>,
+    ) -> Result<T> {
+        let open = self.of_inode(inode);
+        match open.iter().find_map(|file| file.source()) {
+            Some(source) => ask(source),
+            None => Err(missing),
+        }
+    }
+
     /// Has handles of an inode stand for what `by` makes of each, and returns what they stood for.
     pub(super) fn replace(
         &self,

@@ -9,8 +9,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-use super::Tree;
-use super::inode::InodeId;
 use super::node::StoredAt;
 use crate::error::Result;
 use crate::source::{SeenContent, SourceIdentity};
@@ -262,27 +260,6 @@ impl<F: Fn() -> Result<SourceIdentity>> Drop for ChangeUnderWay<'_, F> {
             let now = (self.now)().ok().map(|now| now.content());
             content.known = now.or(content.known);
         }
-    }
-}
-
-impl Tree {
-    /// The kernel has dropped its pages.
-    pub fn dropped(&self, inode: InodeId, stale: StalePages) {
-        if let Ok(node) = self.inodes.get(inode)
-            && let Some(file) = node.ordinary()
-        {
-            file.dropped(stale);
-        }
-    }
-
-    /// The last byte of a file that has grown, and where it is, if the file is open.
-    pub fn last_byte(&self, inode: InodeId, stale: StalePages) -> Option<(u64, u8)> {
-        let at = stale.grown_to()?.checked_sub(1)?;
-        let open = self.open_files.of_inode(inode);
-        let source = open.iter().find_map(|file| file.source())?;
-        let mut last = [0];
-        let n = source.read(at, &mut last).ok()?;
-        (n == 1).then_some((at, last[0]))
     }
 }
 

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::Tree;
 use super::inode::InodeId;
 use crate::live::staged::replacing::OldPages;
 use crate::sync::{Mutex, MutexGuard};
@@ -21,7 +20,7 @@ use crate::sync::{Mutex, MutexGuard};
 type WaitingAnswers = Arc<Mutex<HashMap<InodeId, usize>>>;
 
 /// Of a tree.
-pub(super) struct Outdated {
+pub(crate) struct Outdated {
     queue: Sender<PageDrop>,
     taken: Receiver<PageDrop>,
     waiting: WaitingAnswers,
@@ -63,28 +62,22 @@ impl Outdated {
         }));
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Is called when all pages have gone that are outdated by now, by who drops them.
+    pub(crate) fn after(&self, done: impl FnOnce() + Send + 'static) {
+        let _ = self.queue.send(PageDrop::Then(Box::new(done)));
+    }
+
+    /// All there will be, in their order.
+    pub(crate) fn page_drops(&self) -> impl Iterator<Item = PageDrop> {
+        self.taken.iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         lock(&self.waiting).is_empty()
     }
 
     pub(super) fn has(&self, inode: InodeId) -> bool {
         lock(&self.waiting).contains_key(&inode)
-    }
-}
-
-impl Tree {
-    pub fn has_outdated(&self) -> bool {
-        !self.outdated.is_empty()
-    }
-
-    /// Is called when all pages have gone that are outdated by now, by who drops them.
-    pub fn after_outdated(&self, done: impl FnOnce() + Send + 'static) {
-        let _ = self.outdated.queue.send(PageDrop::Then(Box::new(done)));
-    }
-
-    /// All there will be, in their order.
-    pub fn page_drops(&self) -> impl Iterator<Item = PageDrop> {
-        self.outdated.taken.iter()
     }
 }
 

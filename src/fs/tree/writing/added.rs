@@ -9,9 +9,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::Tree;
 use super::super::container_directory::ContainerDirectory;
 use super::super::inode::InodeId;
-use super::super::{Node, Tree};
+use super::super::node::Node;
 use crate::commit::added::{added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Target};
 use crate::error::{Error, Result};
@@ -26,8 +27,8 @@ impl Tree {
         &self,
         directory: &ContainerDirectory,
     ) -> Result<SourceDirectory> {
-        let path = self.beside(directory)?;
-        let id = self.store.stat(&path)?.id;
+        let path = directory.beside(&self.fs)?;
+        let id = self.fs.store.stat(&path)?.id;
         Ok(SourceDirectory {
             container: Some((Arc::clone(&directory.opened), directory.at)),
             ..SourceDirectory::new(path, id)
@@ -42,48 +43,40 @@ impl Tree {
         name: &OsStr,
     ) -> Result<SourceDirectory> {
         let (id, container) = (directory.inode.into(), &directory.container);
-        self.live.watch_added(id, container);
+        self.fs.live.watch_added(id, container);
         let made = self.directory_beside(directory);
         if !made.as_ref().is_err_and(Error::is_not_found) {
             return made;
         }
-        let path = self.container_path(directory.inode)?;
-        let now = self.store.stat(&path)?;
+        let path = self.fs.container_path(directory.inode)?;
+        let now = self.fs.store.stat(&path)?;
         let new = SourceDirectory {
             container: Some((Arc::clone(&directory.opened), directory.at)),
             ..SourceDirectory::new(added_path(&path), now.id)
         };
         new.new_place(name)?;
-        let top = self.live.added_or_made(&path)?;
-        let (disk, store) = (self.live.writable()?, &*self.store);
+        let top = self.fs.live.added_or_made(&path)?;
+        let (disk, store) = (self.fs.live.writable()?, &*self.fs.store);
         make_below(disk, store, top, (&directory.below, owner_of(&now)))?;
         self.directory_beside(directory)
     }
 
-    /// Nothing but files can be put into the directory of a container that is a file.
-    pub(super) fn takes_only_files(&self, directory: InodeId) -> bool {
-        let node = self.inodes.get(directory);
-        node.is_ok_and(|node| {
-            node.container().is_some_and(|container| {
-                container.stored == FileKind::File && !container.new.is_new()
-            })
-        })
-    }
-
     pub(super) fn refuse_in_container(&self, directory: InodeId, name: &OsStr) -> Result<()> {
-        match self.in_group(directory)? || self.takes_only_files(directory) {
+        match self.fs.enclosing.in_group(directory)?
+            || self.fs.enclosing.takes_only_files(directory)
+        {
             true => Err(self.only_files((directory, name))),
             false => Ok(()),
         }
     }
 
-    /// Whether a directory is one within a container.
-    pub(super) fn in_group(&self, directory: InodeId) -> Result<bool> {
-        Ok(matches!(&*self.inodes.get(directory)?, Node::Entry(..)))
-    }
-
     pub(super) fn only_files(&self, (directory, name): (InodeId, &OsStr)) -> Error {
-        let path = self.inodes.path(directory).unwrap_or_default().join(name);
+        let path = self
+            .fs
+            .inodes
+            .path(directory)
+            .unwrap_or_default()
+            .join(name);
         refused("put anything but a file at", &path, libc::EPERM)
     }
 
@@ -91,22 +84,22 @@ impl Tree {
     /// group, their directory goes as well. A request that is about to put something into it tries
     /// again, as after a move.
     pub(super) fn tidy_added(&self, inode: InodeId) {
-        let Ok(Some(directory)) = self.container_directory(inode) else {
+        let Ok(Some(directory)) = ContainerDirectory::find(&self.fs, inode) else {
             return;
         };
         let (Ok(path), FileKind::File) = (
-            self.container_path(directory.inode),
+            self.fs.container_path(directory.inode),
             directory.container.stored,
         ) else {
             return;
         };
-        if let Ok(Some(own)) = self.found_beside(&directory)
+        if let Ok(Some(own)) = directory.found_beside(&self.fs)
             && self.is_empty(&own).is_ok_and(|is_empty| is_empty)
         {
             let _moving = self.moves.begin();
-            let removed = self.live.spot(&path).and_then(|spot| {
-                let disk = self.live.writable()?;
-                remove_empty(disk, &*self.store, &spot)
+            let removed = self.fs.live.spot(&path).and_then(|spot| {
+                let disk = self.fs.live.writable()?;
+                remove_empty(disk, &*self.fs.store, &spot)
             });
             if let Err(e) = removed {
                 log::debug!("{e}");
@@ -116,7 +109,7 @@ impl Tree {
 
     /// Returns when the names of what lies beside the entries of a directory have reached the disk.
     pub(super) fn sync_beside(&self, directory: &ContainerDirectory) -> Result<()> {
-        match self.found_beside(directory)? {
+        match directory.found_beside(&self.fs)? {
             Some(path) => self.sync_up(&path, (directory.inode, &directory.container)),
             None => Ok(()),
         }
@@ -125,14 +118,14 @@ impl Tree {
     /// Returns when the names of this directory, and of all that lie between it and the container,
     /// have reached the disk.
     fn sync_up(&self, from: &Path, (container, of): (InodeId, &LiveContainer)) -> Result<()> {
-        let (disk, path) = (self.live.writable()?, self.container_path(container)?);
+        let (disk, path) = (self.fs.live.writable()?, self.fs.container_path(container)?);
         // Of a container that is a file, the directory in which it lies has the last of them.
         let last = match of.stored {
             FileKind::Directory => Some(&*path),
             _ => path.parent(),
         };
         for path in from.ancestors() {
-            let id = self.store.stat(path)?.id;
+            let id = self.fs.store.stat(path)?.id;
             disk.sync(Target::Named { path, id }, false)?;
             if Some(path) == last {
                 break;
@@ -143,16 +136,16 @@ impl Tree {
 
     /// A file has been synced. One beside the arrays of a container is found after a crash.
     pub(super) fn sync_added_above(&self, file: InodeId) -> Result<()> {
-        let Some(parent) = self.inodes.parent(file) else {
+        let Some(parent) = self.fs.inodes.parent(file) else {
             return Ok(());
         };
-        let container = match self.inodes.get(parent).ok().as_deref() {
+        let container = match self.fs.inodes.get(parent).ok().as_deref() {
             Some(Node::Container(_)) => parent,
             Some(Node::Entry(version, _)) => version.container.into(),
             _ => return Ok(()),
         };
-        let node = self.inodes.get(container)?;
-        match (node.container(), self.inodes.path(file)?.parent()) {
+        let node = self.fs.inodes.get(container)?;
+        match (node.container(), self.fs.inodes.path(file)?.parent()) {
             (Some(of), Some(path)) if !of.new.is_new() => self.sync_up(path, (container, of)),
             _ => Ok(()),
         }
@@ -174,7 +167,8 @@ impl Tree {
             ..NewAttributes::default()
         };
         let path = &*path;
-        self.live
+        self.fs
+            .live
             .writable()?
             .set_attributes(Target::Named { path, id }, &owner)
     }

@@ -25,12 +25,12 @@ impl Tree {
         entry: EntryIndex,
     ) -> Result<Open> {
         let is_first = version.staged.now().is_none();
-        let opened = self.live.open_entry_for_writing(version, entry)?;
+        let opened = self.fs.live.open_entry_for_writing(version, entry)?;
         if is_first {
             self.following.add(self.known_entries(version));
         }
         Ok(Open {
-            handle: self.open_files.insert(inode, OpenFile::Entry(opened)),
+            handle: self.fs.open_files.insert(inode, OpenFile::Entry(opened)),
             keep_cache: !self.outdated.has(inode),
             size_is_old: false,
             ordinary: false,
@@ -48,14 +48,14 @@ impl Tree {
         entry: EntryIndex,
         len: u64,
     ) -> Result<()> {
-        let others = self.open_files.of_inode(inode);
+        let others = self.fs.open_files.of_inode(inode);
         let mut writers = others.iter().rev().filter_map(|file| file.array_writer());
         match writers.next() {
-            Some(writer) if len == 0 => self.live.empty_open(writer),
-            Some(writer) => self.live.truncate_open(writer, len),
+            Some(writer) if len == 0 => self.fs.live.empty_open(writer),
+            Some(writer) => self.fs.live.truncate_open(writer, len),
             None => {
                 let is_first = version.staged.now().is_none();
-                self.live.set_array_len(version, entry, len)?;
+                self.fs.live.set_array_len(version, entry, len)?;
                 if is_first {
                     self.following.add(self.known_entries(version));
                 }
@@ -66,7 +66,7 @@ impl Tree {
 
     /// The entries of a version that the kernel knows.
     fn known_entries(&self, version: &ContainerVersion) -> Vec<InodeId> {
-        let entries = self.inodes.of_version(version.id).into_iter();
+        let entries = self.fs.inodes.of_version(version.id).into_iter();
         entries.map(|(inode, _)| inode).collect()
     }
 
@@ -87,13 +87,13 @@ impl Tree {
         if !is_last_name {
             return;
         }
-        let redirected = self.open_files.replace(inode, |open| {
+        let redirected = self.fs.open_files.replace(inode, |open| {
             open.written()?;
-            match self.live.open_entry_for_writing(version, entry) {
+            match self.fs.live.open_entry_for_writing(version, entry) {
                 Ok(opened) => Some(OpenFile::Entry(opened)),
                 Err(e) => {
-                    let path = self.inodes.path(version.container.into());
-                    let shown = self.store.display(&path.unwrap_or_default());
+                    let path = self.fs.inodes.path(version.container.into());
+                    let shown = self.fs.store.display(&path.unwrap_or_default());
                     log::warn!(
                         "{}: what is still written to a file that has become an array of it is lost: {e}",
                         shown.display()
@@ -106,7 +106,7 @@ impl Tree {
             if let Some((file, _)) = file.written()
                 && let Err(e) = file.release()
             {
-                log::error!("{}", self.named(inode, None, &e));
+                log::error!("{}", self.error_lines.named(inode, None, &e));
             }
         }
     }
@@ -114,9 +114,9 @@ impl Tree {
     /// A handle is closed, perhaps not for the last time: a child has one more. What was written is
     /// committed.
     pub fn close(&self, handle: HandleId) -> Result<()> {
-        let open = self.open_files.get(handle)?;
+        let open = self.fs.open_files.get(handle)?;
         match open.array_writer() {
-            Some(writer) => self.live.close_writer(writer),
+            Some(writer) => self.fs.live.close_writer(writer),
             None => match open.written() {
                 Some((file, _)) => {
                     self.closed(handle);
@@ -141,9 +141,11 @@ impl Tree {
         let Some(named) = opened.find_removed(above.at, name) else {
             return Ok(None);
         };
-        self.live.written_array(version, named)?;
+        self.fs.live.written_array(version, named)?;
         version.tombstones.remove(named);
-        let attr = self.enter(version, opened, named, Dirent::new(parent, name))?;
+        let attr = self
+            .names
+            .enter(version, opened, named, Dirent::new(parent, name))?;
         let entry = opened.file_of(named);
         let open = self.open_array_for_writing(attr.inode, version, entry)?;
         self.set_len(attr.inode, Some(open.handle), 0, caller)?;

@@ -54,13 +54,13 @@ impl Tree {
         to: &NewAttributes,
         caller: Caller,
     ) -> Result<Attr> {
-        self.live.writable()?;
-        let node = self.inodes.get(inode)?;
+        self.fs.live.writable()?;
+        let node = self.fs.inodes.get(inode)?;
         // That of an array may be a commit, which takes long.
         if let (Some(len), Node::Entry(..)) = (len, &*node) {
             self.set_len(inode, handle, len, caller)?;
         }
-        let stays = self.share_new(inode);
+        let stays = self.fs.enclosing.share_new(inode);
         let set = match (len, &*node) {
             (None, _) | (_, Node::Entry(..)) => Ok(()),
             (Some(len), _) => self.set_len(inode, handle, len, caller),
@@ -71,9 +71,9 @@ impl Tree {
         });
         // A packer has read it as it was: the use has it look again.
         if stays.is_some() {
-            self.note_use(inode);
+            self.fs.enclosing.note_use(inode);
         }
-        set.and_then(|()| self.attr(inode))
+        set.and_then(|()| self.attributes.attr(inode))
     }
 
     fn set_other_attributes(
@@ -87,13 +87,13 @@ impl Tree {
             Node::Container(_) => self.set_container_attributes(inode, to, caller, true),
             Node::Entry(version, entry) => {
                 if *entry != EntryIndex::ROOT {
-                    self.live.check_current(version)?;
+                    self.fs.live.check_current(version)?;
                 }
                 let is_directory = *entry == EntryIndex::ROOT;
                 let to = self.of_entry(version, *entry, to)?;
                 self.set_container_attributes(version.container.into(), &to, caller, is_directory)
             }
-            _ => self.set_source_attributes(inode, node, self.live.writable()?, to),
+            _ => self.set_source_attributes(inode, node, self.fs.live.writable()?, to),
         }
     }
 
@@ -105,7 +105,7 @@ impl Tree {
         entry: EntryIndex,
         to: &NewAttributes,
     ) -> Result<NewAttributes> {
-        let opened = self.live.open_version(version)?;
+        let opened = self.fs.live.open_version(version)?;
         let shows_all = opened.kind(entry)? != FileKind::File || opened.is_written(entry);
         let writable = u32::from(WRITABLE);
         let now = u32::from(version.owner().mode_with_list()) & writable;
@@ -130,7 +130,7 @@ impl Tree {
             Some(of) if to.changes_times() => {
                 let (done, foreign) = of.change(now, || disk.set_attributes(target, to));
                 if foreign {
-                    self.invalidate(inode, None);
+                    self.fs.places.invalidate(inode, None);
                 }
                 done
             }
@@ -146,15 +146,15 @@ impl Tree {
         node: &Node,
         with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<SourceIdentity>) -> Result<T>,
     ) -> Result<T> {
-        self.refuse_absorbed(inode, node)?;
-        match self.locate(inode, node) {
+        self.fs.refuse_absorbed(inode, node)?;
+        match self.fs.places.locate(inode, node) {
             Ok((path, stat)) => {
                 let (path, id) = (&*path, stat.id);
-                let now = || self.store.stat(path).map(|stat| stat.identity());
+                let now = || self.fs.store.stat(path).map(|stat| stat.identity());
                 with(Target::Named { path, id }, &now)
             }
             Err(missing) => {
-                let open = self.open_files.of_inode(inode);
+                let open = self.fs.open_files.of_inode(inode);
                 let Some(source) = open.iter().find_map(|file| file.source()) else {
                     return Err(missing);
                 };
@@ -174,13 +174,13 @@ impl Tree {
         caller: Caller,
         is_directory: bool,
     ) -> Result<()> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
-        let version = self.live.current(inode.into(), container)?;
-        let path = self.container_path(inode)?;
-        let found = version.recognised.stat(&*self.store, &path)?;
+        let version = self.fs.live.current(inode.into(), container)?;
+        let path = self.fs.container_path(inode)?;
+        let found = version.recognised.stat(&*self.fs.store, &path)?;
         self.let_in_to_change((inode, container), &version, (&found, &path), to, caller)?;
-        let now = self.live.now_or_at_commit(&version, to);
+        let now = self.fs.live.now_or_at_commit(&version, to);
         let own_mode = match container.stored {
             // That of an array is its files' alone.
             FileKind::Directory => to.mode.filter(|_| is_directory),
@@ -188,23 +188,24 @@ impl Tree {
         };
         if now.changes_times()
             && !self
+                .fs
                 .live
                 .set_times(&version, &path, (&found, now.atime, now.mtime))?
         {
             // Something has just got into the log.
-            self.live.now_or_at_commit(&version, to);
+            self.fs.live.now_or_at_commit(&version, to);
         }
         let added = match container.stored {
-            FileKind::File => added_of(&*self.store, &path)?,
+            FileKind::File => added_of(&*self.fs.store, &path)?,
             _ => None,
         };
         self.set_files_of(&version, (&found, &path), to, own_mode)?;
-        self.live.give_drafts(inode.into(), to)?;
+        self.fs.live.give_drafts(inode.into(), to)?;
         self.give_added(added, to)?;
-        self.notice_change(inode, &node);
+        self.fs.notice_change(inode, &node);
         if !is_directory {
             // The kernel takes the answer for attributes of the array alone.
-            self.invalidate(inode, None);
+            self.fs.places.invalidate(inode, None);
         }
         Ok(())
     }
@@ -226,7 +227,8 @@ impl Tree {
         }
         let mut owners = files().map(|stat| stat.uid);
         if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
-            self.live
+            self.fs
+                .live
                 .commit_before_move(inode.into(), container, path)?;
             if version.staged.state().is_some() {
                 return Err(refused("give away", path, libc::EBUSY));
@@ -251,7 +253,8 @@ impl Tree {
             ..*to
         };
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
-            self.live
+            self.fs
+                .live
                 .set_of_files(version, path, found, &others, own_mode)?;
         }
         if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
@@ -269,7 +272,7 @@ impl Tree {
         (value, how): (&[u8], XattrSetting),
         keeps_group_bit: &dyn Fn(u32) -> bool,
     ) -> Result<()> {
-        self.live.writable()?;
+        self.fs.live.writable()?;
         if let Some(done) = self.requested(inode, name) {
             return done;
         }
@@ -293,10 +296,10 @@ impl Tree {
     /// source's file system has taken the daemon for him.
     fn take_group_bit(&self, inode: InodeId, keeps: &dyn Fn(u32) -> bool) -> Result<()> {
         const SET_GROUP: u16 = 0o2000;
-        let (node, disk) = (self.inodes.get(inode)?, self.live.writable()?);
+        let (node, disk) = (self.fs.inodes.get(inode)?, self.fs.live.writable()?);
         self.with_target(inode, &node, |target, _| {
             let now = match target {
-                Target::Named { path, .. } => self.store.posix()?.stat_with_list(path)?,
+                Target::Named { path, .. } => self.fs.store.posix()?.stat_with_list(path)?,
                 Target::Open(source) => source.stat()?,
             };
             if now.mode & SET_GROUP == 0 || keeps(now.gid) {
@@ -314,11 +317,11 @@ impl Tree {
     pub fn remove_xattr(&self, inode: InodeId, name: &OsStr) -> Result<()> {
         let change = |disk: &dyn Disk, target: Target<'_>| disk.remove_xattr(target, name);
         let is_own = follows_from_data(name) || given_type(name, b"[]").is_some();
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let removed = match &*node {
             _ if !is_own => self.change_xattr(inode, name, change),
             // Copies take away what their source lacks.
-            Node::Container(_) | Node::Entry(..) => self.live.writable().map(drop),
+            Node::Container(_) | Node::Entry(..) => self.fs.live.writable().map(drop),
             _ => self.change_said(inode, &node, change),
         };
         removed.map_err(|e| match e.is_no_data() {
@@ -330,12 +333,12 @@ impl Tree {
     /// Whether an attribute is one that copies set, and that has no meaning where it is set. Who
     /// gives an array that is stored another codec wants more than that.
     fn is_said_again(&self, inode: InodeId, name: &OsStr, value: &[u8]) -> Result<bool> {
-        let is_array = matches!(&*self.inodes.get(inode)?, Node::Entry(..));
+        let is_array = matches!(&*self.fs.inodes.get(inode)?, Node::Entry(..));
         if follows_from_data(name) && !(is_array && name == CODEC) {
             return Ok(true);
         }
         let is_ours = name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
-        Ok(is_array && is_ours && self.xattr(inode, name).is_ok_and(|now| now == value))
+        Ok(is_array && is_ours && self.xattrs.xattr(inode, name).is_ok_and(|now| now == value))
     }
 
     fn change_xattr(
@@ -344,23 +347,23 @@ impl Tree {
         name: &OsStr,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
-        if !self.offers(name) {
+        let disk = self.fs.live.writable()?;
+        if !self.stored.offers(name) {
             return Err(Error::Unsupported);
         }
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             return Err(refused("set an attribute", Path::new(name), libc::EPERM));
         }
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         match &*node {
             Node::Container(_) | Node::Entry(..) if is_list(name) => Err(Error::Unsupported),
             Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
             // It would be lost when this is packed.
-            _ if self.share_new(inode).is_some() => Err(Error::Unsupported),
+            _ if self.fs.enclosing.share_new(inode).is_some() => Err(Error::Unsupported),
             _ => {
                 let changed = self.with_target(inode, &node, |target, _| change(disk, target));
                 changed.map_err(|e| match e.is_not_found() {
-                    true => self.without_names(inode, e),
+                    true => self.fs.without_names(inode, e),
                     false => e,
                 })
             }

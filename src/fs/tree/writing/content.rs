@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::super::Tree;
+use super::super::container_directory::ContainerDirectory;
 use super::super::inode::InodeId;
 use super::super::node::Node;
 use super::super::open_file::{HandleId, Open, OpenFile, Stored};
@@ -28,28 +29,31 @@ fn identity_of(file: &dyn DiskFile) -> Result<SourceIdentity> {
 impl Tree {
     /// Opens what an inode stands for, to be written. From the first time on it stays ordinary.
     pub fn open_for_writing(&self, inode: InodeId) -> Result<Open> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let Node::File(of) = &*node else {
             return match &*node {
                 Node::Entry(version, entry) => self.open_array_for_writing(inode, version, *entry),
-                _ => self.open(inode),
+                _ => self.reading.open(inode),
             };
         };
-        self.refuse_absorbed(inode, &node)?;
+        self.fs.refuse_absorbed(inode, &node)?;
         self.refuse_to_write_stray(inode)?;
-        let disk = self.live.writable()?;
-        let stays = self.share_new(inode);
+        let disk = self.fs.live.writable()?;
+        let stays = self.fs.enclosing.share_new(inode);
         let moment = of.moment();
-        let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
+        let file = match self
+            .reading
+            .by_a_name(inode, of, |path| disk.open(path, of.at.id))
+        {
             Ok(file) => file,
-            Err(e) => return self.open_again(inode, true).ok_or(e),
+            Err(e) => return self.reading.open_again(inode, true).ok_or(e),
         };
         self.written_here.add(of.at.id)?;
         let known = of.opened(moment, file.source().identity());
         let opened = OpenFile::Ordinary(Stored::Written(file), Arc::clone(&node));
-        let handle = self.open_files.insert(inode, opened);
+        let handle = self.fs.open_files.insert(inode, opened);
         if stays.is_some() {
-            self.note_use(inode);
+            self.fs.enclosing.note_use(inode);
         }
         Ok(Open {
             handle,
@@ -71,7 +75,7 @@ impl Tree {
     ) -> Result<T> {
         let (done, foreign) = of.change(|| identity_of(file), work);
         if foreign {
-            self.invalidate(inode, None);
+            self.fs.places.invalidate(inode, None);
         }
         done
     }
@@ -86,16 +90,16 @@ impl Tree {
         how: Putting,
         caller: Caller,
     ) -> Result<usize> {
-        let open = self.open_files.get(handle)?;
+        let open = self.fs.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
             let Some(by) = self.absorbed.of(inode) else {
-                return self.live.write_array(writer, offset, bytes, how);
+                return self.fs.live.write_array(writer, offset, bytes, how);
             };
             // Pages of a file that has become the array are not the array's.
             let of_mapping = false;
             let how = Putting { of_mapping, ..how };
-            let written = self.live.write_array(writer, offset, bytes, how);
-            if let Some(array) = self.inodes.of_entry(by) {
+            let written = self.fs.live.write_array(writer, offset, bytes, how);
+            if let Some(array) = self.fs.inodes.of_entry(by) {
                 self.outdated.add(array, None);
             }
             return written;
@@ -107,7 +111,7 @@ impl Tree {
     /// Whether a write took bits of the mode away in the source that were reported to the kernel
     /// before.
     pub fn has_lost_bits(&self, handle: HandleId) -> bool {
-        let Ok(open) = self.open_files.get(handle) else {
+        let Ok(open) = self.fs.open_files.get(handle) else {
             return false;
         };
         let written = open.written();
@@ -126,12 +130,12 @@ impl Tree {
         len: u64,
         caller: Caller,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
-        let open = handle.and_then(|handle| self.open_files.get(handle).ok());
+        let disk = self.fs.live.writable()?;
+        let open = handle.and_then(|handle| self.fs.open_files.get(handle).ok());
         if let Some(writer) = open.as_ref().and_then(|open| open.array_writer()) {
-            return self.live.truncate_open(writer, len);
+            return self.fs.live.truncate_open(writer, len);
         }
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let of = match &*node {
             Node::File(of) => of,
             Node::Entry(version, entry) => {
@@ -139,13 +143,15 @@ impl Tree {
             }
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
-            Node::Unseen(_) => return Err(self.unseen(inode)),
+            Node::Unseen(_) => return Err(self.fs.unseen(inode)),
         };
         if let Some((file, _)) = open.as_ref().and_then(|open| open.written()) {
             return self.change(inode, of, file, || file.set_len(len, caller));
         }
-        self.refuse_absorbed(inode, &node)?;
-        let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
+        self.fs.refuse_absorbed(inode, &node)?;
+        let file = self
+            .reading
+            .by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
         self.written_here.add(of.at.id)?;
         self.change(inode, of, &*file, || file.set_len(len, caller))
     }
@@ -158,9 +164,9 @@ impl Tree {
         what: Allocation,
         caller: Caller,
     ) -> Result<()> {
-        let open = self.open_files.get(handle)?;
+        let open = self.fs.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.live.allocate_array(writer, what);
+            return self.fs.live.allocate_array(writer, what);
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.allocate(what, caller))
@@ -169,8 +175,8 @@ impl Tree {
     /// The next data or hole of an open file. An array has none but its end, nor has a file that is
     /// open for writing: the kernel may hold bytes of a mapping that it has not sent yet.
     pub fn seek(&self, inode: InodeId, handle: HandleId, offset: u64, hole: Hole) -> Result<u64> {
-        let open = self.open_files.get(handle)?;
-        let all = self.open_files.of_inode(inode);
+        let open = self.fs.open_files.get(handle)?;
+        let all = self.fs.open_files.of_inode(inode);
         let is_written = all.iter().any(|file| file.written().is_some());
         let end = match open.source() {
             Some(source) if is_written => source.stat()?.size,
@@ -194,11 +200,11 @@ impl Tree {
     /// Returns when what was written to a file has reached the disk. `data`: without what is not
     /// needed to find it. A handle that is open for reading may ask for that as well.
     pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
-        let open = self.open_files.get(handle)?;
+        let open = self.fs.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.live.sync_array(writer);
+            return self.fs.live.sync_array(writer);
         }
-        match (open.source(), &self.disk) {
+        match (open.source(), &self.fs.disk) {
             (Some(source), Some(disk)) => {
                 if open.written().is_some() {
                     self.refuse_to_write_stray(inode)?;
@@ -207,8 +213,8 @@ impl Tree {
                 self.sync_new_above(handle)?;
                 self.sync_added_above(inode)
             }
-            _ => match self.inodes.get(inode).as_deref() {
-                Ok(Node::Entry(version, _)) => self.live.sync_staged(version),
+            _ => match self.fs.inodes.get(inode).as_deref() {
+                Ok(Node::Entry(version, _)) => self.fs.live.sync_staged(version),
                 // Nothing was written.
                 _ => Ok(()),
             },
@@ -217,23 +223,23 @@ impl Tree {
 
     /// Returns when the names in a directory have reached the disk.
     pub fn sync_directory(&self, inode: InodeId, data: bool) -> Result<()> {
-        let Some(disk) = &self.disk else {
+        let Some(disk) = &self.fs.disk else {
             return Ok(());
         };
-        if let Some(done) = self.live.sync_new(inode.into()) {
+        if let Some(done) = self.fs.live.sync_new(inode.into()) {
             return done;
         }
-        let version = match self.inodes.get(inode).as_deref() {
+        let version = match self.fs.inodes.get(inode).as_deref() {
             Ok(Node::Container(container)) => container.known().version.clone(),
             Ok(Node::Entry(version, _)) => Some(Arc::clone(version)),
             _ => None,
         };
         // The names of a container's arrays are never dirty, what is staged of it is.
         if let Some(version) = version {
-            self.live.commit_closed(&version)?;
-            self.live.sync_staged(&version)?;
+            self.fs.live.commit_closed(&version)?;
+            self.fs.live.sync_staged(&version)?;
         }
-        let directory = match self.container_directory(inode) {
+        let directory = match ContainerDirectory::find(&self.fs, inode) {
             Ok(Some(directory)) => return self.sync_beside(&directory),
             Ok(None) => self.directory(inode),
             Err(e) => Err(e),

@@ -24,7 +24,10 @@ impl Tree {
         len: u64,
         caller: Caller,
     ) -> Result<usize> {
-        let (source, open) = (self.open_files.get(from.0)?, self.open_files.get(to.1)?);
+        let (source, open) = (
+            self.fs.open_files.get(from.0)?,
+            self.fs.open_files.get(to.1)?,
+        );
         if open.array_writer().is_some() {
             return Err(Error::Unsupported);
         }

@@ -14,10 +14,9 @@ use super::super::open_file::HandleId;
 use crate::commit::Spot;
 use crate::container::creation::Creation;
 use crate::disk::Caller;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::live::refused;
 use crate::live::shown::entry_table::ARRAYS_JSON;
-use crate::sync::RwLockReadGuard;
 
 impl Tree {
     /// Makes an empty container. Counts one look-up of its inode.
@@ -32,7 +31,7 @@ impl Tree {
         let directory = self.directory(parent)?;
         directory.new_place(name)?;
         let path = directory.join(name);
-        if self.store.stat(&path).is_ok() {
+        if self.fs.store.stat(&path).is_ok() {
             return Err(refused("make", &path, libc::EEXIST));
         }
         let spot = Spot {
@@ -40,88 +39,27 @@ impl Tree {
             id: directory.id,
             name: name.to_owned(),
         };
-        let drafts = self.live.make_empty(&spot, creation, mode, owner)?;
+        let drafts = self.fs.live.make_empty(&spot, creation, mode, owner)?;
         self.names_changed(parent);
-        let attr = self.enter_source(Dirent::new(parent, name), &spot.directory)?;
-        if let Some(container) = self.inodes.get(attr.inode)?.container()
+        let attr = self
+            .names
+            .enter_source(Dirent::new(parent, name), &spot.directory)?;
+        if let Some(container) = self.fs.inodes.get(attr.inode)?.container()
             && let Some(id) = drafts
         {
             container.new.begin(id);
-            self.live.watch(attr.inode.into());
+            self.fs.live.watch(attr.inode.into());
         }
         Ok(attr)
-    }
-
-    /// Finds what was put into a new container. Counts one look-up.
-    pub(crate) fn lookup_draft(&self, container: InodeId, link: Dirent) -> Result<Attr> {
-        let path = self
-            .live
-            .drafts_at(container.into())?
-            .ok_or(Error::NotFound)?;
-        self.enter_source(link, &path)
-    }
-
-    /// An inode and all directories above it, by whichever names.
-    fn with_above(&self, inode: InodeId) -> impl Iterator<Item = InodeId> {
-        std::iter::once(inode).chain(self.inodes.above(inode))
-    }
-
-    /// A program has changed this, or had it open: if it is, or lies in, a new container, that has
-    /// been used until now.
-    pub(crate) fn note_use(&self, inode: InodeId) {
-        if !self.live.new.is_empty() {
-            let all = self.with_above(inode);
-            all.for_each(|directory| self.live.new.used(directory.into()));
-        }
-    }
-
-    /// A program has closed this: if it is, or lies in, a new container, that has been used until
-    /// now.
-    pub(crate) fn note_let_go(&self, inode: InodeId) {
-        if !self.live.new.is_empty() {
-            let all = self.with_above(inode);
-            all.for_each(|directory| self.live.new.let_go(directory.into()));
-        }
-    }
-
-    /// Keeps drafts what they are for a moment, if this is one of them or their container. For
-    /// others there is nothing to wait for.
-    pub(super) fn share_new(&self, inode: InodeId) -> Option<RwLockReadGuard<'_, ()>> {
-        let is_new = |inode: InodeId| self.live.new.has(inode.into());
-        let in_new = !self.live.new.is_empty() && self.with_above(inode).any(is_new);
-        in_new.then(|| self.live.new.shared())
-    }
-
-    /// Whether a directory is, or lies in, that of a container, new or not: what is made there is
-    /// no container.
-    pub(super) fn is_below_container(&self, directory: InodeId) -> bool {
-        let node = |inode| self.inodes.get(inode).ok();
-        let is_container = |inode| node(inode).is_some_and(|node| node.container().is_some());
-        self.with_above(directory).any(is_container)
-    }
-
-    /// Whether a directory shows drafts: whatever these look like, they are shown as they are.
-    pub(crate) fn shows_drafts(&self, directory: InodeId) -> bool {
-        self.new_above(directory).is_some()
-    }
-
-    /// The new container that a directory is, or lies in.
-    pub(crate) fn new_above(&self, directory: InodeId) -> Option<(InodeId, Arc<Node>)> {
-        if self.live.new.is_empty() {
-            return None;
-        }
-        let known = |inode| Some((inode, self.inodes.get(inode).ok()?));
-        let mut all = self.with_above(directory).filter_map(known);
-        all.find(|(_, node)| node.container().is_some_and(|c| c.new.is_new()))
     }
 
     /// A file is closed after it was written. If it is to describe a new container, it must be
     /// understood.
     pub(super) fn check_description(&self, handle: HandleId) -> Result<()> {
-        if self.live.new.is_empty() {
+        if self.fs.live.new.is_empty() {
             return Ok(());
         }
-        let inode = self.open_files.inode_of(handle)?;
+        let inode = self.fs.open_files.inode_of(handle)?;
         let Some((container, file)) = self.described_container(inode) else {
             return Ok(());
         };
@@ -129,19 +67,19 @@ impl Tree {
             .container()
             .map(|container| container.known().recognised.format);
         let creation = format.and_then(|format| format.creation());
-        let (Some(creation), true) = (creation, self.store.stat(&file)?.size > 0) else {
+        let (Some(creation), true) = (creation, self.fs.store.stat(&file)?.size > 0) else {
             return Ok(());
         };
-        let (description, _charged) = self.live.read_description(&file)?;
+        let (description, _charged) = self.fs.live.read_description(&file)?;
         creation.accepts(&description)
     }
 
     /// The new container in which a file is an `arrays.json`, its own or a group's, and where that
     /// lies.
     fn described_container(&self, file: InodeId) -> Option<(Arc<Node>, PathBuf)> {
-        let (container, node) = self.new_above(self.inodes.parent(file)?)?;
-        let drafts = self.live.drafts(container.into()).ok()??;
-        let mut paths = self.inodes.paths(file).into_iter();
+        let (container, node) = self.fs.enclosing.new_above(self.fs.inodes.parent(file)?)?;
+        let drafts = self.fs.live.drafts(container.into()).ok()??;
+        let mut paths = self.fs.inodes.paths(file).into_iter();
         let format = node.container()?.known().recognised.format;
         let has_groups = format
             .creation()
@@ -156,11 +94,11 @@ impl Tree {
 
     /// A file has been synced. One of a new container is found after a crash.
     pub(super) fn sync_new_above(&self, handle: HandleId) -> Result<()> {
-        match self.open_files.inode_of(handle) {
-            Ok(inode) if !self.live.new.is_empty() => {
-                let above = self.inodes.above(inode).into_iter();
-                let mut new = above.filter(|above| self.live.new.has((*above).into()));
-                new.try_for_each(|container| self.live.sync_drafts(container.into()))
+        match self.fs.open_files.inode_of(handle) {
+            Ok(inode) if !self.fs.live.new.is_empty() => {
+                let above = self.fs.inodes.above(inode).into_iter();
+                let mut new = above.filter(|above| self.fs.live.new.has((*above).into()));
+                new.try_for_each(|container| self.fs.live.sync_drafts(container.into()))
             }
             _ => Ok(()),
         }

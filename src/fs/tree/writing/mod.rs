@@ -28,6 +28,7 @@ mod whiteout;
 use std::ffi::OsStr;
 
 use super::Tree;
+use super::container_directory::ContainerDirectory;
 use super::inode::InodeId;
 use super::node::Node;
 use crate::error::{Error, Result};
@@ -41,27 +42,27 @@ impl Tree {
     /// The directory of the source that an inode is. Of a container that is new it is the directory
     /// of its drafts; of another one that of what lies beside its arrays. NotFound if it has none.
     fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
-        match &*self.inodes.get(inode)? {
+        match &*self.fs.inodes.get(inode)? {
             Node::Directory(at) => Ok(SourceDirectory {
-                takes_any_name: self.has_no_containers(),
-                ..SourceDirectory::new(self.inodes.path(inode)?, at.id)
+                takes_any_name: self.fs.has_no_containers(),
+                ..SourceDirectory::new(self.fs.inodes.path(inode)?, at.id)
             }),
             Node::Container(container) if container.new.is_new() => {
-                self.live.drafts_to_change(inode.into())
+                self.fs.live.drafts_to_change(inode.into())
             }
             Node::Container(_) | Node::Entry(..) => {
-                let directory = self.container_directory(inode)?;
+                let directory = ContainerDirectory::find(&self.fs, inode)?;
                 self.directory_beside(&directory.ok_or(Error::ReadOnly)?)
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(_) => Err(self.unseen(inode)),
+            Node::Unseen(_) => Err(self.fs.unseen(inode)),
         }
     }
 
     /// The directory of the source that an inode is, for putting something of this name into it:
     /// made, if there is none yet.
     fn directory_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
-        match self.container_directory(inode)? {
+        match ContainerDirectory::find(&self.fs, inode)? {
             Some(directory) if directory.container.stored == FileKind::File => {
                 self.added_made(&directory, name)
             }

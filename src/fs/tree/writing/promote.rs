@@ -42,13 +42,13 @@ impl Tree {
             return Ok(());
         }
         // Files that are closed side by side make one container.
-        let _locked = self.live.new.lock_promotion();
-        match &*self.inodes.get(parent)? {
-            Node::Directory(_) if !self.is_below_container(parent) => {
+        let _locked = self.fs.live.new.lock_promotion();
+        match &*self.fs.inodes.get(parent)? {
+            Node::Directory(_) if !self.fs.enclosing.is_below_container(parent) => {
                 self.look_into(parent, &self.directory(parent)?.path, name)
             }
             Node::Container(container) if container.stored == FileKind::Directory => {
-                let Some(drafts) = self.live.drafts(parent.into())? else {
+                let Some(drafts) = self.fs.live.drafts(parent.into())? else {
                     return Ok(());
                 };
                 let creation = container.known().recognised.format.creation();
@@ -64,12 +64,12 @@ impl Tree {
 
     /// An ordinary directory has got a file that a container can have.
     fn look_into(&self, inode: InodeId, path: &Path, name: &OsStr) -> Result<()> {
-        let stat = self.store.stat(path)?;
+        let stat = self.fs.store.stat(path)?;
         let found = recognise(
-            &*self.store,
+            &*self.fs.store,
             path,
             &stat,
-            self.settings.containers.preferences,
+            self.fs.settings.containers.preferences,
         )?;
         let Recognition::Container(recognised) = found else {
             return Ok(());
@@ -81,7 +81,8 @@ impl Tree {
         let mut names = vec![name.to_owned()];
         // It is the one by which the container is recognised: others may have come before.
         if first.is_some_and(|first| OsStr::new(first) == name) {
-            self.store
+            self.fs
+                .store
                 .list(path, &mut |Listed { name, .. }| names.push(name.to_owned()))?;
         }
         let forms = names
@@ -89,7 +90,10 @@ impl Tree {
             .filter_map(|name| self.form_of(creation, path, name));
         let forms: Vec<FileForm> = forms.collect();
         let is_shown = forms.contains(&FileForm::Shown) && !forms.contains(&FileForm::Stored);
-        match is_shown && recognised.damage.is_none() && !self.live.is_stored(&recognised, path)? {
+        match is_shown
+            && recognised.damage.is_none()
+            && !self.fs.live.is_stored(&recognised, path)?
+        {
             true => self.turn(inode, recognised, creation, (path, &stat)),
             false => Ok(()),
         }
@@ -100,7 +104,7 @@ impl Tree {
             return Some(FileForm::Shown);
         }
         let mut head = [0; HEAD];
-        let n = self.store.head(&directory.join(name), &mut head).ok()?;
+        let n = self.fs.store.head(&directory.join(name), &mut head).ok()?;
         creation.form_of(name, &head[..n])
     }
 
@@ -110,21 +114,23 @@ impl Tree {
         let Some(_locked) = container.new.try_lock_creation() else {
             return Ok(());
         };
-        let Some(drafts) = self.live.drafts(inode.into())? else {
+        let Some(drafts) = self.fs.live.drafts(inode.into())? else {
             return Ok(());
         };
-        let _alone = self.live.new.exclusive();
-        let path = self.container_path(inode)?;
-        let empty = self.store.stat(&path)?;
+        let _alone = self.fs.live.new.exclusive();
+        let path = self.fs.container_path(inode)?;
+        let empty = self.fs.store.stat(&path)?;
         if !self
+            .fs
             .live
             .is_pristine(&container.known().recognised.clone(), &path)?
         {
-            return Err(self.changed(&path));
+            return Err(self.fs.live.changed(&path));
         }
-        self.live
+        self.fs
+            .live
             .take_as_stored(inode.into(), container, &drafts, (&path, &empty))?;
-        self.live.watch_no_more(inode.into());
+        self.fs.live.watch_no_more(inode.into());
         Ok(())
     }
 
@@ -135,43 +141,44 @@ impl Tree {
         creation: &dyn Creation,
         (path, stat): (&Path, &Stat),
     ) -> Result<()> {
-        self.live.make_way(&drafts_path(path))?;
-        let (disk, spot) = (self.live.writable()?, self.live.spot(path)?);
+        self.fs.live.make_way(&drafts_path(path))?;
+        let (disk, spot) = (self.fs.live.writable()?, self.fs.live.spot(path)?);
         let owner = Caller::of(stat.uid, stat.gid);
-        let at = self.live.new_place(&spot, creation, owner)?;
+        let at = self.fs.live.new_place(&spot, creation, owner)?;
         let modes = NewModes {
             files: u32::from(stat.mode) & 0o666,
             directory: stat.mode.into(),
         };
         let to = NewAttributes::default();
-        let new = self.live.write_empty(&at, creation, modes, &to)?;
+        let new = self.fs.live.write_empty(&at, creation, modes, &to)?;
         let drafts = drafts_name(&spot.name);
         let (place, hidden) = (spot.place(&spot.name), spot.place(&drafts));
-        let _alone = self.live.new.exclusive();
+        let _alone = self.fs.live.new.exclusive();
         let moving = self.moves.begin();
-        let still = self.store.stat(path)?;
+        let still = self.fs.store.stat(path)?;
         if still.id != stat.id {
             new.discard();
-            return Err(self.changed(path));
+            return Err(self.fs.live.changed(path));
         }
         new.appear_as(&drafts)?;
         let lists = self.lists_of(path, stat);
-        let closed = self.live.set_mode(path, stat, CLOSED);
+        let closed = self.fs.live.set_mode(path, stat, CLOSED);
         let turned = closed
             .and_then(|()| self.give_lists(lists, &spot.directory.join(&drafts)))
             .and_then(|()| disk.rename(hidden, place, Renaming::Exchange));
         if let Err(e) = turned {
             let mode = stat.list.as_ref().map_or(stat.mode, |list| list.mode());
-            self.live.set_mode(path, stat, mode.into())?;
-            remove_tree(disk, &*self.store, &spot, &drafts)?;
+            self.fs.live.set_mode(path, stat, mode.into())?;
+            remove_tree(disk, &*self.fs.store, &spot, &drafts)?;
             return Err(e);
         }
         let container = LiveContainer::new(FileKind::Directory, recognised);
         container.new.begin(stat.id);
-        self.inodes
+        self.fs
+            .inodes
             .becomes(inode, Node::Container(container.into()))?;
         moving.made();
-        self.live.watch(inode.into());
+        self.fs.live.watch(inode.into());
         self.names_changed(inode);
         Ok(())
     }
@@ -179,7 +186,7 @@ impl Tree {
     /// The access control lists of a directory, each by its name; none if it has none.
     fn lists_of(&self, path: &Path, stat: &Stat) -> [(&'static str, Option<Vec<u8>>); 2] {
         [ACCESS, DEFAULT].map(|name| {
-            let posix = self.store.posix().ok();
+            let posix = self.fs.store.posix().ok();
             let list =
                 posix.and_then(|posix| posix.xattr(path, Some(stat.id), OsStr::new(name)).ok());
             (name, list)
@@ -189,7 +196,7 @@ impl Tree {
     /// Gives the directory of a new container the lists of the one whose place it takes, instead of
     /// those that it has inherited.
     fn give_lists(&self, lists: [(&str, Option<Vec<u8>>); 2], path: &Path) -> Result<()> {
-        let (disk, id) = (self.live.writable()?, self.store.stat(path)?.id);
+        let (disk, id) = (self.fs.live.writable()?, self.fs.store.stat(path)?.id);
         let to = Target::Named { path, id };
         lists.iter().try_for_each(|(name, list)| match list {
             Some(list) => disk.set_xattr(to, OsStr::new(name), list, XattrSetting::Any),
@@ -215,10 +222,10 @@ fn is_of_some_container(name: &OsStr) -> bool {
 impl Tree {
     /// A file that was written is closed.
     pub(super) fn closed(&self, handle: HandleId) {
-        let file = self.open_files.inode_of(handle).ok();
+        let file = self.fs.open_files.inode_of(handle).ok();
         if let Some(file) = file
-            && let Some(parent) = self.inodes.parent(file)
-            && let Some(path) = self.inodes.paths(file).into_iter().next()
+            && let Some(parent) = self.fs.inodes.parent(file)
+            && let Some(path) = self.fs.inodes.paths(file).into_iter().next()
             && let Some(name) = path.file_name()
         {
             self.arrived(parent, name);
@@ -230,8 +237,8 @@ impl Tree {
         match self.promote_or_demote(parent, name) {
             Ok(()) | Err(Error::NotFound) => {}
             Err(e) => {
-                let path = self.inodes.path(parent).unwrap_or_default();
-                let shown = self.store.display(&path);
+                let path = self.fs.inodes.path(parent).unwrap_or_default();
+                let shown = self.fs.store.display(&path);
                 log::warn!("{}: stays a directory of files: {e}", shown.display());
             }
         }

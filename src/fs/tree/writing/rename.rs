@@ -53,7 +53,7 @@ impl Tree {
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<()> {
-        self.live.writable()?;
+        self.fs.live.writable()?;
         if self.renames_entry(from, to, how)? {
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Tree {
         // If it has come to nothing, that is what is found.
         follow
             .iter()
-            .for_each(|path| self.live.finish_moving_added(path));
+            .for_each(|path| self.fs.live.finish_moving_added(path));
         let container = renamed?.or(over);
         self.note_renamed(&moved, &to, how);
         begun.moving.made();
@@ -85,7 +85,7 @@ impl Tree {
         if let Some(replaced) = &container
             && let Some(container) = replaced.0.container()
         {
-            self.live.discard_removed(container);
+            self.fs.live.discard_removed(container);
         }
         self.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
@@ -99,7 +99,7 @@ impl Tree {
     fn target(&self, (parent, name): (InodeId, &OsStr)) -> Result<RenameTarget> {
         let directory = self.directory_to_fill(parent, name)?;
         directory.new_place(name)?;
-        let replaced = match self.store.stat(&directory.join(name)) {
+        let replaced = match self.fs.store.stat(&directory.join(name)) {
             Ok(stat) => Some(stat),
             Err(e) if e.is_not_found() => None,
             Err(e) => return Err(e),
@@ -122,9 +122,9 @@ impl Tree {
             let Some(container) = node.container() else {
                 continue;
             };
-            let path = self.inodes.path(link.parent)?.join(&link.name);
+            let path = self.fs.inodes.path(link.parent)?.join(&link.name);
             if begun.alone.is_none() {
-                return Err(self.changed(&path));
+                return Err(self.fs.live.changed(&path));
             }
             // A program has begun to fill it since.
             if container.new.is_new() {
@@ -139,7 +139,7 @@ impl Tree {
         match (how, &to.replaced) {
             (Renaming::Exchange, Some(stat)) => {
                 let ends = ((&moved.link, &moved.stat), (&to.link, stat));
-                self.inodes.exchanged(ends.0, ends.1);
+                self.fs.inodes.exchanged(ends.0, ends.1);
                 self.look_again(&moved.link, stat);
             }
             (_, replaced) => {
@@ -147,7 +147,7 @@ impl Tree {
                 if let Some(stat) = replaced.filter(|stat| !is_same(stat, &moved.stat)) {
                     self.forget_name(&to.link, stat);
                 }
-                self.inodes.renamed(&moved.link, &to.link, &moved.stat);
+                self.fs.inodes.renamed(&moved.link, &to.link, &moved.stat);
             }
         }
         self.look_again(&to.link, &moved.stat);
@@ -166,7 +166,7 @@ impl Tree {
         let file = replaced.filter(|stat| stat.kind == FileKind::File && how == Renaming::Over);
         // Two names of one file stay as they are.
         let other = file.filter(|stat| !is_same(stat, moved))?;
-        let (_, node) = self.inodes.named(link, other)?;
+        let (_, node) = self.fs.inodes.named(link, other)?;
         node.container().is_some().then(|| ReplacedContainer(node))
     }
 
@@ -200,7 +200,7 @@ impl Tree {
                     moved.directory.place(&moved.link.name),
                     directory.place(&link.name),
                 );
-                self.live.writable()?.rename(old, new, how)?;
+                self.fs.live.writable()?.rename(old, new, how)?;
                 Ok(None)
             }
         }
@@ -230,10 +230,14 @@ impl Tree {
         let replaces = replaces.is_some_and(|stat| is_one_file(link, stat));
         let mut follow = Vec::new();
         if is_one_file(&moved.link, &moved.stat) || how != Renaming::Exchange && replaces {
-            follow.extend(self.live.begin_moving_added(&old, &new, (how, replaces))?);
+            follow.extend(
+                self.fs
+                    .live
+                    .begin_moving_added(&old, &new, (how, replaces))?,
+            );
         }
         if how == Renaming::Exchange && replaces {
-            follow.extend(self.live.begin_moving_added(&new, &old, (how, false))?);
+            follow.extend(self.fs.live.begin_moving_added(&new, &old, (how, false))?);
         }
         Ok(follow)
     }
@@ -242,7 +246,7 @@ impl Tree {
     /// would be a file, without the files that were put into it.
     fn takes(&self, to: (InodeId, &OsStr), moved: &Side) -> Result<()> {
         if self.is_named_container(&moved.link, &moved.stat) {
-            return match self.is_of_container(to.0) {
+            return match self.fs.enclosing.is_of_container(to.0) {
                 true => Err(self.only_files(to)),
                 false => Ok(()),
             };
@@ -262,14 +266,14 @@ impl Tree {
         how: Renaming,
     ) -> Result<bool> {
         let refuse = |code| {
-            let path = self.inodes.path(from.0).unwrap_or_default().join(from.1);
+            let path = self.fs.inodes.path(from.0).unwrap_or_default().join(from.1);
             Err(refused("rename", &path, code))
         };
         let is_changed = |directory: &ContainerDirectory| {
             let known = directory.container.known();
             known.recognised.format.is_changed()
         };
-        if let Some(above) = self.container_directory(from.0)?
+        if let Some(above) = ContainerDirectory::find(&self.fs, from.0)?
             && above.entry(from.1).is_some()
         {
             return match how {
@@ -282,7 +286,7 @@ impl Tree {
             };
         }
         // What lies among drafts is one of them.
-        let Some(below) = self.container_directory(to.0)? else {
+        let Some(below) = ContainerDirectory::find(&self.fs, to.0)? else {
             return Ok(false);
         };
         match below.entry(to.1) {
@@ -308,7 +312,7 @@ impl Tree {
         match self.directory(to.0) {
             Ok(directory) => {
                 let path = directory.join(to.1);
-                if let Ok(over) = self.store.stat(&path) {
+                if let Ok(over) = self.fs.store.stat(&path) {
                     sides.push((&link, path, over));
                 }
             }
@@ -318,7 +322,7 @@ impl Tree {
         }
         let mut found = Vec::new();
         for (link, path, stat) in sides {
-            if let Some((inode, node)) = self.inodes.named(link, &stat)
+            if let Some((inode, node)) = self.fs.inodes.named(link, &stat)
                 && node.container().is_some()
             {
                 found.push((inode, node, path));
@@ -350,14 +354,14 @@ impl Tree {
             for (inode, node, path) in &containers {
                 if let Some(container) = node.container() {
                     // What a daemon before has left is found when it is looked into.
-                    self.live.current((*inode).into(), container)?;
+                    self.fs.live.current((*inode).into(), container)?;
                     self.pack_to_move((*inode, container), path, emptied)?;
                     let id = (*inode).into();
-                    self.live.commit_before_move(id, container, path)?;
+                    self.fs.live.commit_before_move(id, container, path)?;
                 }
             }
             self.moves.let_others_through();
-            let (any, new) = (!containers.is_empty(), &self.live.new);
+            let (any, new) = (!containers.is_empty(), &self.fs.live.new);
             let (alone, stays) = (any.then(|| new.exclusive()), (!any).then(|| new.shared()));
             let moving = self.moves.begin();
             if containers.iter().all(|(_, node, _)| is_clean(node)) {
@@ -369,7 +373,7 @@ impl Tree {
             }
         }
         let path = moved.directory.join(&moved.link.name);
-        let shown = self.store.display(&path);
+        let shown = self.fs.store.display(&path);
         log::warn!(
             "{}: cannot be renamed: it is being written and synced",
             shown.display()
@@ -386,11 +390,11 @@ impl Tree {
         emptied: &mut Emptied<'_>,
     ) -> Result<()> {
         let busy = || refused("rename", path, libc::EBUSY);
-        match self.live.pack_now(inode.into(), InUse::Spared) {
+        match self.fs.live.pack_now(inode.into(), InUse::Spared) {
             Ok(PackOutcome::Packed) => Ok(()),
             Ok(PackOutcome::Empty) => emptied.add(inode, container).map_err(|_| busy()),
             Ok(PackOutcome::Unfilled(why)) => {
-                let shown = self.store.display(path);
+                let shown = self.fs.store.display(path);
                 log::warn!("{}: cannot be renamed: {why}", shown.display());
                 Err(busy())
             }
@@ -403,34 +407,34 @@ impl Tree {
     pub(super) fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
         let directory = self.directory(parent)?;
         Ok(Side {
-            stat: self.store.stat(&directory.join(name))?,
+            stat: self.fs.store.stat(&directory.join(name))?,
             link: Dirent::new(parent, name),
             directory,
         })
     }
 
     pub(super) fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
-        let known = self.inodes.named(link, stat);
+        let known = self.fs.inodes.named(link, stat);
         known.is_some_and(|(_, node)| node.container().is_some())
     }
 
     pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
         let mut empty = true;
-        self.store.list(path, &mut |_| empty = false)?;
+        self.fs.store.list(path, &mut |_| empty = false)?;
         Ok(empty)
     }
 
     /// What an entry is may go by its name: if it is something else now, the kernel is to look the
     /// name up afresh.
     fn look_again(&self, link: &Dirent, stat: &Stat) {
-        let Some((inode, node)) = self.inodes.named(link, stat) else {
+        let Some((inode, node)) = self.fs.inodes.named(link, stat) else {
             return;
         };
         let before = node.container().is_some();
         let above = self.directory(link.parent).map(|directory| directory.path);
-        match above.and_then(|above| self.shown_kind(link, &above)) {
+        match above.and_then(|above| self.names.shown_kind(link, &above)) {
             Ok(kind) if stat.kind == FileKind::File && before != (kind == FileKind::Directory) => {
-                self.invalidate(inode, Some(link.clone()));
+                self.fs.places.invalidate(inode, Some(link.clone()));
             }
             _ => {}
         }

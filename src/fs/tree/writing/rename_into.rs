@@ -42,9 +42,9 @@ impl Tree {
         if moved.stat.kind != FileKind::File {
             return Err(refused("rename", &path, libc::EXDEV));
         }
-        let source = self.store.open(&path)?;
+        let source = self.fs.store.open(&path)?;
         if source.id() != moved.stat.id {
-            return Err(self.changed(&path));
+            return Err(self.fs.live.changed(&path));
         }
         let found = self.as_looked_up(&moved.link, &moved.stat)?;
         if !self.says_again((&below.version, entry), &*source)? {
@@ -57,8 +57,11 @@ impl Tree {
             .map_err(|e| self.told_of_array(e, below, name))?;
         }
         // The kernel takes the entry's name for the file's from now on.
-        self.invalidate(found.0, Some(Dirent::new(parent, name)));
-        self.live
+        self.fs
+            .places
+            .invalidate(found.0, Some(Dirent::new(parent, name)));
+        self.fs
+            .live
             .writable()?
             .unlink(moved.directory.place(from.1))?;
         self.forget_name(&moved.link, &moved.stat);
@@ -68,11 +71,11 @@ impl Tree {
 
     /// The log names the file, and the sentence says of what it cannot become the content.
     fn told_of_array(&self, e: Error, below: &ContainerDirectory, name: &OsStr) -> Error {
-        match (e, self.container_path(below.inode)) {
+        match (e, self.fs.container_path(below.inode)) {
             (Error::Invalid(why), Ok(container)) => Error::Invalid(format!(
                 "it cannot take the place of {} in {}: {why}",
                 below.below.join(name).display(),
-                self.store.display(&container).display()
+                self.fs.store.display(&container).display()
             )),
             (e, _) => e,
         }
@@ -85,10 +88,12 @@ impl Tree {
         path: &Path,
         source: Arc<dyn Source>,
     ) -> Result<()> {
-        let said = self.live.said_of_draft(path, moved.id)?;
-        self.live.replace_array(version, entry, (source, &said))?;
+        let said = self.fs.live.said_of_draft(path, moved.id)?;
+        self.fs
+            .live
+            .replace_array(version, entry, (source, &said))?;
         let is_last_name = moved.nlink < 2;
-        let entry = self.live.open_version(version)?.file_of(entry);
+        let entry = self.fs.live.open_version(version)?.file_of(entry);
         self.absorbed_by(*inode, node, (version, entry), is_last_name);
         Ok(())
     }
@@ -99,11 +104,11 @@ impl Tree {
         (version, entry): (&Arc<ContainerVersion>, EntryIndex),
         file: &dyn Source,
     ) -> Result<bool> {
-        let opened = self.live.open_version(version)?;
+        let opened = self.fs.live.open_version(version)?;
         if opened.is_written(entry) {
             return Ok(false);
         }
-        let open = || self.live.open_entry(version, entry);
+        let open = || self.fs.live.open_entry(version, entry);
         match opened.derived(entry) {
             Some(DerivedEntry::ArraysJson(_) | DerivedEntry::GroupJson) => {
                 self.describes(&open()?, file)
@@ -118,7 +123,7 @@ impl Tree {
         if len > LONGEST_DESCRIPTION || shown_len > LONGEST_DESCRIPTION {
             return Ok(false);
         }
-        let _charged = self.cache.budget().keep(len)?;
+        let _charged = &self.budget.keep(len)?;
         let mut text = fallible::zeros(len, COMPARING)?;
         file.fetch_one(0, &mut text)?;
         let shown_len = usize::try_from(shown_len).unwrap_or(usize::MAX);

@@ -37,8 +37,8 @@ impl<'a> Emptied<'a> {
 
     pub(super) fn add(&mut self, inode: InodeId, container: &LiveContainer) -> Result<()> {
         let _locked = container.new.lock_creation();
-        let _alone = self.tree.live.new.exclusive();
-        self.tree.live.end_empty(inode.into(), container)?;
+        let _alone = self.tree.fs.live.new.exclusive();
+        self.tree.fs.live.end_empty(inode.into(), container)?;
         self.containers.push(inode);
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Drop for Emptied<'_> {
             match self.tree.renew(*inode) {
                 // It has been replaced.
                 Ok(()) | Err(Error::NotFound) => {}
-                Err(e) => log::warn!("{}", self.tree.named(*inode, None, &e)),
+                Err(e) => log::warn!("{}", self.tree.error_lines.named(*inode, None, &e)),
             }
         }
     }
@@ -64,16 +64,16 @@ impl Tree {
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<bool> {
-        let Some((inode, node)) = self.inodes.named(&moved.link, &moved.stat) else {
+        let Some((inode, node)) = self.fs.inodes.named(&moved.link, &moved.stat) else {
             return Ok(false);
         };
         let Some(container) = node.container() else {
             return Ok(false);
         };
         // What a daemon before has left is found when it is looked into.
-        self.live.current(inode.into(), container)?;
+        self.fs.live.current(inode.into(), container)?;
         let is_free = || -> Result<bool> {
-            let found = self.store.stat(&self.directory(to.0)?.join(to.1));
+            let found = self.fs.store.stat(&self.directory(to.0)?.join(to.1));
             Ok(found.is_err_and(|e| e.is_not_found()))
         };
         if !container.new.is_new() || how == Renaming::Exchange || !is_free()? {
@@ -87,15 +87,18 @@ impl Tree {
         }
         let path = moved.directory.join(&moved.link.name);
         // In a container there are no containers: with EXDEV `mv` copies its files.
-        if self.is_below_container(to.0) {
+        if self.fs.enclosing.is_below_container(to.0) {
             return Err(refused("rename", &path, libc::EXDEV));
         }
         let Some(_locked) = container.new.try_lock_creation() else {
-            log::info!("{}: is being packed", self.store.display(&path).display());
+            log::info!(
+                "{}: is being packed",
+                self.fs.store.display(&path).display()
+            );
             return Err(refused("rename", &path, libc::EBUSY));
         };
         self.moves.let_others_through();
-        let alone = self.live.new.exclusive();
+        let alone = self.fs.live.new.exclusive();
         let moving = self.moves.begin();
         if !container.new.is_new() || !is_free()? {
             return Ok(false);
@@ -114,17 +117,20 @@ impl Tree {
         moved: &Side,
         to: (InodeId, &OsStr),
     ) -> Result<()> {
-        let (disk, drafts) = (self.live.writable()?, self.live.drafts(inode.into())?);
-        let (from, path) = (drafts.ok_or(Error::NotFound)?, self.container_path(inode)?);
-        let stat = self.store.stat(&path)?;
+        let (disk, drafts) = (self.fs.live.writable()?, self.fs.live.drafts(inode.into())?);
+        let (from, path) = (
+            drafts.ok_or(Error::NotFound)?,
+            self.fs.container_path(inode)?,
+        );
+        let stat = self.fs.store.stat(&path)?;
         let recognised = container.known().recognised.clone();
-        if !self.live.is_pristine(&recognised, &path)? {
-            return Err(self.changed(&path));
+        if !self.fs.live.is_pristine(&recognised, &path)? {
+            return Err(self.fs.live.changed(&path));
         }
         let directory = self.directory(to.0)?;
         directory.new_place(to.1)?;
-        let (old, new) = (self.live.spot(&path)?, spot_in(&directory, to.1));
-        self.live.make_way(&drafts_path(&directory.join(to.1)))?;
+        let (old, new) = (self.fs.live.spot(&path)?, spot_in(&directory, to.1));
+        self.fs.live.make_way(&drafts_path(&directory.join(to.1)))?;
         self.make_empty_as(&new, container, &stat)?;
         let (old_drafts, new_drafts) = (drafts_name(&old.name), drafts_name(to.1));
         let renamed = disk.rename(
@@ -133,20 +139,20 @@ impl Tree {
             Renaming::NoReplace,
         );
         if let Err(e) = renamed {
-            remove_tree(disk, &*self.store, &new, to.1)?;
+            remove_tree(disk, &*self.fs.store, &new, to.1)?;
             return Err(e);
         }
-        if let Err(e) = remove_tree(disk, &*self.store, &old, &old.name) {
-            let shown = self.store.display(&path);
+        if let Err(e) = remove_tree(disk, &*self.fs.store, &old, &old.name) {
+            let shown = self.fs.store.display(&path);
             log::warn!("{}: an empty container is left: {e}", shown.display());
         }
         let link = Dirent::new(to.0, to.1);
-        self.inodes.renamed(&moved.link, &link, &moved.stat);
+        self.fs.inodes.renamed(&moved.link, &link, &moved.stat);
         // The empty container is another file now.
-        self.live.close(container);
+        self.fs.live.close(container);
         container.known().version = None;
         container.new.begin(from.id);
-        self.live.new.used(inode.into());
+        self.fs.live.new.used(inode.into());
         Ok(())
     }
 
@@ -155,8 +161,8 @@ impl Tree {
         let recognised = container.known().recognised.clone();
         let creation = recognised.format.creation().ok_or(Error::ReadOnly)?;
         let at = NewContainerPlace {
-            disk: self.live.writable()?,
-            store: &self.store,
+            disk: self.fs.live.writable()?,
+            store: &self.fs.store,
             spot,
             layout: creation.layout(),
             owner: Caller::of(stat.uid, stat.gid),
@@ -172,7 +178,7 @@ impl Tree {
             ..NewAttributes::default()
         };
         let new = at.write(modes, &times, |write| {
-            let (nothing, budget) = (GivenContent::default(), self.cache.budget());
+            let (nothing, budget) = (GivenContent::default(), &self.budget);
             let told = creation.recipe(&nothing, recognised.preferences, budget, write);
             told.map(drop)
         })?;
@@ -181,22 +187,22 @@ impl Tree {
 
     /// An empty container is new again.
     fn renew(&self, inode: InodeId) -> Result<()> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let Some(container) = node.container() else {
             return Ok(());
         };
         let _locked = container.new.lock_creation();
-        let path = self.container_path(inode)?;
+        let path = self.fs.container_path(inode)?;
         let recognised = container.known().recognised.clone();
-        if container.new.is_new() || !self.live.is_pristine(&recognised, &path)? {
+        if container.new.is_new() || !self.fs.live.is_pristine(&recognised, &path)? {
             return Ok(());
         }
-        let stat = self.store.stat(&path)?;
+        let stat = self.fs.store.stat(&path)?;
         let owner = Caller::of(stat.uid, stat.gid);
-        let drafts = self.live.make_drafts(&path, owner)?;
+        let drafts = self.fs.live.make_drafts(&path, owner)?;
         container.new.begin(drafts.id);
-        self.live.watch(inode.into());
-        self.live.forget_entries(inode.into());
+        self.fs.live.watch(inode.into());
+        self.fs.live.forget_entries(inode.into());
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ impl Tree {
         name: &OsStr,
         replaced: &Stat,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
+        let disk = self.fs.live.writable()?;
         let (old, new) = (
             moved.directory.place(&moved.link.name),
             directory.place(name),
@@ -68,11 +68,11 @@ impl Tree {
         directory: &SourceDirectory,
         name: &OsStr,
     ) -> Result<()> {
-        let (disk, path) = (self.live.writable()?, directory.join(name));
+        let (disk, path) = (self.fs.live.writable()?, directory.join(name));
         let found = self.recognise_here(&path)?;
         let layout = found.layout();
         let mut others = false;
-        self.store.list(&path, &mut |Listed { name, .. }| {
+        self.fs.store.list(&path, &mut |Listed { name, .. }| {
             others |= is_shown(name) && !layout.has_member(name);
         })?;
         if others {
@@ -89,22 +89,22 @@ impl Tree {
             disk.rename(old, new, Renaming::Exchange)?;
             return Err(e);
         }
-        let spot = self.live.spot(&moved.directory.join(&moved.link.name))?;
-        if let Err(e) = remove_tree(disk, &*self.store, &spot, &hidden) {
+        let spot = self.fs.live.spot(&moved.directory.join(&moved.link.name))?;
+        if let Err(e) = remove_tree(disk, &*self.fs.store, &spot, &hidden) {
             let left = moved.directory.join(&hidden);
-            log::warn!("{}", e.told_of(&self.store.display(&left), ""));
+            log::warn!("{}", e.told_of(&self.fs.store.display(&left), ""));
         }
         Ok(())
     }
 
     fn recognise_here(&self, path: &Path) -> Result<Recognised> {
-        let stat = self.store.stat(path)?;
+        let stat = self.fs.store.stat(path)?;
         let found = recognise(
-            &*self.store,
+            &*self.fs.store,
             path,
             &stat,
-            self.settings.containers.preferences,
+            self.fs.settings.containers.preferences,
         )?;
-        found.known().ok_or_else(|| self.changed(path))
+        found.known().ok_or_else(|| self.fs.live.changed(path))
     }
 }

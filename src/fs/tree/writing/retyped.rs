@@ -23,9 +23,9 @@ impl Tree {
         to: &GivenType,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         match &*node {
-            Node::Entry(version, entry) => self.live.retype(version, *entry, to),
+            Node::Entry(version, entry) => self.fs.live.retype(version, *entry, to),
             Node::File(_) => match self.creation_of_draft(inode)? {
                 // Checks that the format has the type; whether the data fit shows when all of them
                 // are there.
@@ -51,33 +51,33 @@ impl Tree {
         node: &Node,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.live.writable()?;
-        let _stays = self.share_new(inode);
+        let disk = self.fs.live.writable()?;
+        let _stays = self.fs.enclosing.share_new(inode);
         let changed = self.with_target(inode, node, |target, _| change(disk, target));
-        self.note_use(inode);
+        self.fs.enclosing.note_use(inode);
         changed
     }
 
     fn lies_in_container(&self, inode: InodeId) -> bool {
-        let above = self.inodes.parent(inode);
-        above.is_some_and(|above| self.is_below_container(above))
+        let above = self.fs.inodes.parent(inode);
+        above.is_some_and(|above| self.fs.enclosing.is_below_container(above))
     }
 
     /// How the container is made in which a file is going to be an array, and its path in that;
     /// none if it will be none.
     fn creation_of_draft(&self, inode: InodeId) -> Result<Option<(&'static dyn Creation, String)>> {
-        let unnamed = || self.without_names(inode, not_an_array());
-        let parent = self.inodes.parent(inode).ok_or_else(unnamed)?;
-        let path = self.inodes.path(inode)?;
-        let (node, directory) = match self.new_above(parent) {
-            Some((new, node)) => (node, self.live.drafts_at(new.into())?),
+        let unnamed = || self.fs.without_names(inode, not_an_array());
+        let parent = self.fs.inodes.parent(inode).ok_or_else(unnamed)?;
+        let path = self.fs.inodes.path(inode)?;
+        let (node, directory) = match self.fs.enclosing.new_above(parent) {
+            Some((new, node)) => (node, self.fs.live.drafts_at(new.into())?),
             // Or the container has been packed, and takes what comes later.
             None => {
-                let node = self.inodes.get(parent)?;
+                let node = self.fs.inodes.get(parent)?;
                 let Some(container) = node.container() else {
                     return Ok(None);
                 };
-                let takes = self.live.watch_added(parent.into(), container);
+                let takes = self.fs.live.watch_added(parent.into(), container);
                 let directory = takes.then(|| path.parent().map(Path::to_owned)).flatten();
                 (node, directory)
             }

@@ -147,7 +147,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     }),
     ("copy", |tree| {
         let (from, to) = (
-            tree.open(tree.inode("file")?)?,
+            tree.reading.open(tree.inode("file")?)?,
             tree.written("other", false)?,
         );
         tree.copy_range((from.handle, 0), (to.0, to.1, 2), 5, NOBODY)?;
@@ -220,7 +220,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
             }
             set => {
                 set?;
-                assert_eq!(tree.xattr(inode, name)?, b"value");
+                assert_eq!(tree.xattrs.xattr(inode, name)?, b"value");
                 tree.remove_xattr(inode, name)
             }
         }
@@ -412,9 +412,9 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
             done.store(true, std::sync::atomic::Ordering::SeqCst);
         });
         while !done.load(std::sync::atomic::Ordering::SeqCst) {
-            let look = || tree.lookup(inner, OsStr::new("deep"));
-            assert_eq!(tree.retry(look).unwrap().kind, FileKind::File);
-            tree.retry(|| tree.attr(inner)).unwrap();
+            let look = || tree.names.lookup(inner, OsStr::new("deep"));
+            assert_eq!(tree.moves.retry(look).unwrap().kind, FileKind::File);
+            tree.moves.retry(|| tree.attributes.attr(inner)).unwrap();
             let make = || {
                 tree.make(
                     inner,
@@ -423,8 +423,9 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
                     NOBODY,
                 )
             };
-            tree.retry(make).unwrap();
-            tree.retry(|| tree.unlink(inner, OsStr::new("new")))
+            tree.moves.retry(make).unwrap();
+            tree.moves
+                .retry(|| tree.unlink(inner, OsStr::new("new")))
                 .unwrap();
         }
     });

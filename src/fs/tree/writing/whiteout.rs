@@ -28,7 +28,7 @@ impl Tree {
         };
         match self.make(from.0, from.1, whiteout, caller) {
             Ok(made) => {
-                self.forget(made.inode, 1);
+                self.names.forget(made.inode, 1);
                 Ok(())
             }
             // The old name would hide nothing: nothing has happened.

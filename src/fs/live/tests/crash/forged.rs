@@ -29,9 +29,10 @@ pub(super) fn changed(image: &Image, name: &str, change: impl FnOnce(&mut Stored
 }
 
 pub(super) fn read(tree: &Tree, path: &str) -> Vec<u8> {
-    let open = tree.open(tree.inode(path).unwrap()).unwrap();
+    let open = tree.reading.open(tree.inode(path).unwrap()).unwrap();
     let bytes = |bytes: crate::error::Result<&[u8]>| bytes.unwrap().to_vec();
-    tree.read(open.handle, 0, 1 << 20, PageCache::Used, bytes)
+    tree.reading
+        .read(open.handle, 0, 1 << 20, PageCache::Used, bytes)
 }
 
 /// A tree that can be written, in which an array is what is stored; so it is in one that cannot.

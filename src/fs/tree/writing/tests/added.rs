@@ -37,10 +37,12 @@ fn errno(done: Result<()>) -> Option<i32> {
 
 impl Tree {
     pub(super) fn text(&self, path: &str) -> Option<Vec<u8>> {
-        let open = self.open(self.inode(path).ok()?).unwrap();
-        let text = self.read(open.handle, 0, 1 << 16, PageCache::Used, |bytes| {
-            bytes.unwrap().to_vec()
-        });
+        let open = self.reading.open(self.inode(path).ok()?).unwrap();
+        let text = self
+            .reading
+            .read(open.handle, 0, 1 << 16, PageCache::Used, |bytes| {
+                bytes.unwrap().to_vec()
+            });
         self.release(open.handle);
         Some(text)
     }

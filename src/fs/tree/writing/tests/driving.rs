@@ -6,7 +6,9 @@ impl Tree {
     pub(crate) fn inode(&self, path: &str) -> Result<InodeId> {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.into_iter().try_fold(ROOT, |at, name| {
-            self.lookup(at, OsStr::new(name)).map(|attr| attr.inode)
+            self.names
+                .lookup(at, OsStr::new(name))
+                .map(|attr| attr.inode)
         })
     }
 
@@ -25,7 +27,7 @@ impl Tree {
     }
 
     pub(crate) fn names(&self, directory: InodeId) -> Vec<String> {
-        let step = self.list(directory, Cookie::START).unwrap();
+        let step = self.listing.list(directory, Cookie::START).unwrap();
         let names = step.names().into_iter();
         let mut names: Vec<_> = names
             .map(|(_, name)| name.to_str().unwrap().into())
@@ -35,7 +37,7 @@ impl Tree {
     }
 
     pub(crate) fn content(&self, inode: InodeId) -> String {
-        let Ok(open) = self.open(inode) else {
+        let Ok(open) = self.reading.open(inode) else {
             return "unreadable".into();
         };
         let read = |bytes: Result<&[u8]>| {
@@ -43,7 +45,9 @@ impl Tree {
             let start = String::from_utf8_lossy(&bytes[..bytes.len().min(20)]);
             format!("{} {start:?} {:08x}", bytes.len(), crc32fast::hash(bytes))
         };
-        let content = self.read(open.handle, 0, 1 << 16, PageCache::Used, read);
+        let content = self
+            .reading
+            .read(open.handle, 0, 1 << 16, PageCache::Used, read);
         self.release(open.handle);
         content
     }
@@ -52,7 +56,7 @@ impl Tree {
     pub(crate) fn shown(&self, directory: InodeId, above: &str) -> String {
         let mut shown = String::new();
         for name in self.names(directory) {
-            let attr = self.lookup(directory, OsStr::new(&name)).unwrap();
+            let attr = self.names.lookup(directory, OsStr::new(&name)).unwrap();
             let path = format!("{above}/{name}");
             let (kind, mode, links) = (attr.kind, attr.mode, attr.nlink);
             write!(shown, "{path} {kind:?} {mode:o} {links}").unwrap();
@@ -71,7 +75,7 @@ impl Tree {
         let inode = self.inode(path)?;
         for name in self.names(inode) {
             let below = format!("{path}/{name}");
-            match self.lookup(inode, OsStr::new(&name))?.kind {
+            match self.names.lookup(inode, OsStr::new(&name))?.kind {
                 FileKind::Directory => self.remove_all(&below)?,
                 _ => self.unlink(inode, OsStr::new(&name))?,
             }

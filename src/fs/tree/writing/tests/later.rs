@@ -88,9 +88,11 @@ fn content(tree: &Tree) -> Vec<u8> {
 }
 
 fn content_of(tree: &Tree, path: &str) -> Vec<u8> {
-    let open = tree.open(tree.inode(path).unwrap()).unwrap();
+    let open = tree.reading.open(tree.inode(path).unwrap()).unwrap();
     let read = |bytes: Result<&[u8]>| bytes.unwrap().to_vec();
-    let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
+    let content = tree
+        .reading
+        .read(open.handle, 0, 1 << 20, PageCache::Used, read);
     tree.release(open.handle);
     content
 }
@@ -101,7 +103,9 @@ fn state(tree: &Tree) -> String {
 
 fn state_of(tree: &Tree, container: &str) -> String {
     let container = tree.inode(container).unwrap();
-    let state = tree.xattr(container, OsStr::new("user.arrayfs.state"));
+    let state = tree
+        .xattrs
+        .xattr(container, OsStr::new("user.arrayfs.state"));
     String::from_utf8(state.unwrap()).unwrap()
 }
 

@@ -44,14 +44,16 @@ impl Tree {
     }
 
     pub(super) fn state(&self, path: &str) -> String {
-        let state = self.xattr(self.inode(path).unwrap(), OsStr::new("user.arrayfs.state"));
+        let state = self
+            .xattrs
+            .xattr(self.inode(path).unwrap(), OsStr::new("user.arrayfs.state"));
         String::from_utf8(state.unwrap()).unwrap()
     }
 
     fn is_packed(&self) -> bool {
         let names = self.names(self.inode("new.blp").unwrap());
         assert_eq!(names, ["arrays.json", "data", "metadata.json"]);
-        let shape = self.xattr(
+        let shape = self.xattrs.xattr(
             self.inode("new.blp/data").unwrap(),
             OsStr::new("user.arrayfs.shape"),
         );
@@ -72,7 +74,11 @@ fn a_new_container_shows_what_was_put_into_it_and_then_what_it_is() {
     let tree = tree_of(directory.path(), |disk| disk);
     let new = tree.puts_container().unwrap();
     assert_eq!(tree.names(new), ["arrays.json", "data", "views"]);
-    let state = || tree.xattr(new, OsStr::new("user.arrayfs.state")).unwrap();
+    let state = || {
+        tree.xattrs
+            .xattr(new, OsStr::new("user.arrayfs.state"))
+            .unwrap()
+    };
     assert_eq!(state(), b"staged: it is new");
     assert!(
         tree.containers()
@@ -97,6 +103,7 @@ fn as_long_as_something_in_it_is_open_it_stays_new() {
     let tree = tree_of(directory.path(), |disk| disk);
     let new = tree.puts_container().unwrap();
     let open = tree
+        .reading
         .open(tree.inode("new.blp/views/data.npy").unwrap())
         .unwrap();
     assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
@@ -304,10 +311,12 @@ fn nothing_that_is_written_while_it_is_packed_is_lost() {
         closed
     };
     let read = |path: &str| {
-        let open = tree.open(tree.inode(path)?)?;
-        let text = tree.read(open.handle, 0, 100, PageCache::Used, |bytes| {
-            bytes.map(<[u8]>::to_vec)
-        });
+        let open = tree.reading.open(tree.inode(path)?)?;
+        let text = tree
+            .reading
+            .read(open.handle, 0, 100, PageCache::Used, |bytes| {
+                bytes.map(<[u8]>::to_vec)
+            });
         tree.release(open.handle);
         text
     };

@@ -112,7 +112,9 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
                 tree.close(handle).unwrap();
             }
             let read = |bytes: crate::error::Result<&[u8]>| bytes.map(drop);
-            let read = tree.read(handle, 0, 1 << 20, PageCache::Bypassed, read);
+            let read = tree
+                .reading
+                .read(handle, 0, 1 << 20, PageCache::Bypassed, read);
             if read.is_err() {
                 told(read);
                 unread += 1;

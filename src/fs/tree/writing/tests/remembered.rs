@@ -13,13 +13,13 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     let (inode, handle) = tree.written("one.blp/data", false).unwrap();
-    let open = tree.open_files.get(handle).unwrap();
+    let open = tree.fs.open_files.get(handle).unwrap();
     let writer = open.array_writer().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
-                tree.live.commit(&writer.version, Effort::Usual).unwrap();
+                tree.fs.live.commit(&writer.version, Effort::Usual).unwrap();
             }
         });
         for at in 0..WRITES {

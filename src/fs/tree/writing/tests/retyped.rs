@@ -32,7 +32,7 @@ impl Tree {
 
     fn dtype(&self) -> String {
         let name = OsStr::new("user.arrayfs.dtype");
-        let dtype = self.xattr(self.inode("one.blp/data").unwrap(), name);
+        let dtype = self.xattrs.xattr(self.inode("one.blp/data").unwrap(), name);
         String::from_utf8(dtype.unwrap()).unwrap()
     }
 }
@@ -122,7 +122,7 @@ fn a_mount_that_is_about_to_end_sets_a_type_that_takes_not_long() {
             }));
             let ends = Arc::clone(&tree);
             failure.arm_with(call, move || {
-                ends.live.hurry_for(crate::live::TO_THE_END);
+                ends.fs.live.hurry_for(crate::live::TO_THE_END);
                 let begun = std::time::Instant::now();
                 while begun.elapsed() <= crate::patience::BETWEEN_LOOKS {
                     std::thread::yield_now();

@@ -70,19 +70,24 @@ fn hidden(directory: &Path) -> Vec<OsString> {
 }
 
 fn first_bytes(tree: &Tree, handle: HandleId) -> Vec<u8> {
-    tree.read(handle, 0, 5, PageCache::Used, |read| read.unwrap().to_vec())
+    tree.reading
+        .read(handle, 0, 5, PageCache::Used, |read| read.unwrap().to_vec())
 }
 
 fn all_bytes(tree: &Tree, handle: HandleId) -> Vec<u8> {
     let all = |read: crate::error::Result<&[u8]>| read.unwrap().to_vec();
-    tree.read(handle, 0, 1 << 20, PageCache::Used, all)
+    tree.reading.read(handle, 0, 1 << 20, PageCache::Used, all)
 }
 
 /// What the array shows when [`put`] has written "first".
 fn after_first() -> Vec<u8> {
     let directory = ground();
     let (tree, _) = waiting(directory.path(), Preference::Replace);
-    let read = tree.open(tree.inode(ARRAY).unwrap()).unwrap().handle;
+    let read = tree
+        .reading
+        .open(tree.inode(ARRAY).unwrap())
+        .unwrap()
+        .handle;
     let mut all = all_bytes(&tree, read);
     all[..5].copy_from_slice(b"first");
     all
@@ -113,7 +118,7 @@ fn readers_and_writers_do_not_wait_for_a_commit() {
         let directory = ground();
         let (tree, failure) = waiting(directory.path(), Preference::Replace);
         let written = tree.written(ARRAY, false).unwrap();
-        let read = tree.open(written.0).unwrap().handle;
+        let read = tree.reading.open(written.0).unwrap().handle;
         put(&tree, written, b"first");
         let (other, expected) = (Arc::clone(&tree), Arc::clone(&expected));
         failure.arm_with(call, move || {
@@ -193,7 +198,7 @@ fn readers_and_writers_do_not_wait_for_what_a_commit_opens() {
             let stored = std::fs::read(&file).unwrap();
             let (tree, opening) = watched(directory.path(), preference);
             let written = tree.written(ARRAY, false).unwrap();
-            let read = tree.open(written.0).unwrap().handle;
+            let read = tree.reading.open(written.0).unwrap().handle;
             put(&tree, written, b"first");
             let (other, expected) = (Arc::clone(&tree), Arc::clone(&expected));
             let met = met.clone();
@@ -240,7 +245,7 @@ fn a_directory_that_is_moved_during_a_commit_loses_nothing() {
             assert!(left.is_empty(), "{what}: {left:?}");
             let (tree, _) = waiting(directory.path(), preference);
             let inode = tree.inode(&format!("{name}/x.blp/data")).expect(&what);
-            let read = tree.open(inode).unwrap().handle;
+            let read = tree.reading.open(inode).unwrap().handle;
             assert_eq!(first_bytes(&tree, read), b"first", "{what}");
             tree.release(read);
             let left = tree.containers().commit_all(InUse::Ignored);
@@ -275,7 +280,7 @@ fn close_while_moving(
     });
     // The close began before the move and does not know the new place: then its bytes remain
     // staged.
-    let _ = tree.retry(|| tree.close(handle));
+    let _ = tree.moves.retry(|| tree.close(handle));
     let is_over = failure.is_armed();
     failure.arm(0);
     if let Ok(rename) = moved.try_recv() {
@@ -293,7 +298,7 @@ fn nobody_waits_for_an_fsync() {
             let directory = ground();
             let (tree, failure) = waiting(directory.path(), preference);
             let written = tree.written(ARRAY, false).unwrap();
-            let read = tree.open(written.0).unwrap().handle;
+            let read = tree.reading.open(written.0).unwrap().handle;
             put(&tree, written, b"first");
             let (met, was_met) = channel();
             wait_at(&tree, &failure, (written, read), round, met);
@@ -372,7 +377,7 @@ fn wait_at(
 fn rename(tree: &Tree, names: [&str; 2]) {
     let names = names.map(OsStr::new);
     for (from, to) in [(names[0], names[1]), (names[1], names[0])] {
-        tree.lookup(ROOT, from).unwrap();
+        tree.names.lookup(ROOT, from).unwrap();
         tree.rename((ROOT, from), (ROOT, to), Renaming::Over)
             .unwrap();
     }

@@ -23,7 +23,7 @@ impl Tree {
         COLUMNS.iter().all(|(name, content)| {
             let column = self.inode(&format!("new.dbdf/columns/{name}"));
             column.is_ok_and(|column| {
-                let dtype = self.xattr(column, OsStr::new("user.arrayfs.dtype"));
+                let dtype = self.xattrs.xattr(column, OsStr::new("user.arrayfs.dtype"));
                 let expected = format!("4 \"{}", content.escape_ascii());
                 dtype.is_ok_and(|dtype| dtype == b"int16")
                     && self.content(column).starts_with(&expected)
@@ -56,7 +56,7 @@ fn a_group_that_has_been_packed_is_looked_up_again() {
     let new = tree.puts_frame().unwrap();
     let group = tree.inode("new.dbdf/columns").unwrap();
     tree.sync_directory(new, false).unwrap();
-    let stale = tree.lookup(group, OsStr::new("a")).unwrap_err();
+    let stale = tree.names.lookup(group, OsStr::new("a")).unwrap_err();
     assert!(matches!(stale, Error::Changed { .. }), "{stale}");
     assert!(tree.is_frame());
     // One that is removed is gone.
@@ -66,7 +66,7 @@ fn a_group_that_has_been_packed_is_looked_up_again() {
         .map(|path| tree.inode(path).unwrap())
         .into();
     tree.remove_directory(new, OsStr::new("group")).unwrap();
-    let gone = tree.lookup(group, OsStr::new("a")).unwrap_err();
+    let gone = tree.names.lookup(group, OsStr::new("a")).unwrap_err();
     assert!(matches!(gone, Error::NotFound), "{gone}");
 }
 

@@ -216,7 +216,7 @@ fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
         tree.makes(name, DIRECTORY).unwrap();
         tree.puts(&format!("{name}/data"), PLAIN).unwrap();
     }
-    tree.live.new.set_back(QUIET);
+    tree.fs.live.new.set_back(QUIET);
     let using = Arc::clone(&tree);
     failure.arm_with(1, move || {
         for name in ["one-new.blp", "other-new.blp"] {
@@ -355,7 +355,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
     tree.puts_container().unwrap();
     let (done, wait) = mpsc::channel();
     let (changing, told) = (Arc::clone(&tree), done.clone());
-    let alone = tree.live.new.exclusive();
+    let alone = tree.fs.live.new.exclusive();
     std::thread::spawn(move || {
         changing
             .sets("file", Some(3), NewAttributes::default())
@@ -420,11 +420,15 @@ fn an_array_is_copied_into_a_new_container_as_it_is_shown() {
     tree.makes("new.blp", DIRECTORY).unwrap();
     let (parent, name) = tree.parent("new.blp/data").unwrap();
     let (attr, open) = tree.create(parent, name, 0o644, true, NOBODY).unwrap();
-    let array = tree.open(tree.inode("one.blp/data").unwrap()).unwrap();
+    let array = tree
+        .reading
+        .open(tree.inode("one.blp/data").unwrap())
+        .unwrap();
     let mut shown = Vec::new();
-    tree.read(array.handle, 0, 1 << 20, PageCache::Used, |bytes| {
-        shown.extend_from_slice(bytes.unwrap());
-    });
+    tree.reading
+        .read(array.handle, 0, 1 << 20, PageCache::Used, |bytes| {
+            shown.extend_from_slice(bytes.unwrap());
+        });
     let copy = |from: u64, len: u64| {
         let to = (attr.inode, open.handle, 3 + from);
         tree.copy_range((array.handle, from), to, len, NOBODY)

@@ -1,14 +1,15 @@
-//! POSIX access control lists as extended attributes, where the kernel looks at them.
+//! Extended attributes that the source has: of what is shown as it is, and POSIX access control
+//! lists, where the kernel looks at them.
 //!
-//! What is shown as it is has the list of the source. Entries of containers have the one of the
-//! container's files, with the rights that their modes show. Used by [`super::xattr`].
+//! Entries of containers have the list of the container's files, with the rights that their modes
+//! show. Used by [`super::xattr`] and `writing`.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use super::Tree;
 use super::attr::enterable;
 use super::inode::InodeId;
+use super::mounted_fs::MountedFs;
 use super::node::Node;
 use super::ordinary::OrdinaryFile;
 use crate::error::{Error, Result};
@@ -16,24 +17,67 @@ use crate::live::owner::Owner;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
 use crate::source::FileKind;
-use crate::source::acl::{ACCESS, AccessList, DEFAULT};
+use crate::source::acl::{ACCESS, AccessList, DEFAULT, is_list};
 
-impl Tree {
+/// Namespaces with attributes that could exist here. The others are answered with "not supported",
+/// which `ls -l` understands for the whole mount instead of asking for every file.
+fn is_of_users(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"user.")
+}
+
+/// Answers what the source says.
+pub(crate) struct StoredXattrs {
+    pub(super) fs: Arc<MountedFs>,
+}
+
+impl StoredXattrs {
+    pub(super) fn offers(&self, name: &OsStr) -> bool {
+        is_of_users(name) || self.fs.settings.lists.are_shown() && is_list(name)
+    }
+
+    /// Of what is shown as it is.
+    pub(super) fn xattr(&self, inode: InodeId, node: &Node, name: &OsStr) -> Result<Vec<u8>> {
+        self.fs.refuse_absorbed(inode, node)?;
+        match self.fs.places.locate(inode, node) {
+            Ok((path, _)) => self.fs.store.posix()?.xattr(&path, node.file(), name),
+            Err(missing) => {
+                let missing = self.fs.without_names(inode, missing);
+                self.fs
+                    .open_files
+                    .ask(inode, missing, |source| source.posix()?.xattr(name))
+            }
+        }
+    }
+
+    pub(super) fn xattr_names(&self, inode: InodeId, node: &Node) -> Result<Vec<OsString>> {
+        self.fs.refuse_absorbed(inode, node)?;
+        let names = match self.fs.places.locate(inode, node) {
+            Ok((path, _)) => self.fs.store.posix()?.xattr_names(&path, node.file()),
+            Err(missing) => {
+                let missing = self.fs.without_names(inode, missing);
+                self.fs
+                    .open_files
+                    .ask(inode, missing, |source| source.posix()?.xattr_names())
+            }
+        }?;
+        Ok(names.into_iter().filter(|name| self.offers(name)).collect())
+    }
+
     /// What has no list, and what is on a file system without lists, has none: any other answer
     /// would have the kernel refuse access altogether.
     pub(super) fn access_list(&self, inode: InodeId, name: &OsStr) -> Result<Vec<u8>> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let list = match &*node {
             Node::Entry(..) | Node::Container(_) if name == DEFAULT && !is_stored(&node) => None,
             Node::Entry(version, entry) => self.list_of_entry(version, *entry)?,
             Node::Container(_) if !is_stored(&node) => {
-                let path = self.container_path(inode)?;
-                let list = self.store.posix()?.stat_with_list(&path)?.list;
+                let path = self.fs.container_path(inode)?;
+                let list = self.fs.store.posix()?.stat_with_list(&path)?.list;
                 list.map(|list| list.map(enterable))
             }
             _ => {
                 let list = self.named_list(inode, &node, name);
-                let list = list.unwrap_or_else(|| self.source_xattr(inode, &node, name));
+                let list = list.unwrap_or_else(|| self.xattr(inode, &node, name));
                 return list.map_err(|e| match e {
                     Error::Unsupported => Error::NoAttribute,
                     e => e,
@@ -46,11 +90,11 @@ impl Tree {
     /// The list of what is shown as it is, by its name: in a few calls, because `ls -l` asks for
     /// that of each file. None if the name leads elsewhere by now.
     fn named_list(&self, inode: InodeId, node: &Node, name: &OsStr) -> Option<Result<Vec<u8>>> {
-        let (paths, file) = (self.inodes.paths(inode), node.file()?);
+        let (paths, file) = (self.fs.inodes.paths(inode), node.file()?);
         if paths.len() != 1 || node.ordinary().is_some_and(OrdinaryFile::is_absorbed) {
             return None;
         }
-        let posix = self.store.posix().ok()?;
+        let posix = self.fs.store.posix().ok()?;
         match posix.xattr(&paths[0], Some(file), name) {
             Err(Error::Changed { .. }) => None,
             Err(e) if e.is_not_found() => None,
@@ -63,8 +107,8 @@ impl Tree {
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<Option<AccessList>> {
-        let path = self.container_path(version.container.into())?;
-        let posix = self.store.posix()?;
+        let path = self.fs.container_path(version.container.into())?;
+        let posix = self.fs.store.posix()?;
         let ask = |paths: &[std::path::PathBuf]| {
             paths
                 .iter()
@@ -75,8 +119,8 @@ impl Tree {
         if owner.list.is_none() {
             return Ok(None);
         }
-        let opened = self.live.open_version(version)?;
-        let owner = self.live.owner_of_entry(&opened, entry, owner)?;
+        let opened = self.fs.live.open_version(version)?;
+        let owner = self.fs.live.owner_of_entry(&opened, entry, owner)?;
         let shown = match opened.kind(entry)? {
             FileKind::Directory => enterable,
             _ => |mode| mode & 0o666,
@@ -86,7 +130,10 @@ impl Tree {
 
     /// Names of the lists of something in or of a container.
     pub(super) fn list_names(&self, inode: InodeId) -> Vec<OsString> {
-        let has = |name: &&str| self.xattr(inode, OsStr::new(name)).is_ok();
+        let has = |name: &&str| {
+            let name = OsStr::new(name);
+            self.offers(name) && self.access_list(inode, name).is_ok()
+        };
         let names = [ACCESS, DEFAULT].into_iter().filter(has);
         names.map(OsString::from).collect()
     }

@@ -14,7 +14,7 @@ const LIMITS: [(&str, usize); 9] = [
     ("src/fs/live", 31),
     ("src/fs/scratch", 1),
     ("src/fs/stage", 14),
-    ("src/fs/tree", 18),
+    ("src/fs/tree", 0),
     ("src/look", 0),
 ];
 

@@ -86,7 +86,9 @@ impl Filesystem for Adapter {
         };
         self.serve((req, Kind::Setattr, ino), move |serving| {
             serving.attr_set(reply, |tree| {
-                tree.set_attributes(id(ino), open, size, &to, caller)
+                tree.writing
+                    .attributes
+                    .set_attributes(id(ino), open, size, &to, caller)
             });
         });
     }
@@ -116,7 +118,7 @@ impl Filesystem for Adapter {
         self.serve_named((req, Kind::Mknod, parent), name, move |serving, name| {
             serving.entry(reply, |tree| {
                 let what = new_entry(mode, rdev).ok_or(Error::Unsuitable)?;
-                tree.make(id(parent), name, what, caller)
+                tree.writing.making.make(id(parent), name, what, caller)
             });
         });
     }
@@ -133,7 +135,9 @@ impl Filesystem for Adapter {
         let caller = maker(req, umask);
         let what = NewEntry::Directory { mode };
         self.serve_named((req, Kind::Mkdir, parent), name, move |serving, name| {
-            serving.entry(reply, |tree| tree.make(id(parent), name, what, caller));
+            serving.entry(reply, |tree| {
+                tree.writing.making.make(id(parent), name, what, caller)
+            });
         });
     }
 
@@ -148,25 +152,31 @@ impl Filesystem for Adapter {
         let (caller, target) = (caller(req), target.as_os_str().to_owned());
         self.serve_named((req, Kind::Symlink, parent), name, move |serving, name| {
             let what = NewEntry::Symlink { target: &target };
-            serving.entry(reply, |tree| tree.make(id(parent), name, what, caller));
+            serving.entry(reply, |tree| {
+                tree.writing.making.make(id(parent), name, what, caller)
+            });
         });
     }
 
     fn link(&self, req: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         self.serve_named((req, Kind::Link, parent), name, move |serving, name| {
-            serving.entry(reply, |tree| tree.link(id(ino), id(parent), name));
+            serving.entry(reply, |tree| {
+                tree.writing.making.link(id(ino), id(parent), name)
+            });
         });
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         self.serve_named((req, Kind::Unlink, parent), name, move |serving, name| {
-            serving.done(reply, |tree| tree.unlink(id(parent), name));
+            serving.done(reply, |tree| tree.writing.removing.unlink(id(parent), name));
         });
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         self.serve_named((req, Kind::Rmdir, parent), name, move |serving, name| {
-            serving.done(reply, |tree| tree.remove_directory(id(parent), name));
+            serving.done(reply, |tree| {
+                tree.writing.removing.remove_directory(id(parent), name)
+            });
         });
     }
 
@@ -187,8 +197,8 @@ impl Filesystem for Adapter {
                 let how = renaming(flags).ok_or(Error::Unsuitable)?;
                 let (from, to) = ((id(parent), name), (id(newparent), &*newname));
                 match hider {
-                    Some(caller) => tree.rename_and_hide(from, to, how, caller),
-                    None => tree.rename(from, to, how),
+                    Some(caller) => tree.writing.rename_and_hide(from, to, how, caller),
+                    None => tree.writing.renames.rename(from, to, how),
                 }
             };
             serving.done(reply, rename);
@@ -201,7 +211,7 @@ impl Filesystem for Adapter {
         let write = writes(flags);
         self.serve((req, Kind::Open, ino), move |serving| {
             serving.open(ino, flags, reply, |tree| match write {
-                true => tree.open_for_writing(id(ino)),
+                true => tree.writing.contents.open_for_writing(id(ino)),
                 false => tree.reading.open(id(ino)),
             });
         });
@@ -221,7 +231,9 @@ impl Filesystem for Adapter {
         let exclusive = flags & libc::O_EXCL != 0;
         self.serve_named((req, Kind::Create, parent), name, move |serving, name| {
             serving.created(reply, flags, |tree| {
-                tree.create(id(parent), name, mode, exclusive, caller)
+                tree.writing
+                    .making
+                    .create(id(parent), name, mode, exclusive, caller)
             });
         });
     }
@@ -271,7 +283,9 @@ impl Filesystem for Adapter {
         let about = (req, Kind::Write, ino);
         let (file, ino, open) = ((ino, fh), id(ino), handle(fh));
         self.serve_write(about, (file, past_cache), data, reply, move |tree, data| {
-            tree.write(ino, open, offset, data, how, caller)
+            tree.writing
+                .contents
+                .write(ino, open, offset, data, how, caller)
         });
     }
 
@@ -286,7 +300,7 @@ impl Filesystem for Adapter {
         // Of ordinary files everything has been written through. Not "unknown": then the kernel
         // would never again write out what mappings have changed before a close returns.
         self.serve_once((req, Kind::Flush, ino), reply, move |tree| {
-            tree.close(handle(fh))
+            tree.writing.closing.close(handle(fh))
         });
     }
 
@@ -299,7 +313,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         self.serve_done((req, Kind::Fsync, ino), reply, move |tree| {
-            tree.sync(id(ino), handle(fh), datasync)
+            tree.writing.closing.sync(id(ino), handle(fh), datasync)
         });
     }
 
@@ -312,7 +326,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         self.serve_done((req, Kind::Fsyncdir, ino), reply, move |tree| {
-            tree.sync_directory(id(ino), datasync)
+            tree.writing.closing.sync_directory(id(ino), datasync)
         });
     }
 
@@ -330,7 +344,9 @@ impl Filesystem for Adapter {
         self.serve((req, Kind::Fallocate, ino), move |serving| {
             let what = Allocation { mode, offset, len };
             serving.allocated((ino, fh), reply, |tree| {
-                tree.allocate(id(ino), handle(fh), what, caller)
+                tree.writing
+                    .contents
+                    .allocate(id(ino), handle(fh), what, caller)
             });
         });
     }
@@ -352,7 +368,7 @@ impl Filesystem for Adapter {
         let to = (id(ino_out), handle(fh_out), offset_out);
         self.serve((req, Kind::CopyFileRange, ino_out), move |serving| {
             serving.written((ino_out, fh_out), None, reply, |tree| {
-                tree.copy_range(from, to, len, caller)
+                tree.writing.contents.copy_range(from, to, len, caller)
             });
         });
     }
@@ -388,7 +404,7 @@ impl Filesystem for Adapter {
         };
         self.serve((req, Kind::Lseek, ino), move |serving| {
             serving.found(reply, offset, |tree, at| {
-                tree.seek(id(ino), handle(fh), at, hole)
+                tree.writing.contents.seek(id(ino), handle(fh), at, hole)
             })
         });
     }
@@ -408,7 +424,7 @@ impl Filesystem for Adapter {
         }
         self.serving.direct_writes.closed(ino, handle(fh));
         self.serve_done((req, Kind::Release, ino), reply, move |tree| {
-            tree.release(handle(fh));
+            tree.writing.closing.release(handle(fh));
             Ok(())
         });
     }
@@ -471,7 +487,9 @@ impl Filesystem for Adapter {
         self.serve_done((req, Kind::Setxattr, ino), reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
             let keeps = |gid| keeps_group_bit(caller, pid, gid);
-            tree.set_xattr(id(ino), &name, (&value, how), &keeps)
+            tree.writing
+                .attributes
+                .set_xattr(id(ino), &name, (&value, how), &keeps)
         });
     }
 
@@ -494,7 +512,7 @@ impl Filesystem for Adapter {
     fn removexattr(&self, req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
         self.serve_done((req, Kind::Removexattr, ino), reply, move |tree| {
-            tree.remove_xattr(id(ino), &name)
+            tree.writing.attributes.remove_xattr(id(ino), &name)
         });
     }
 }

@@ -24,7 +24,6 @@ use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
-use crate::memory::budget::Budget;
 use crate::source::{FileKind, Listed};
 
 /// About as many names as fit into an answer to the kernel; so many are looked at at once. The
@@ -135,7 +134,6 @@ pub(crate) struct DirectoryListing {
     pub(super) names: Arc<NameLookup>,
     pub(super) moves: Arc<Moves>,
     pub(super) listing_cache: Arc<ListingCache>,
-    pub(super) budget: Arc<Budget>,
 }
 
 impl DirectoryListing {
@@ -378,7 +376,7 @@ impl DirectoryListing {
             return Ok(run);
         }
         let moment = self.listing_cache.moment(directory, anew);
-        let mut names = RunBuilder::new(after, &self.budget);
+        let mut names = RunBuilder::new(after, &self.fs.budget);
         let mut add = |name: &OsStr| names.add(name, FileKind::File);
         others.iter().for_each(|name| add(name));
         self.fs.store.list(path, &mut |Listed { name, kind, .. }| {

@@ -48,14 +48,11 @@ use crate::cache::BlockCache;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::live::Containers;
-use crate::memory::budget::Budget;
 use crate::source::{Space, Store};
 use absorbed::AbsorbedFiles;
 use attributes::EntryAttributes;
-use following::FollowingEntries;
 use half_removed::HalfRemoved;
 use listing::DirectoryListing;
-use listing_cache::ListingCache;
 use lookup::NameLookup;
 use mounted_fs::MountedFs;
 use moves::Moves;
@@ -64,7 +61,7 @@ use outdated::Outdated;
 use reading::FileReading;
 use status::StatusReport;
 use stored_xattrs::StoredXattrs;
-use written_here::WrittenHere;
+use writing::TreeWriting;
 use xattr::Xattrs;
 
 pub use crate::live::InUse;
@@ -100,14 +97,9 @@ pub struct Tree {
     pub(crate) error_lines: Arc<ErrorLines>,
     pub half_removed: Arc<HalfRemoved>,
     pub status: Arc<StatusReport>,
-    stored: Arc<StoredXattrs>,
-    written_here: Arc<WrittenHere>,
-    listing_cache: Arc<ListingCache>,
-    budget: Arc<Budget>,
-    workers: Arc<ReadAheadWorkers>,
+    pub(crate) writing: TreeWriting,
     pub(crate) moves: Arc<Moves>,
     pub(crate) absorbed: Arc<AbsorbedFiles>,
-    pub(crate) following: Arc<FollowingEntries>,
     pub(crate) outdated: Arc<Outdated>,
 }
 
@@ -130,9 +122,9 @@ impl Tree {
         settings: Settings,
     ) -> Result<(Self, Receiver<Invalidation>)> {
         let (fs, receiver) = MountedFs::new(store, disk, root, &cache, settings)?;
-        let (places, budget) = (Arc::clone(&fs.places), Arc::clone(cache.budget()));
+        let places = Arc::clone(&fs.places);
         let (moves, outdated) = (Arc::clone(&places.moves), Arc::clone(&places.outdated));
-        let (absorbed, workers) = (Arc::<AbsorbedFiles>::default(), Arc::new(workers));
+        let absorbed = Arc::<AbsorbedFiles>::default();
         let names = Arc::new(NameLookup {
             fs: Arc::clone(&fs),
             moves: Arc::clone(&moves),
@@ -145,7 +137,6 @@ impl Tree {
             names: Arc::clone(&names),
             moves: Arc::clone(&moves),
             listing_cache: Arc::clone(&places.listing_cache),
-            budget: Arc::clone(&budget),
         };
         let attributes = Arc::new(EntryAttributes {
             fs: Arc::clone(&fs),
@@ -154,7 +145,7 @@ impl Tree {
         let reading = Arc::new(FileReading {
             fs: Arc::clone(&fs),
             outdated: Arc::clone(&outdated),
-            workers: Arc::clone(&workers),
+            workers,
         });
         let error_lines = Arc::new(ErrorLines {
             fs: Arc::clone(&fs),
@@ -163,15 +154,15 @@ impl Tree {
         let half_removed = Arc::new(HalfRemoved::new(Arc::clone(&fs)));
         let status = StatusReport::new(Arc::clone(&fs), Arc::clone(&half_removed), cache);
         let status = Arc::new(status);
-        let stored = Arc::new(StoredXattrs {
-            fs: Arc::clone(&fs),
-        });
         let xattrs = Arc::new(Xattrs {
             fs: Arc::clone(&fs),
-            stored: Arc::clone(&stored),
+            stored: StoredXattrs {
+                fs: Arc::clone(&fs),
+            },
             half_removed: Arc::clone(&half_removed),
             status: Arc::clone(&status),
         });
+        let writing = TreeWriting::new(&names, &reading, &xattrs, &error_lines);
         let tree = Tree {
             fs,
             names,
@@ -182,14 +173,9 @@ impl Tree {
             error_lines,
             half_removed,
             status,
-            stored,
-            written_here: Arc::clone(&places.written_here),
-            listing_cache: Arc::clone(&places.listing_cache),
-            budget,
-            workers,
+            writing,
             moves,
             absorbed,
-            following: Arc::default(),
             outdated,
         };
         Ok((tree, receiver))
@@ -198,37 +184,6 @@ impl Tree {
     /// From now on access control lists are shown, and the kernel looks at them.
     pub fn show_lists(&self) {
         self.fs.settings.lists.show();
-    }
-
-    pub fn release(&self, handle: HandleId) {
-        let closed = self.fs.open_files.get(handle);
-        let inode = self.fs.open_files.inode_of(handle);
-        self.end_stray(handle);
-        // Before it is closed, so that no thread finds it neither open nor used.
-        if let Ok(inode) = inode {
-            self.fs.enclosing.note_use(inode);
-        }
-        self.fs.open_files.remove(handle);
-        if let Ok(closed) = closed {
-            if let Some(writer) = closed.array_writer() {
-                self.fs.live.end_writing(writer);
-            }
-            if let Some((file, _)) = closed.written()
-                && let Err(e) = file.release()
-            {
-                let told = inode
-                    .as_ref()
-                    .map(|inode| self.error_lines.named(*inode, None, &e));
-                log::error!("{}", told.unwrap_or_else(|_| e.to_string()));
-            }
-            if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
-                let staged = &derived.version.staged;
-                staged.note_edition(derived.entry, derived.edition);
-            }
-        }
-        if let Ok(inode) = inode {
-            self.fs.enclosing.note_let_go(inode);
-        }
     }
 
     /// The containers that it shows.

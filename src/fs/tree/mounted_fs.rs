@@ -24,6 +24,7 @@ use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::live::recognition::recognise;
 use crate::live::{Containers, Places};
+use crate::memory::budget::Budget;
 use crate::source::Store;
 
 /// The parts of the tree share it, and hold besides what they alone use.
@@ -37,6 +38,8 @@ pub(crate) struct MountedFs {
     pub(super) open_files: Arc<OpenFiles>,
     pub(super) places: Arc<TreePlaces>,
     pub(super) enclosing: Enclosing,
+    /// The memory that all of it is charged to.
+    pub(super) budget: Arc<Budget>,
     pub(super) settings: Settings,
 }
 
@@ -84,6 +87,7 @@ impl MountedFs {
             open_files: Arc::clone(&places.open_files),
             places,
             enclosing,
+            budget: Arc::clone(cache.budget()),
             settings,
         };
         Ok((Arc::new(fs), receiver))

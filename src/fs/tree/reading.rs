@@ -23,7 +23,7 @@ use crate::source::{Source, on_descriptor};
 pub(crate) struct FileReading {
     pub(super) fs: Arc<MountedFs>,
     pub(super) outdated: Arc<Outdated>,
-    pub(super) workers: Arc<ReadAheadWorkers>,
+    pub(super) workers: ReadAheadWorkers,
 }
 
 impl FileReading {

@@ -54,7 +54,7 @@ pub const STATUS: &str = "user.arrayfs.status";
 /// Answers extended attributes.
 pub(crate) struct Xattrs {
     pub(super) fs: Arc<MountedFs>,
-    pub(super) stored: Arc<StoredXattrs>,
+    pub(super) stored: StoredXattrs,
     pub(super) half_removed: Arc<HalfRemoved>,
     pub(super) status: Arc<StatusReport>,
 }

@@ -6,11 +6,18 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::attr::Attr;
+use super::super::attributes::EntryAttributes;
 use super::super::inode::InodeId;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
 use super::super::open_file::HandleId;
+use super::super::xattr::Xattrs;
+use super::content::FileContents;
+use super::directories::SourceDirectories;
+use super::requests::Requests;
+use super::retyped::set_type;
+use super::targets::{change_said, with_target};
 use crate::commit::added::added_of;
 use crate::container::MemberStats;
 use crate::disk::{Caller, Disk, NewAttributes, Target, XattrSetting};
@@ -20,8 +27,8 @@ use crate::live::shown::entry::WRITABLE;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
 use crate::live::{LiveContainer, refused};
+use crate::source::FileKind;
 use crate::source::acl::{ACCESS, is_list};
-use crate::source::{FileKind, SourceIdentity};
 
 /// The bits of a container's mode that its files get: they are not executable.
 const READABLE: u32 = 0o666;
@@ -44,7 +51,17 @@ fn follows_from_data(name: &OsStr) -> bool {
     own.is_some_and(|own| FOLLOWING.contains(&own))
 }
 
-impl Tree {
+/// Changes attributes.
+pub(crate) struct AttributeChanges {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) attributes: Arc<EntryAttributes>,
+    pub(super) xattrs: Arc<Xattrs>,
+    pub(super) directories: Arc<SourceDirectories>,
+    pub(super) contents: Arc<FileContents>,
+    pub(super) requests: Requests,
+}
+
+impl AttributeChanges {
     /// Sets a length and other attributes, in this order, and says what they are then.
     pub fn set_attributes(
         &self,
@@ -58,12 +75,12 @@ impl Tree {
         let node = self.fs.inodes.get(inode)?;
         // That of an array may be a commit, which takes long.
         if let (Some(len), Node::Entry(..)) = (len, &*node) {
-            self.set_len(inode, handle, len, caller)?;
+            self.contents.set_len(inode, handle, len, caller)?;
         }
         let stays = self.fs.enclosing.share_new(inode);
         let set = match (len, &*node) {
             (None, _) | (_, Node::Entry(..)) => Ok(()),
-            (Some(len), _) => self.set_len(inode, handle, len, caller),
+            (Some(len), _) => self.contents.set_len(inode, handle, len, caller),
         };
         let set = set.and_then(|()| match !to.is_empty() || len.is_none() {
             true => self.set_other_attributes(inode, &node, to, caller),
@@ -125,7 +142,7 @@ impl Tree {
         disk: &dyn Disk,
         to: &NewAttributes,
     ) -> Result<()> {
-        self.with_target(inode, node, |target, now| match node.ordinary() {
+        with_target(&self.fs, inode, node, |target, now| match node.ordinary() {
             // Contents are told apart by their times.
             Some(of) if to.changes_times() => {
                 let (done, foreign) = of.change(now, || disk.set_attributes(target, to));
@@ -136,32 +153,6 @@ impl Tree {
             }
             _ => disk.set_attributes(target, to),
         })
-    }
-
-    /// Runs `with` on what an inode stands for: by one of its names, or by a handle if it has none
-    /// any more. `now` says what it is like.
-    pub(super) fn with_target<T>(
-        &self,
-        inode: InodeId,
-        node: &Node,
-        with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<SourceIdentity>) -> Result<T>,
-    ) -> Result<T> {
-        self.fs.refuse_absorbed(inode, node)?;
-        match self.fs.places.locate(inode, node) {
-            Ok((path, stat)) => {
-                let (path, id) = (&*path, stat.id);
-                let now = || self.fs.store.stat(path).map(|stat| stat.identity());
-                with(Target::Named { path, id }, &now)
-            }
-            Err(missing) => {
-                let open = self.fs.open_files.of_inode(inode);
-                let Some(source) = open.iter().find_map(|file| file.source()) else {
-                    return Err(missing);
-                };
-                let now = || source.stat().map(|stat| stat.identity());
-                with(Target::Open(source), &now)
-            }
-        }
     }
 
     /// Of all files of a container: a user who may read one of them may read all. `is_directory`:
@@ -201,7 +192,7 @@ impl Tree {
         };
         self.set_files_of(&version, (&found, &path), to, own_mode)?;
         self.fs.live.give_drafts(inode.into(), to)?;
-        self.give_added(added, to)?;
+        self.directories.give_added(added, to)?;
         self.fs.notice_change(inode, &node);
         if !is_directory {
             // The kernel takes the answer for attributes of the array alone.
@@ -273,7 +264,7 @@ impl Tree {
         keeps_group_bit: &dyn Fn(u32) -> bool,
     ) -> Result<()> {
         self.fs.live.writable()?;
-        if let Some(done) = self.requested(inode, name) {
+        if let Some(done) = self.requests.answer(inode, name) {
             return done;
         }
         // Attributes that are computed cannot be written; a copy says again what follows from its
@@ -283,7 +274,7 @@ impl Tree {
         }
         let change = |disk: &dyn Disk, target: Target<'_>| disk.set_xattr(target, name, value, how);
         match given_type(name, value) {
-            Some(to) => self.set_type(inode, &to?, change),
+            Some(to) => set_type(&self.fs, inode, &to?, change),
             None => self.change_xattr(inode, name, change),
         }?;
         match name == ACCESS {
@@ -297,7 +288,7 @@ impl Tree {
     fn take_group_bit(&self, inode: InodeId, keeps: &dyn Fn(u32) -> bool) -> Result<()> {
         const SET_GROUP: u16 = 0o2000;
         let (node, disk) = (self.fs.inodes.get(inode)?, self.fs.live.writable()?);
-        self.with_target(inode, &node, |target, _| {
+        with_target(&self.fs, inode, &node, |target, _| {
             let now = match target {
                 Target::Named { path, .. } => self.fs.store.posix()?.stat_with_list(path)?,
                 Target::Open(source) => source.stat()?,
@@ -322,7 +313,7 @@ impl Tree {
             _ if !is_own => self.change_xattr(inode, name, change),
             // Copies take away what their source lacks.
             Node::Container(_) | Node::Entry(..) => self.fs.live.writable().map(drop),
-            _ => self.change_said(inode, &node, change),
+            _ => change_said(&self.fs, inode, &node, change),
         };
         removed.map_err(|e| match e.is_no_data() {
             true => Error::NoAttribute,
@@ -348,7 +339,7 @@ impl Tree {
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
         let disk = self.fs.live.writable()?;
-        if !self.stored.offers(name) {
+        if !self.xattrs.stored.offers(name) {
             return Err(Error::Unsupported);
         }
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
@@ -361,7 +352,7 @@ impl Tree {
             // It would be lost when this is packed.
             _ if self.fs.enclosing.share_new(inode).is_some() => Err(Error::Unsupported),
             _ => {
-                let changed = self.with_target(inode, &node, |target, _| change(disk, target));
+                let changed = with_target(&self.fs, inode, &node, |target, _| change(disk, target));
                 changed.map_err(|e| match e.is_not_found() {
                     true => self.fs.without_names(inode, e),
                     false => e,

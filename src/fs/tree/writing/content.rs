@@ -1,18 +1,28 @@
-//! Bytes of ordinary files: opening for writing, writing, lengths, ranges, syncing. Those of arrays
-//! are in [`super::arrays`].
+//! Bytes of files: opening for writing, writing, lengths, ranges, and copies within the mount that a
+//! program leaves to the system (copy_file_range(2)).
 //!
-//! Used by [`super`].
+//! What is written to arrays goes to the container's stage (`live::staged`). Copies of files are
+//! made by the source's file system, those of what containers show by reading it here, so that none
+//! of its bytes go through the kernel. Used by `kernel::adapter` and [`super`].
 
 use std::sync::Arc;
 
-use super::super::Tree;
-use super::super::container_directory::ContainerDirectory;
+use super::super::absorbed::AbsorbedFiles;
+use super::super::following::FollowingEntries;
 use super::super::inode::InodeId;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
 use super::super::open_file::{HandleId, Open, OpenFile, Stored};
 use super::super::ordinary::{OrdinaryFile, SET_ID};
-use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
+use super::super::outdated::Outdated;
+use super::super::reading::FileReading;
+use super::super::written_here::WrittenHere;
+use super::strays::Strays;
+use crate::disk::{Allocation, Caller, DiskFile, Putting};
 use crate::error::{Error, Result};
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::open_entry::PageCache;
+use crate::live::version::ContainerVersion;
 use crate::source::SourceIdentity;
 
 /// What a seek looks for.
@@ -26,7 +36,22 @@ fn identity_of(file: &dyn DiskFile) -> Result<SourceIdentity> {
     file.source().stat().map(|stat| stat.identity())
 }
 
-impl Tree {
+/// Bytes that are read at once, and most of a request: its program cannot be interrupted before.
+const PART: u64 = 256 << 10;
+const MOST: u64 = 16 << 20;
+
+/// Opens files for writing, and changes their bytes.
+pub(crate) struct FileContents {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) reading: Arc<FileReading>,
+    pub(super) strays: Arc<Strays>,
+    pub(super) written_here: Arc<WrittenHere>,
+    pub(super) absorbed: Arc<AbsorbedFiles>,
+    pub(super) outdated: Arc<Outdated>,
+    pub(super) following: Arc<FollowingEntries>,
+}
+
+impl FileContents {
     /// Opens what an inode stands for, to be written. From the first time on it stays ordinary.
     pub fn open_for_writing(&self, inode: InodeId) -> Result<Open> {
         let node = self.fs.inodes.get(inode)?;
@@ -37,7 +62,7 @@ impl Tree {
             };
         };
         self.fs.refuse_absorbed(inode, &node)?;
-        self.refuse_to_write_stray(inode)?;
+        self.strays.refuse_to_write_stray(inode)?;
         let disk = self.fs.live.writable()?;
         let stays = self.fs.enclosing.share_new(inode);
         let moment = of.moment();
@@ -62,6 +87,33 @@ impl Tree {
             ordinary: true,
             set_id: false,
         })
+    }
+
+    /// Opens an entry of a container, to be written.
+    pub(super) fn open_array_for_writing(
+        &self,
+        inode: InodeId,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+    ) -> Result<Open> {
+        let is_first = version.staged.now().is_none();
+        let opened = self.fs.live.open_entry_for_writing(version, entry)?;
+        if is_first {
+            self.following.add(self.known_entries(version));
+        }
+        Ok(Open {
+            handle: self.fs.open_files.insert(inode, OpenFile::Entry(opened)),
+            keep_cache: !self.outdated.has(inode),
+            size_is_old: false,
+            ordinary: false,
+            set_id: false,
+        })
+    }
+
+    /// The entries of a version that the kernel knows.
+    fn known_entries(&self, version: &ContainerVersion) -> Vec<InodeId> {
+        let entries = self.fs.inodes.of_version(version.id).into_iter();
+        entries.map(|(inode, _)| inode).collect()
     }
 
     /// Makes a change of ours to a file. A change by another process before it costs the kernel's
@@ -156,6 +208,32 @@ impl Tree {
         self.change(inode, of, &*file, || file.set_len(len, caller))
     }
 
+    /// Changes the length of an array by its name alone: that is committed at once, unless a handle
+    /// is open for writing, which is about to write: an open that begins anew (O_TRUNC) looks the
+    /// same.
+    pub(super) fn set_array_len(
+        &self,
+        inode: InodeId,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        len: u64,
+    ) -> Result<()> {
+        let others = self.fs.open_files.of_inode(inode);
+        let mut writers = others.iter().rev().filter_map(|file| file.array_writer());
+        match writers.next() {
+            Some(writer) if len == 0 => self.fs.live.empty_open(writer),
+            Some(writer) => self.fs.live.truncate_open(writer, len),
+            None => {
+                let is_first = version.staged.now().is_none();
+                self.fs.live.set_array_len(version, entry, len)?;
+                if is_first {
+                    self.following.add(self.known_entries(version));
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Allocates or frees a range of an open file.
     pub fn allocate(
         &self,
@@ -197,62 +275,61 @@ impl Tree {
         }
     }
 
-    /// Returns when what was written to a file has reached the disk. `data`: without what is not
-    /// needed to find it. A handle that is open for reading may ask for that as well.
-    pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
-        let open = self.fs.open_files.get(handle)?;
-        if let Some(writer) = open.array_writer() {
-            return self.fs.live.sync_array(writer);
+    /// Copies a range of one open file to another, as far as the source can. Into arrays the
+    /// program writes what it reads.
+    pub fn copy_range(
+        &self,
+        from: (HandleId, u64),
+        to: (InodeId, HandleId, u64),
+        len: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let (source, open) = (
+            self.fs.open_files.get(from.0)?,
+            self.fs.open_files.get(to.1)?,
+        );
+        if open.array_writer().is_some() {
+            return Err(Error::Unsupported);
         }
-        match (open.source(), &self.fs.disk) {
-            (Some(source), Some(disk)) => {
-                if open.written().is_some() {
-                    self.refuse_to_write_stray(inode)?;
-                }
-                disk.sync(Target::Open(source), data)?;
-                self.sync_new_above(handle)?;
-                self.sync_added_above(inode)
-            }
-            _ => match self.fs.inodes.get(inode).as_deref() {
-                Ok(Node::Entry(version, _)) => self.fs.live.sync_staged(version),
-                // Nothing was written.
-                _ => Ok(()),
-            },
-        }
+        let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
+        let range = from.1..from.1.saturating_add(len);
+        let at = to.2;
+        self.change(to.0, of, file, || match source.source() {
+            Some(source) => file.copy(source, range, at, caller),
+            None => self.copy_shown((&source, range.start), (file, at), len, caller),
+        })
     }
 
-    /// Returns when the names in a directory have reached the disk.
-    pub fn sync_directory(&self, inode: InodeId, data: bool) -> Result<()> {
-        let Some(disk) = &self.fs.disk else {
-            return Ok(());
-        };
-        if let Some(done) = self.fs.live.sync_new(inode.into()) {
-            return done;
-        }
-        let version = match self.fs.inodes.get(inode).as_deref() {
-            Ok(Node::Container(container)) => container.known().version.clone(),
-            Ok(Node::Entry(version, _)) => Some(Arc::clone(version)),
-            _ => None,
-        };
-        // The names of a container's arrays are never dirty, what is staged of it is.
-        if let Some(version) = version {
-            self.fs.live.commit_closed(&version)?;
-            self.fs.live.sync_staged(&version)?;
-        }
-        let directory = match ContainerDirectory::find(&self.fs, inode) {
-            Ok(Some(directory)) => return self.sync_beside(&directory),
-            Ok(None) => self.directory(inode),
-            Err(e) => Err(e),
-        };
-        match directory {
-            Ok(directory) => {
-                let (path, id) = (&*directory.path, directory.id);
-                disk.sync(Target::Named { path, id }, data)
+    /// What a container shows, as far as a request goes.
+    fn copy_shown(
+        &self,
+        (source, from): (&OpenFile, u64),
+        (file, to): (&dyn DiskFile, u64),
+        len: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let (most, mut done) = (len.min(MOST), 0);
+        while done < most {
+            let (at, len) = (from.saturating_add(done), PART.min(most - done) as usize);
+            let put = |bytes: Result<&[u8]>| {
+                let bytes = bytes?;
+                let at = to.saturating_add(done);
+                let put = file.put(at, bytes, Putting::default(), caller)?;
+                Ok((put, put < bytes.len()))
+            };
+            let pages = PageCache::Bypassed;
+            match source.read(&self.reading.workers, at, len, pages, put) {
+                // The next request finds out why.
+                Err(_) if done > 0 => break,
+                Err(e) => return Err(e),
+                Ok((n, is_full)) => {
+                    done += n as u64;
+                    if n == 0 || is_full {
+                        break;
+                    }
+                }
             }
-            // Entries of a container are never dirty, whatever lies above them, and a directory
-            // that was removed has none.
-            Err(Error::ReadOnly | Error::NotFound) => Ok(()),
-            Err(e) => Err(e),
         }
+        Ok(done as usize)
     }
 }

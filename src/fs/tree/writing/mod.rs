@@ -5,13 +5,11 @@
 //! renamed or removed as the file or directory that it is. Assumes that the kernel has let the
 //! caller in. Used by `kernel::adapter`.
 
-mod added;
-mod arrays;
 mod attributes;
+mod closing;
 mod content;
-mod copies;
-mod create;
-mod names;
+mod directories;
+mod making;
 mod promote;
 mod removal;
 mod rename;
@@ -21,57 +19,170 @@ mod replace;
 mod requests;
 mod retyped;
 mod strays;
+mod targets;
 #[cfg(test)]
 pub(crate) mod tests;
-mod whiteout;
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 
-use super::Tree;
-use super::container_directory::ContainerDirectory;
+use super::following::FollowingEntries;
 use super::inode::InodeId;
-use super::node::Node;
-use crate::error::{Error, Result};
-use crate::live::directory::SourceDirectory;
-use crate::source::FileKind;
+use super::lookup::NameLookup;
+use super::named::ErrorLines;
+use super::reading::FileReading;
+use super::xattr::Xattrs;
+use crate::disk::{Caller, NewEntry, Renaming};
+use crate::error::Result;
+use crate::source::SpecialKind;
+use attributes::AttributeChanges;
+use closing::FileClosing;
+use content::FileContents;
+use directories::SourceDirectories;
+use making::Making;
+use promote::Promotion;
+use removal::Removing;
+use rename::Renames;
+use rename_into::RenamesInto;
+use rename_new::RenamesOfNew;
+use requests::Requests;
+use strays::Strays;
 
 pub use content::Hole;
 pub use removal::COMES_BACK;
 
-impl Tree {
-    /// The directory of the source that an inode is. Of a container that is new it is the directory
-    /// of its drafts; of another one that of what lies beside its arrays. NotFound if it has none.
-    fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
-        match &*self.fs.inodes.get(inode)? {
-            Node::Directory(at) => Ok(SourceDirectory {
-                takes_any_name: self.fs.has_no_containers(),
-                ..SourceDirectory::new(self.fs.inodes.path(inode)?, at.id)
-            }),
-            Node::Container(container) if container.new.is_new() => {
-                self.fs.live.drafts_to_change(inode.into())
-            }
-            Node::Container(_) | Node::Entry(..) => {
-                let directory = ContainerDirectory::find(&self.fs, inode)?;
-                self.directory_beside(&directory.ok_or(Error::ReadOnly)?)
-            }
-            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(_) => Err(self.fs.unseen(inode)),
+/// The parts, each with its job.
+pub(crate) struct TreeWriting {
+    names: Arc<NameLookup>,
+    pub(crate) contents: Arc<FileContents>,
+    pub(crate) making: Making,
+    pub(crate) removing: Removing,
+    pub(crate) renames: Renames,
+    pub(crate) attributes: AttributeChanges,
+    pub(crate) closing: FileClosing,
+    pub(crate) following: Arc<FollowingEntries>,
+}
+
+impl TreeWriting {
+    /// Beside what reads the tree.
+    pub(super) fn new(
+        names: &Arc<NameLookup>,
+        reading: &Arc<FileReading>,
+        xattrs: &Arc<Xattrs>,
+        error_lines: &Arc<ErrorLines>,
+    ) -> TreeWriting {
+        let (fs, moves) = (&names.fs, &names.moves);
+        let following = Arc::<FollowingEntries>::default();
+        let directories = &Arc::new(SourceDirectories {
+            fs: Arc::clone(fs),
+            moves: Arc::clone(moves),
+            written_here: Arc::clone(&names.written_here),
+            listing_cache: Arc::clone(&names.listing_cache),
+        });
+        let strays = &Arc::new(Strays {
+            fs: Arc::clone(fs),
+            directories: Arc::clone(directories),
+        });
+        let promotion = &Arc::new(Promotion {
+            fs: Arc::clone(fs),
+            moves: Arc::clone(moves),
+            directories: Arc::clone(directories),
+        });
+        let contents = Arc::new(FileContents {
+            fs: Arc::clone(fs),
+            reading: Arc::clone(reading),
+            strays: Arc::clone(strays),
+            written_here: Arc::clone(&names.written_here),
+            absorbed: Arc::clone(&names.absorbed),
+            outdated: Arc::clone(&reading.outdated),
+            following: Arc::clone(&following),
+        });
+        TreeWriting {
+            names: Arc::clone(names),
+            making: Making {
+                fs: Arc::clone(fs),
+                names: Arc::clone(names),
+                moves: Arc::clone(moves),
+                written_here: Arc::clone(&names.written_here),
+                directories: Arc::clone(directories),
+                contents: Arc::clone(&contents),
+            },
+            removing: Removing {
+                fs: Arc::clone(fs),
+                names: Arc::clone(names),
+                half_removed: Arc::clone(&xattrs.half_removed),
+                directories: Arc::clone(directories),
+            },
+            renames: Renames {
+                fs: Arc::clone(fs),
+                names: Arc::clone(names),
+                moves: Arc::clone(moves),
+                directories: Arc::clone(directories),
+                strays: Arc::clone(strays),
+                promotion: Arc::clone(promotion),
+                into: RenamesInto {
+                    fs: Arc::clone(fs),
+                    directories: Arc::clone(directories),
+                    reading: Arc::clone(reading),
+                    absorbed: Arc::clone(&names.absorbed),
+                    error_lines: Arc::clone(error_lines),
+                },
+                of_new: RenamesOfNew {
+                    fs: Arc::clone(fs),
+                    moves: Arc::clone(moves),
+                    directories: Arc::clone(directories),
+                    error_lines: Arc::clone(error_lines),
+                },
+            },
+            attributes: AttributeChanges {
+                fs: Arc::clone(fs),
+                attributes: Arc::clone(&error_lines.attributes),
+                xattrs: Arc::clone(xattrs),
+                directories: Arc::clone(directories),
+                contents: Arc::clone(&contents),
+                requests: Requests {
+                    fs: Arc::clone(fs),
+                    written_here: Arc::clone(&names.written_here),
+                    directories: Arc::clone(directories),
+                },
+            },
+            closing: FileClosing {
+                fs: Arc::clone(fs),
+                directories: Arc::clone(directories),
+                strays: Arc::clone(strays),
+                promotion: Arc::clone(promotion),
+                error_lines: Arc::clone(error_lines),
+            },
+            contents,
+            following,
         }
     }
 
-    /// The directory of the source that an inode is, for putting something of this name into it:
-    /// made, if there is none yet.
-    fn directory_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
-        match ContainerDirectory::find(&self.fs, inode)? {
-            Some(directory) if directory.container.stored == FileKind::File => {
-                self.added_made(&directory, name)
+    /// Renames, and makes a device 0:0 under the old name, which overlayfs takes for one. Not at
+    /// once: after a crash between the two what lies below has its name again.
+    pub fn rename_and_hide(
+        &self,
+        from: (InodeId, &OsStr),
+        to: (InodeId, &OsStr),
+        how: Renaming,
+        caller: Caller,
+    ) -> Result<()> {
+        self.renames.rename(from, to, how)?;
+        let whiteout = NewEntry::Special {
+            kind: SpecialKind::CharDevice,
+            mode: libc::S_IFCHR,
+            device: 0,
+        };
+        match self.making.make(from.0, from.1, whiteout, caller) {
+            Ok(made) => {
+                self.names.forget(made.inode, 1);
+                Ok(())
             }
-            _ => self.directory(inode),
+            // The old name would hide nothing: nothing has happened.
+            Err(e) => self
+                .renames
+                .rename(to, from, Renaming::NoReplace)
+                .and(Err(e)),
         }
-    }
-
-    /// What is shown of a directory has changed.
-    fn names_changed(&self, directory: InodeId) {
-        self.listing_cache.forget(directory);
     }
 }

@@ -10,11 +10,14 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::inode::InodeId;
+use super::super::mounted_fs::MountedFs;
+use super::super::moves::Moves;
 use super::super::node::Node;
 use super::super::open_file::HandleId;
+use super::directories::SourceDirectories;
 use crate::commit::drafts::drafts_path;
 use crate::commit::new_container::NewModes;
 use crate::commit::tidy::remove_tree;
@@ -33,7 +36,38 @@ use crate::stage::drafts_name;
 /// Enough to tell a stored file from an array.
 const HEAD: usize = 16;
 
-impl Tree {
+/// Looks at what directories become by the files that are put into them.
+pub(crate) struct Promotion {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) directories: Arc<SourceDirectories>,
+}
+
+impl Promotion {
+    /// A file that was written is closed.
+    pub(super) fn closed(&self, handle: HandleId) {
+        let file = self.fs.open_files.inode_of(handle).ok();
+        if let Some(file) = file
+            && let Some(parent) = self.fs.inodes.parent(file)
+            && let Some(path) = self.fs.inodes.paths(file).into_iter().next()
+            && let Some(name) = path.file_name()
+        {
+            self.arrived(parent, name);
+        }
+    }
+
+    /// A file has got its name. An error in what that makes of its directory is not the request's.
+    pub(super) fn arrived(&self, parent: InodeId, name: &OsStr) {
+        match self.promote_or_demote(parent, name) {
+            Ok(()) | Err(Error::NotFound) => {}
+            Err(e) => {
+                let path = self.fs.inodes.path(parent).unwrap_or_default();
+                let shown = self.fs.store.display(&path);
+                log::warn!("{}: stays a directory of files: {e}", shown.display());
+            }
+        }
+    }
+
     /// A file is there that was written. If it makes its directory a container, that is a new one
     /// from now on; and if it is one of a container as it is stored, a new one is the directory of
     /// such files.
@@ -45,7 +79,7 @@ impl Tree {
         let _locked = self.fs.live.new.lock_promotion();
         match &*self.fs.inodes.get(parent)? {
             Node::Directory(_) if !self.fs.enclosing.is_below_container(parent) => {
-                self.look_into(parent, &self.directory(parent)?.path, name)
+                self.look_into(parent, &self.directories.find(parent)?.path, name)
             }
             Node::Container(container) if container.stored == FileKind::Directory => {
                 let Some(drafts) = self.fs.live.drafts(parent.into())? else {
@@ -179,7 +213,7 @@ impl Tree {
             .becomes(inode, Node::Container(container.into()))?;
         moving.made();
         self.fs.live.watch(inode.into());
-        self.names_changed(inode);
+        self.directories.names_changed(inode);
         Ok(())
     }
 
@@ -217,30 +251,4 @@ fn is_of_some_container(name: &OsStr) -> bool {
                 && (name == ARRAYS_JSON
                     || name.to_str().is_some_and(|name| creation.has_array(name)))
     })
-}
-
-impl Tree {
-    /// A file that was written is closed.
-    pub(super) fn closed(&self, handle: HandleId) {
-        let file = self.fs.open_files.inode_of(handle).ok();
-        if let Some(file) = file
-            && let Some(parent) = self.fs.inodes.parent(file)
-            && let Some(path) = self.fs.inodes.paths(file).into_iter().next()
-            && let Some(name) = path.file_name()
-        {
-            self.arrived(parent, name);
-        }
-    }
-
-    /// A file has got its name. An error in what that makes of its directory is not the request's.
-    pub(super) fn arrived(&self, parent: InodeId, name: &OsStr) {
-        match self.promote_or_demote(parent, name) {
-            Ok(()) | Err(Error::NotFound) => {}
-            Err(e) => {
-                let path = self.fs.inodes.path(parent).unwrap_or_default();
-                let shown = self.fs.store.display(&path);
-                log::warn!("{}: stays a directory of files: {e}", shown.display());
-            }
-        }
-    }
 }

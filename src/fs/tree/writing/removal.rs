@@ -1,16 +1,20 @@
-//! Removing containers: entry by entry, as `rm -r` does it, and then the directory, which is the
-//! container.
+//! Removing names: of files, of directories, and of containers entry by entry, as `rm -r` does it,
+//! and then the directory, which is the container.
 //!
-//! Used by [`super::names`].
+//! Used by `kernel::adapter`.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::arrival::is_shown;
 use super::super::container_directory::ContainerDirectory;
-use super::super::inode::InodeId;
+use super::super::half_removed::HalfRemoved;
+use super::super::inode::{Dirent, InodeId};
+use super::super::lookup::NameLookup;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
+use super::directories::SourceDirectories;
+use crate::commit::Spot;
 use crate::commit::added::{added_of, remove_empty};
 use crate::disk::Place;
 use crate::error::{Error, Result};
@@ -24,7 +28,69 @@ use crate::source::{FileKind, Listed, Stat};
 /// The warning about an array that was removed while its container stays.
 pub const COMES_BACK: &str = "is there again: an array is only removed with its container (rm -r)";
 
-impl Tree {
+/// Removes entries.
+pub(crate) struct Removing {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) names: Arc<NameLookup>,
+    pub(super) half_removed: Arc<HalfRemoved>,
+    pub(super) directories: Arc<SourceDirectories>,
+}
+
+impl Removing {
+    /// Removes a name that is no directory's.
+    pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+        let disk = self.fs.live.writable()?;
+        let _stays = self.fs.live.new.shared();
+        if self.removes_entry(parent, name, false)? {
+            return Ok(());
+        }
+        let directory = self.directories.find(parent)?;
+        let (link, stat) = (
+            Dirent::new(parent, name),
+            self.fs.store.stat(&directory.join(name))?,
+        );
+        self.directories.as_looked_up(&link, &stat)?;
+        disk.unlink(directory.place(name))?;
+        self.directories.forget_name(&link, &stat);
+        self.directories.tidy_added(parent);
+        Ok(())
+    }
+
+    /// Removes a directory: of the source, if it is empty, or of a container.
+    pub fn remove_directory(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+        let disk = self.fs.live.writable()?;
+        if self.removes_entry(parent, name, true)? {
+            return Ok(());
+        }
+        let directory = self.directories.find(parent)?;
+        let link = Dirent::new(parent, name);
+        let stat = self.fs.store.stat(&directory.join(name))?;
+        let (inode, node) = self.directories.as_looked_up(&link, &stat)?;
+        match &*node {
+            Node::Container(container) => {
+                let at = Spot {
+                    directory: directory.path.clone(),
+                    id: directory.id,
+                    name: name.to_owned(),
+                };
+                let logs = self.fs.live.logs_beside(&at);
+                match self
+                    .fs
+                    .live
+                    .remove_new(inode.into(), container, directory.place(name))
+                {
+                    Some(removed) => removed?,
+                    None => self.remove_container(inode, container, &directory, name, &stat)?,
+                }
+                self.fs.live.discard_removed(container);
+                self.fs.live.remove_logs(&at, &logs);
+            }
+            _ => disk.remove_directory(directory.place(name))?,
+        }
+        self.directories.forget_name(&link, &stat);
+        Ok(())
+    }
+
     /// Hides an entry of a container until the container itself is removed. False if the name is
     /// none of a container's own: what lies beside its arrays is removed as any other file.
     pub(super) fn removes_entry(
@@ -69,7 +135,7 @@ impl Tree {
         }
         version.tombstones.add(entry);
         self.half_removed.remember(&version);
-        self.names_changed(parent);
+        self.directories.names_changed(parent);
         Ok(true)
     }
 
@@ -79,7 +145,7 @@ impl Tree {
             return Ok(true);
         };
         let path = above.found_beside(&self.fs)?.map(|path| path.join(name));
-        match path.map(|path| self.is_empty(&path)) {
+        match path.map(|path| self.directories.is_empty(&path)) {
             Some(Err(e)) if e.is_not_found() => Ok(true),
             Some(is_empty) => is_empty,
             None => Ok(true),

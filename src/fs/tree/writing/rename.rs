@@ -6,12 +6,18 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::container_directory::ContainerDirectory;
 use super::super::inode::{Dirent, InodeId};
-use super::super::moves::Moving;
+use super::super::lookup::NameLookup;
+use super::super::mounted_fs::MountedFs;
+use super::super::moves::{Moves, Moving};
 use super::super::node::Node;
-use super::rename_new::Emptied;
+use super::directories::{Side, SourceDirectories};
+use super::promote::Promotion;
+use super::rename_into::RenamesInto;
+use super::rename_new::{Emptied, RenamesOfNew};
+use super::replace::{replace_directory, replace_other_kind};
+use super::strays::Strays;
 use crate::disk::Renaming;
 use crate::error::{Error, Result};
 use crate::live::committing::moves_its_log;
@@ -20,13 +26,6 @@ use crate::live::directory::SourceDirectory;
 use crate::live::{InUse, LiveContainer, refused};
 use crate::source::{FileKind, Stat};
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
-
-/// A name that is renamed, and what it led to before.
-pub(super) struct Side {
-    pub(super) link: Dirent,
-    pub(super) directory: SourceDirectory,
-    pub(super) stat: Stat,
-}
 
 /// The name that it gets, and what that led to before.
 struct RenameTarget {
@@ -46,7 +45,19 @@ struct Begun<'a> {
     _stays: Option<RwLockReadGuard<'a, ()>>,
 }
 
-impl Tree {
+/// Renames.
+pub(crate) struct Renames {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) names: Arc<NameLookup>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) directories: Arc<SourceDirectories>,
+    pub(super) strays: Arc<Strays>,
+    pub(super) promotion: Arc<Promotion>,
+    pub(super) into: RenamesInto,
+    pub(super) of_new: RenamesOfNew,
+}
+
+impl Renames {
     pub fn rename(
         &self,
         from: (InodeId, &OsStr),
@@ -57,16 +68,16 @@ impl Tree {
         if self.renames_entry(from, to, how)? {
             return Ok(());
         }
-        let mut moved = self.side(from)?;
+        let mut moved = self.directories.side(from)?;
         self.takes(to, &moved)?;
-        if self.rename_new(&moved, to, how)? {
+        if self.of_new.rename(&moved, to, how)? {
             return Ok(());
         }
-        let mut emptied = Emptied::new(self);
+        let mut emptied = Emptied::new(&self.of_new);
         // What lies below is not to be looked for meanwhile; paths above may have changed until no
         // other thread moves.
         let begun = self.begin_move(&moved, to, &mut emptied)?;
-        moved.directory = self.directory(from.0)?;
+        moved.directory = self.directories.find(from.0)?;
         let to = self.target(to)?;
         self.check_ends(&moved, &to, &begun)?;
         let over = self.replaced_file(&to, &moved.stat, how);
@@ -87,17 +98,17 @@ impl Tree {
         {
             self.fs.live.discard_removed(container);
         }
-        self.tidy_added(from.0);
+        self.directories.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
-            self.arrived(to.link.parent, &to.link.name);
-            self.tell_moved_beside((&to.link, &moved.stat));
+            self.promotion.arrived(to.link.parent, &to.link.name);
+            self.strays.tell_moved_beside((&to.link, &moved.stat));
         }
         Ok(())
     }
 
     /// Where a name is to lead from now on.
     fn target(&self, (parent, name): (InodeId, &OsStr)) -> Result<RenameTarget> {
-        let directory = self.directory_to_fill(parent, name)?;
+        let directory = self.directories.find_to_fill(parent, name)?;
         directory.new_place(name)?;
         let replaced = match self.fs.store.stat(&directory.join(name)) {
             Ok(stat) => Some(stat),
@@ -118,7 +129,7 @@ impl Tree {
             to.replaced.as_ref().map(|stat| (&to.link, stat)),
         ];
         for (link, stat) in ends.into_iter().flatten() {
-            let (_, node) = self.as_looked_up(link, stat)?;
+            let (_, node) = self.directories.as_looked_up(link, stat)?;
             let Some(container) = node.container() else {
                 continue;
             };
@@ -145,14 +156,14 @@ impl Tree {
             (_, replaced) => {
                 let replaced = replaced.as_ref();
                 if let Some(stat) = replaced.filter(|stat| !is_same(stat, &moved.stat)) {
-                    self.forget_name(&to.link, stat);
+                    self.directories.forget_name(&to.link, stat);
                 }
                 self.fs.inodes.renamed(&moved.link, &to.link, &moved.stat);
             }
         }
         self.look_again(&to.link, &moved.stat);
-        self.names_changed(moved.link.parent);
-        self.names_changed(to.link.parent);
+        self.directories.names_changed(moved.link.parent);
+        self.directories.names_changed(to.link.parent);
     }
 
     /// A container that is a file, over which something is about to be renamed.
@@ -180,7 +191,7 @@ impl Tree {
         match &to.replaced {
             // In the mount both are directories; in the source only one is.
             Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
-                self.replace_other_kind(moved, directory, &link.name, stat)?;
+                replace_other_kind(&self.directories, moved, directory, &link.name, stat)?;
                 Ok(None)
             }
             // They are empty only to us.
@@ -188,11 +199,13 @@ impl Tree {
                 if how == Renaming::Over
                     && stat.kind == FileKind::Directory
                     && !is_same(stat, &moved.stat)
-                    && self.is_named_container(link, stat)
-                    && self.is_named_container(&moved.link, &moved.stat) =>
+                    && self.directories.is_named_container(link, stat)
+                    && self
+                        .directories
+                        .is_named_container(&moved.link, &moved.stat) =>
             {
-                let (_, node) = self.as_looked_up(link, stat)?;
-                self.replace_directory(moved, directory, &link.name)?;
+                let (_, node) = self.directories.as_looked_up(link, stat)?;
+                replace_directory(&self.directories, moved, directory, &link.name)?;
                 Ok(Some(ReplacedContainer(node)))
             }
             _ => {
@@ -220,7 +233,7 @@ impl Tree {
             replaced,
         } = to;
         let is_one_file = |link: &Dirent, stat: &Stat| {
-            stat.kind == FileKind::File && self.is_named_container(link, stat)
+            stat.kind == FileKind::File && self.directories.is_named_container(link, stat)
         };
         let (old, new) = (
             moved.directory.join(&moved.link.name),
@@ -245,15 +258,18 @@ impl Tree {
     /// A container's directory takes files, and containers are none: in one of any kind another
     /// would be a file, without the files that were put into it.
     fn takes(&self, to: (InodeId, &OsStr), moved: &Side) -> Result<()> {
-        if self.is_named_container(&moved.link, &moved.stat) {
+        if self
+            .directories
+            .is_named_container(&moved.link, &moved.stat)
+        {
             return match self.fs.enclosing.is_of_container(to.0) {
-                true => Err(self.only_files(to)),
+                true => Err(self.directories.only_files(to)),
                 false => Ok(()),
             };
         }
         match moved.stat.kind {
-            FileKind::File => self.refuse_stray_moved(moved, to),
-            _ => self.refuse_in_container(to.0, to.1),
+            FileKind::File => self.strays.refuse_stray_moved(moved, to),
+            _ => self.directories.refuse_in_container(to.0, to.1),
         }
     }
 
@@ -279,7 +295,7 @@ impl Tree {
             return match how {
                 _ if !is_changed(&above) => Err(Error::ReadOnly),
                 Renaming::Over => {
-                    self.tell_not_moved(&above, from.1);
+                    self.strays.tell_not_moved(&above, from.1);
                     refuse(libc::EPERM)
                 }
                 _ => refuse(libc::EINVAL),
@@ -295,7 +311,8 @@ impl Tree {
             Some(_) if how == Renaming::Exchange => refuse(libc::EINVAL),
             Some((_, true)) if how == Renaming::NoReplace => refuse(libc::EEXIST),
             Some((entry, _)) => self
-                .rename_into(from, (to.0, &below), (to.1, entry))
+                .into
+                .rename(from, (to.0, &below), (to.1, entry))
                 .map(|()| true),
         }
     }
@@ -309,7 +326,7 @@ impl Tree {
         let link = Dirent::new(to.0, to.1);
         let own = moved.directory.join(&moved.link.name);
         let mut sides = vec![(&moved.link, own, moved.stat.clone())];
-        match self.directory(to.0) {
+        match self.directories.find(to.0) {
             Ok(directory) => {
                 let path = directory.join(to.1);
                 if let Ok(over) = self.fs.store.stat(&path) {
@@ -404,26 +421,6 @@ impl Tree {
         }
     }
 
-    pub(super) fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
-        let directory = self.directory(parent)?;
-        Ok(Side {
-            stat: self.fs.store.stat(&directory.join(name))?,
-            link: Dirent::new(parent, name),
-            directory,
-        })
-    }
-
-    pub(super) fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
-        let known = self.fs.inodes.named(link, stat);
-        known.is_some_and(|(_, node)| node.container().is_some())
-    }
-
-    pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
-        let mut empty = true;
-        self.fs.store.list(path, &mut |_| empty = false)?;
-        Ok(empty)
-    }
-
     /// What an entry is may go by its name: if it is something else now, the kernel is to look the
     /// name up afresh.
     fn look_again(&self, link: &Dirent, stat: &Stat) {
@@ -431,7 +428,10 @@ impl Tree {
             return;
         };
         let before = node.container().is_some();
-        let above = self.directory(link.parent).map(|directory| directory.path);
+        let above = self
+            .directories
+            .find(link.parent)
+            .map(|directory| directory.path);
         match above.and_then(|above| self.names.shown_kind(link, &above)) {
             Ok(kind) if stat.kind == FileKind::File && before != (kind == FileKind::Directory) => {
                 self.fs.places.invalidate(inode, Some(link.clone()));

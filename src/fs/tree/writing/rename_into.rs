@@ -9,10 +9,15 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::Tree;
+use super::super::absorbed::AbsorbedFiles;
 use super::super::container_directory::ContainerDirectory;
 use super::super::inode::{Dirent, InodeId};
+use super::super::mounted_fs::MountedFs;
+use super::super::named::ErrorLines;
 use super::super::node::Node;
+use super::super::open_file::OpenFile;
+use super::super::reading::FileReading;
+use super::directories::SourceDirectories;
 use crate::container::creation::LONGEST_DESCRIPTION;
 use crate::container::describe::say_the_same;
 use crate::error::{Error, Result};
@@ -29,15 +34,24 @@ const STEP: u64 = 256 << 10;
 
 const COMPARING: &str = "cannot compare a file with what is shown";
 
-impl Tree {
+/// Has files take the place of arrays.
+pub(crate) struct RenamesInto {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) directories: Arc<SourceDirectories>,
+    pub(super) reading: Arc<FileReading>,
+    pub(super) absorbed: Arc<AbsorbedFiles>,
+    pub(super) error_lines: Arc<ErrorLines>,
+}
+
+impl RenamesInto {
     /// A file of the source takes the place of an array, or says again what follows from arrays.
-    pub(super) fn rename_into(
+    pub(super) fn rename(
         &self,
         from: (InodeId, &OsStr),
         (parent, below): (InodeId, &ContainerDirectory),
         (name, entry): (&OsStr, EntryIndex),
     ) -> Result<()> {
-        let moved = self.side(from)?;
+        let moved = self.directories.side(from)?;
         let path = moved.directory.join(from.1);
         if moved.stat.kind != FileKind::File {
             return Err(refused("rename", &path, libc::EXDEV));
@@ -46,7 +60,7 @@ impl Tree {
         if source.id() != moved.stat.id {
             return Err(self.fs.live.changed(&path));
         }
-        let found = self.as_looked_up(&moved.link, &moved.stat)?;
+        let found = self.directories.as_looked_up(&moved.link, &moved.stat)?;
         if !self.says_again((&below.version, entry), &*source)? {
             self.become_array(
                 (&found, &moved.stat),
@@ -64,8 +78,8 @@ impl Tree {
             .live
             .writable()?
             .unlink(moved.directory.place(from.1))?;
-        self.forget_name(&moved.link, &moved.stat);
-        self.tidy_added(from.0);
+        self.directories.forget_name(&moved.link, &moved.stat);
+        self.directories.tidy_added(from.0);
         Ok(())
     }
 
@@ -98,6 +112,47 @@ impl Tree {
         Ok(())
     }
 
+    /// A file has become the content of an array. If that was its last name, what programs write
+    /// through the handles that they have of it goes to the array; the pages that the kernel has of
+    /// the file stay its own.
+    pub(super) fn absorbed_by(
+        &self,
+        inode: InodeId,
+        node: &Node,
+        (version, entry): (&Arc<ContainerVersion>, EntryIndex),
+        is_last_name: bool,
+    ) {
+        if let Some(file) = node.ordinary() {
+            file.note_absorbed();
+            self.absorbed.note(inode, (version.id, entry));
+        }
+        if !is_last_name {
+            return;
+        }
+        let redirected = self.fs.open_files.replace(inode, |open| {
+            open.written()?;
+            match self.fs.live.open_entry_for_writing(version, entry) {
+                Ok(opened) => Some(OpenFile::Entry(opened)),
+                Err(e) => {
+                    let path = self.fs.inodes.path(version.container.into());
+                    let shown = self.fs.store.display(&path.unwrap_or_default());
+                    log::warn!(
+                        "{}: what is still written to a file that has become an array of it is lost: {e}",
+                        shown.display()
+                    );
+                    None
+                }
+            }
+        });
+        for file in &redirected {
+            if let Some((file, _)) = file.written()
+                && let Err(e) = file.release()
+            {
+                log::error!("{}", self.error_lines.named(inode, None, &e));
+            }
+        }
+    }
+
     /// Whether an entry is not written, and a file says of it what it shows.
     fn says_again(
         &self,
@@ -123,12 +178,18 @@ impl Tree {
         if len > LONGEST_DESCRIPTION || shown_len > LONGEST_DESCRIPTION {
             return Ok(false);
         }
-        let _charged = &self.budget.keep(len)?;
+        let _charged = &self.fs.budget.keep(len)?;
         let mut text = fallible::zeros(len, COMPARING)?;
         file.fetch_one(0, &mut text)?;
         let shown_len = usize::try_from(shown_len).unwrap_or(usize::MAX);
         let compare = |shown: Result<&[u8]>| say_the_same(shown?, &text);
-        shown.read(&self.workers, 0, shown_len, PageCache::Bypassed, compare)
+        shown.read(
+            &self.reading.workers,
+            0,
+            shown_len,
+            PageCache::Bypassed,
+            compare,
+        )
     }
 
     fn is_copy(&self, shown: &OpenEntry, file: &dyn Source) -> Result<bool> {
@@ -142,7 +203,7 @@ impl Tree {
             let part = &mut part[..n];
             file.fetch_one(at, part)?;
             let compare = |shown: Result<&[u8]>| shown.map(|shown| shown == part);
-            if !shown.read(&self.workers, at, n, PageCache::Bypassed, compare)? {
+            if !shown.read(&self.reading.workers, at, n, PageCache::Bypassed, compare)? {
                 return Ok(false);
             }
         }

@@ -6,10 +6,13 @@
 //! is removed. A crash in between leaves an empty container too many. Used by [`super::rename`].
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::inode::{Dirent, InodeId};
-use super::rename::Side;
+use super::super::mounted_fs::MountedFs;
+use super::super::moves::Moves;
+use super::super::named::ErrorLines;
+use super::directories::{Side, SourceDirectories};
 use crate::commit::Spot;
 use crate::commit::drafts::drafts_path;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
@@ -25,20 +28,23 @@ use crate::stage::drafts_name;
 /// Containers that were new and empty, and are so again when this is dropped: meanwhile they are
 /// moved, or replaced, as the empty containers that they are.
 pub(super) struct Emptied<'a> {
-    tree: &'a Tree,
+    renames: &'a RenamesOfNew,
     containers: Vec<InodeId>,
 }
 
 impl<'a> Emptied<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Self {
+    pub(super) fn new(renames: &'a RenamesOfNew) -> Self {
         let containers = Vec::new();
-        Emptied { tree, containers }
+        Emptied {
+            renames,
+            containers,
+        }
     }
 
     pub(super) fn add(&mut self, inode: InodeId, container: &LiveContainer) -> Result<()> {
         let _locked = container.new.lock_creation();
-        let _alone = self.tree.fs.live.new.exclusive();
-        self.tree.fs.live.end_empty(inode.into(), container)?;
+        let _alone = self.renames.fs.live.new.exclusive();
+        self.renames.fs.live.end_empty(inode.into(), container)?;
         self.containers.push(inode);
         Ok(())
     }
@@ -47,18 +53,26 @@ impl<'a> Emptied<'a> {
 impl Drop for Emptied<'_> {
     fn drop(&mut self) {
         for inode in &self.containers {
-            match self.tree.renew(*inode) {
+            match self.renames.renew(*inode) {
                 // It has been replaced.
                 Ok(()) | Err(Error::NotFound) => {}
-                Err(e) => log::warn!("{}", self.tree.error_lines.named(*inode, None, &e)),
+                Err(e) => log::warn!("{}", self.renames.error_lines.named(*inode, None, &e)),
             }
         }
     }
 }
 
-impl Tree {
+/// Renames new containers.
+pub(crate) struct RenamesOfNew {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) directories: Arc<SourceDirectories>,
+    pub(super) error_lines: Arc<ErrorLines>,
+}
+
+impl RenamesOfNew {
     /// Renames a container that is new, to a name that nothing has. False if it is another case.
-    pub(super) fn rename_new(
+    pub(super) fn rename(
         &self,
         moved: &Side,
         to: (InodeId, &OsStr),
@@ -73,7 +87,7 @@ impl Tree {
         // What a daemon before has left is found when it is looked into.
         self.fs.live.current(inode.into(), container)?;
         let is_free = || -> Result<bool> {
-            let found = self.fs.store.stat(&self.directory(to.0)?.join(to.1));
+            let found = self.fs.store.stat(&self.directories.find(to.0)?.join(to.1));
             Ok(found.is_err_and(|e| e.is_not_found()))
         };
         if !container.new.is_new() || how == Renaming::Exchange || !is_free()? {
@@ -105,8 +119,8 @@ impl Tree {
         }
         self.move_new((inode, container), moved, to)?;
         moving.made();
-        self.names_changed(moved.link.parent);
-        self.names_changed(to.0);
+        self.directories.names_changed(moved.link.parent);
+        self.directories.names_changed(to.0);
         drop((moving, alone));
         Ok(true)
     }
@@ -127,7 +141,7 @@ impl Tree {
         if !self.fs.live.is_pristine(&recognised, &path)? {
             return Err(self.fs.live.changed(&path));
         }
-        let directory = self.directory(to.0)?;
+        let directory = self.directories.find(to.0)?;
         directory.new_place(to.1)?;
         let (old, new) = (self.fs.live.spot(&path)?, spot_in(&directory, to.1));
         self.fs.live.make_way(&drafts_path(&directory.join(to.1)))?;
@@ -178,7 +192,7 @@ impl Tree {
             ..NewAttributes::default()
         };
         let new = at.write(modes, &times, |write| {
-            let (nothing, budget) = (GivenContent::default(), &self.budget);
+            let (nothing, budget) = (GivenContent::default(), &self.fs.budget);
             let told = creation.recipe(&nothing, recognised.preferences, budget, write);
             told.map(drop)
         })?;

@@ -6,19 +6,29 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::inode::InodeId;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
+use super::super::written_here::WrittenHere;
 use super::super::xattr::{APPLY, COMMIT, COMMIT_QUICKLY, DISCARD, REFRESH};
+use super::directories::SourceDirectories;
 use crate::disk::Settling;
 use crate::error::{Error, Result};
 use crate::live::{ContainerId, HURRY, InUse, StaleLogs, refused};
 use crate::source::{FileKind, Stat};
 
-impl Tree {
+/// Does what commands ask for.
+pub(crate) struct Requests {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) written_here: Arc<WrittenHere>,
+    pub(super) directories: Arc<SourceDirectories>,
+}
+
+impl Requests {
     /// Does what setting this attribute asks for; none if it asks for nothing.
-    pub(super) fn requested(&self, inode: InodeId, name: &OsStr) -> Option<Result<()>> {
+    pub(super) fn answer(&self, inode: InodeId, name: &OsStr) -> Option<Result<()>> {
         match name.to_str()? {
             COMMIT => Some(self.commit_below(inode, StaleLogs::Kept, Settling::Everything)),
             COMMIT_QUICKLY => Some(self.commit_below(inode, StaleLogs::Kept, Settling::IfCheap)),
@@ -126,7 +136,7 @@ impl Tree {
         for inode in known {
             done = done.and(self.look_into_again(inode));
         }
-        self.names_changed(inode);
+        self.directories.names_changed(inode);
         done
     }
 
@@ -145,7 +155,7 @@ impl Tree {
         if let (Node::File(_) | Node::Directory(_), Some(link)) =
             (&*node, self.fs.inodes.link(inode))
         {
-            self.names_changed(link.parent);
+            self.directories.names_changed(link.parent);
             self.fs.places.invalidate(inode, Some(link));
         }
         Ok(())

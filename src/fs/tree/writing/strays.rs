@@ -9,13 +9,14 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::container_directory::ContainerDirectory;
 use super::super::inode::{Dirent, InodeId};
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
 use super::super::open_file::HandleId;
-use super::rename::Side;
+use super::directories::{Side, SourceDirectories};
 use crate::error::{Error, Result};
 use crate::live::recognition::{Recognition, recognise};
 use crate::live::refused;
@@ -34,7 +35,13 @@ struct WrittenBeside {
     stat: Stat,
 }
 
-impl Tree {
+/// Refuses, and tells of, what is no array.
+pub(crate) struct Strays {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) directories: Arc<SourceDirectories>,
+}
+
+impl Strays {
     /// A file that was written is closed: a container does not stay in the directory of another.
     pub(super) fn refuse_stray(&self, handle: HandleId) -> Result<()> {
         let Some(written) = self.written_beside(self.fs.open_files.inode_of(handle)?)? else {
@@ -161,11 +168,11 @@ impl Tree {
     fn remove_stray(&self, written: &WrittenBeside) -> Result<()> {
         let _stays = self.fs.live.new.shared();
         let (parent, name) = (written.link.parent, &*written.link.name);
-        let directory = self.directory(parent)?;
+        let directory = self.directories.find(parent)?;
         self.fs.live.writable()?.unlink(directory.place(name))?;
         let inode = self.fs.inodes.named(&written.link, &written.stat);
-        self.forget_name(&written.link, &written.stat);
-        self.tidy_added(parent);
+        self.directories.forget_name(&written.link, &written.stat);
+        self.directories.tidy_added(parent);
         if let Some((inode, _)) = inode {
             self.fs.places.invalidate(inode, Some(written.link.clone()));
         }

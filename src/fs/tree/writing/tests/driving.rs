@@ -19,9 +19,11 @@ impl Tree {
 
     pub(crate) fn written(&self, path: &str, truncate: bool) -> Result<(InodeId, HandleId)> {
         let inode = self.inode(path)?;
-        let open = self.open_for_writing(inode)?;
+        let open = self.writing.contents.open_for_writing(inode)?;
         if truncate {
-            self.set_len(inode, Some(open.handle), 0, NOBODY)?;
+            self.writing
+                .contents
+                .set_len(inode, Some(open.handle), 0, NOBODY)?;
         }
         Ok((inode, open.handle))
     }
@@ -48,7 +50,7 @@ impl Tree {
         let content = self
             .reading
             .read(open.handle, 0, 1 << 16, PageCache::Used, read);
-        self.release(open.handle);
+        self.writing.closing.release(open.handle);
         content
     }
 
@@ -77,19 +79,24 @@ impl Tree {
             let below = format!("{path}/{name}");
             match self.names.lookup(inode, OsStr::new(&name))?.kind {
                 FileKind::Directory => self.remove_all(&below)?,
-                _ => self.unlink(inode, OsStr::new(&name))?,
+                _ => self.writing.removing.unlink(inode, OsStr::new(&name))?,
             }
         }
         let (parent, name) = self.parent(path)?;
-        self.remove_directory(parent, name)
+        self.writing.removing.remove_directory(parent, name)
     }
 
     pub(crate) fn renames(&self, from: &str, to: &str, how: Renaming) -> Result<()> {
-        self.rename(self.parent(from)?, self.parent(to)?, how)
+        self.writing
+            .renames
+            .rename(self.parent(from)?, self.parent(to)?, how)
     }
 
     pub(crate) fn makes(&self, path: &str, what: NewEntry<'_>) -> Result<()> {
         let (parent, name) = self.parent(path)?;
-        self.make(parent, name, what, NOBODY).map(drop)
+        self.writing
+            .making
+            .make(parent, name, what, NOBODY)
+            .map(drop)
     }
 }

@@ -43,9 +43,12 @@ impl Tree {
             append: true,
             ..Putting::default()
         };
-        self.write(inode, handle, 0, bytes, how, NOBODY).unwrap();
-        self.close(handle).unwrap();
-        self.release(handle);
+        self.writing
+            .contents
+            .write(inode, handle, 0, bytes, how, NOBODY)
+            .unwrap();
+        self.writing.closing.close(handle).unwrap();
+        self.writing.closing.release(handle);
     }
 }
 
@@ -77,7 +80,9 @@ fn record_variables_keep_their_own_lengths() {
         ..NewAttributes::default()
     };
     let container = tree.inode("x.nc").unwrap();
-    tree.set_attributes(container, None, None, &time, NOBODY)
+    tree.writing
+        .attributes
+        .set_attributes(container, None, None, &time, NOBODY)
         .unwrap();
     tree.kernel_forgets_all();
     shown([&a, &b]);
@@ -162,7 +167,7 @@ fn what_was_removed_of_a_container_stays_hidden() {
         let container = tree.inode(parent).unwrap();
         let before = tree.names(container);
         assert!(before.iter().any(|shown| shown == name), "{before:?}");
-        tree.unlink(container, entry).unwrap();
+        tree.writing.removing.unlink(container, entry).unwrap();
         tree.kernel_forgets_all();
         let after = tree.names(tree.inode(parent).unwrap());
         assert_eq!(after.len() + 1, before.len(), "{after:?}");

@@ -69,17 +69,20 @@ fn write(tree: &Tree, at: u64, bytes: &[u8]) -> Result<()> {
 /// Writes and closes.
 fn write_into(tree: &Tree, path: &str, at: u64, bytes: &[u8]) -> Result<()> {
     let (inode, handle) = tree.written(path, false)?;
-    let n = tree.write(inode, handle, at, bytes, Putting::default(), NOBODY)?;
+    let n = tree
+        .writing
+        .contents
+        .write(inode, handle, at, bytes, Putting::default(), NOBODY)?;
     assert_eq!(n, bytes.len());
-    let closed = tree.close(handle);
-    tree.release(handle);
+    let closed = tree.writing.closing.close(handle);
+    tree.writing.closing.release(handle);
     closed
 }
 
 fn sync(tree: &Tree) -> Result<()> {
     let (inode, handle) = tree.written(DATA, false)?;
-    let synced = tree.sync(inode, handle, false);
-    tree.release(handle);
+    let synced = tree.writing.closing.sync(inode, handle, false);
+    tree.writing.closing.release(handle);
     synced
 }
 
@@ -93,7 +96,7 @@ fn content_of(tree: &Tree, path: &str) -> Vec<u8> {
     let content = tree
         .reading
         .read(open.handle, 0, 1 << 20, PageCache::Used, read);
-    tree.release(open.handle);
+    tree.writing.closing.release(open.handle);
     content
 }
 
@@ -169,7 +172,10 @@ fn what_is_written_while_commits_are_put_off_is_logged_before_the_close() {
     let log = source.path().join(LOG);
     let (inode, handle) = tree.written(DATA, false).unwrap();
     let all = [7; 20_000];
-    let n = tree.write(inode, handle, 0, &all, Putting::default(), NOBODY);
+    let n = tree
+        .writing
+        .contents
+        .write(inode, handle, 0, &all, Putting::default(), NOBODY);
     assert_eq!(n.unwrap(), all.len());
     let is_logged = |_| {
         std::thread::sleep(Duration::from_millis(1));
@@ -177,7 +183,7 @@ fn what_is_written_while_commits_are_put_off_is_logged_before_the_close() {
     };
     assert!((0..60_000).any(is_logged), "nobody has logged it");
     assert!(after_a_kill(source.path()).starts_with(&all));
-    tree.release(handle);
+    tree.writing.closing.release(handle);
 }
 
 /// A source with a Bloscpack file without an array, so that no stored block shows how well new
@@ -327,7 +333,10 @@ fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
     let ends: [fn(&Tree); 2] = [
         |tree| {
             let directory = tree.inode("one.blp").unwrap();
-            tree.sync_directory(directory, false).unwrap();
+            tree.writing
+                .closing
+                .sync_directory(directory, false)
+                .unwrap();
         },
         |tree| assert!(tree.containers().commit_all(InUse::Ignored).is_empty()),
     ];
@@ -356,13 +365,19 @@ fn a_synced_directory_is_committed_whoever_does_it() {
     assert!(state(&tree).contains("in the background"));
     let (_, version) = tree.containers().all_staged().pop().unwrap();
     let directory = tree.inode("one.blp").unwrap();
-    tree.sync_directory(directory, false).unwrap();
+    tree.writing
+        .closing
+        .sync_directory(directory, false)
+        .unwrap();
     assert_eq!(state(&tree), "clean");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let under_way = version.staged.take_turn();
         let synced = scope.spawn(|| {
-            tree.sync_directory(directory, false).unwrap();
+            tree.writing
+                .closing
+                .sync_directory(directory, false)
+                .unwrap();
             has_ended.load(Ordering::Relaxed)
         });
         (0..1000).for_each(|_| std::thread::yield_now());
@@ -379,10 +394,10 @@ fn what_was_emptied_and_not_written_is_in_the_log_when_the_close_returns() {
     let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
     write(&tree, 0, &[1; 10]).unwrap();
     let (_, handle) = tree.written(DATA, true).unwrap();
-    tree.close(handle).unwrap();
+    tree.writing.closing.close(handle).unwrap();
     assert_eq!(content(&tree), b"");
     assert_eq!(after_a_kill(source.path()), b"");
-    tree.release(handle);
+    tree.writing.closing.release(handle);
     assert!(tree.containers().commit_all(InUse::Ignored).is_empty());
     assert_eq!(content(&tree), b"");
 }

@@ -24,7 +24,9 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
         });
         for at in 0..WRITES {
             let how = Putting::default();
-            tree.write(inode, handle, at % 100, &[at as u8], how, NOBODY)
+            tree.writing
+                .contents
+                .write(inode, handle, at % 100, &[at as u8], how, NOBODY)
                 .unwrap();
             let listed = tree.containers().all_staged();
             let is_listed = listed.iter().any(|(_, one)| one.id == writer.version.id);
@@ -32,6 +34,6 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
         }
         done.store(true, Ordering::Release);
     });
-    tree.release(handle);
+    tree.writing.closing.release(handle);
     assert!(tree.containers().all_staged().is_empty());
 }

@@ -87,9 +87,11 @@ fn a_move_that_comes_first_after_a_crash_takes_along_what_was_written_to_an_arra
     let tree = tree_of(directory.path(), |disk| disk);
     let (inode, handle) = tree.written("one.blp/data", false).unwrap();
     let how = Putting::default();
-    tree.write(inode, handle, 0, b"staged", how, NOBODY)
+    tree.writing
+        .contents
+        .write(inode, handle, 0, b"staged", how, NOBODY)
         .unwrap();
-    tree.sync(inode, handle, false).unwrap();
+    tree.writing.closing.sync(inode, handle, false).unwrap();
     let copied = std::process::Command::new("cp")
         .arg("-a")
         .arg(directory.path().join("."))
@@ -239,8 +241,11 @@ fn what_is_put_into_it_while_it_is_renamed_goes_along() {
     failure.arm_with(1, move || {
         let (done, wait) = mpsc::channel();
         std::thread::spawn(move || {
-            let made = putting.create(new, OsStr::new("file"), 0o644, true, NOBODY);
-            done.send(made.map(|(_, open)| putting.release(open.handle)))
+            let made = putting
+                .writing
+                .making
+                .create(new, OsStr::new("file"), 0o644, true, NOBODY);
+            done.send(made.map(|(_, open)| putting.writing.closing.release(open.handle)))
         });
         // It waits for the move, which has begun.
         assert!(wait.recv_timeout(Duration::from_millis(200)).is_err());
@@ -275,14 +280,19 @@ fn a_file_that_is_open_by_another_name_is_open() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.puts_container().unwrap();
     let data = tree.inode("new.blp/data").unwrap();
-    tree.link(data, ROOT, OsStr::new("linked")).unwrap();
-    let open = tree.open_for_writing(data).unwrap();
+    tree.writing
+        .making
+        .link(data, ROOT, OsStr::new("linked"))
+        .unwrap();
+    let open = tree.writing.contents.open_for_writing(data).unwrap();
     tree.containers().pack_quiet(Duration::ZERO);
     assert_eq!(hidden(directory.path()), [DRAFTS]);
     let how = Putting::default();
-    tree.write(data, open.handle, 0, b"what is put,", how, NOBODY)
+    tree.writing
+        .contents
+        .write(data, open.handle, 0, b"what is put,", how, NOBODY)
         .unwrap();
-    tree.release(open.handle);
+    tree.writing.closing.release(open.handle);
     tree.containers().pack_quiet(Duration::ZERO);
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"what is put,"), "{content}");
@@ -365,7 +375,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
             .unwrap();
         for path in ["file", "one.blp/data"] {
             let (_, handle) = changing.written(path, false).unwrap();
-            changing.release(handle);
+            changing.writing.closing.release(handle);
         }
         told.send("others").unwrap();
     });
@@ -419,7 +429,11 @@ fn an_array_is_copied_into_a_new_container_as_it_is_shown() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
     let (parent, name) = tree.parent("new.blp/data").unwrap();
-    let (attr, open) = tree.create(parent, name, 0o644, true, NOBODY).unwrap();
+    let (attr, open) = tree
+        .writing
+        .making
+        .create(parent, name, 0o644, true, NOBODY)
+        .unwrap();
     let array = tree
         .reading
         .open(tree.inode("one.blp/data").unwrap())
@@ -431,7 +445,9 @@ fn an_array_is_copied_into_a_new_container_as_it_is_shown() {
         });
     let copy = |from: u64, len: u64| {
         let to = (attr.inode, open.handle, 3 + from);
-        tree.copy_range((array.handle, from), to, len, NOBODY)
+        tree.writing
+            .contents
+            .copy_range((array.handle, from), to, len, NOBODY)
             .unwrap()
     };
     assert_eq!(copy(0, 4), 4);

@@ -1,32 +1,133 @@
-//! Files in the directory of a container that are no part of it.
+//! The directories of the source that are changed: where they lie, which names in them the kernel
+//! knows, and files in the directory of a container that are no part of it.
 //!
-//! In a container that is a directory they lie where they are shown. Beside one that is a file they
-//! lie in a hidden directory, those of its groups in directories named like these, made when
+//! In a container that is a directory such files lie where they are shown. Beside one that is a file
+//! they lie in a hidden directory, those of its groups in directories named like these, made when
 //! something is put into them and removed when nothing is left; it goes where the container goes
-//! through the mount. Used by [`super`]; what reads them is `tree::container_directory`.
+//! through the mount. Used by all of `writing`; what reads added files is
+//! `tree::container_directory`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::container_directory::ContainerDirectory;
-use super::super::inode::InodeId;
+use super::super::inode::{Dirent, InodeId};
+use super::super::listing_cache::ListingCache;
+use super::super::mounted_fs::MountedFs;
+use super::super::moves::Moves;
 use super::super::node::Node;
+use super::super::written_here::WrittenHere;
 use crate::commit::added::{added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::live::creation::carried::owner_of;
 use crate::live::directory::SourceDirectory;
 use crate::live::{LiveContainer, refused};
-use crate::source::{FileId, FileKind};
+use crate::source::{FileId, FileKind, Stat};
 
-impl Tree {
+/// A name that is renamed, and what it led to before.
+pub(super) struct Side {
+    pub(super) link: Dirent,
+    pub(super) directory: SourceDirectory,
+    pub(super) stat: Stat,
+}
+
+/// Finds directories of the source, and has the names in them follow changes.
+pub(crate) struct SourceDirectories {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) written_here: Arc<WrittenHere>,
+    pub(super) listing_cache: Arc<ListingCache>,
+}
+
+impl SourceDirectories {
+    /// The directory of the source that an inode is. Of a container that is new it is the directory
+    /// of its drafts; of another one that of what lies beside its arrays. NotFound if it has none.
+    pub(super) fn find(&self, inode: InodeId) -> Result<SourceDirectory> {
+        match &*self.fs.inodes.get(inode)? {
+            Node::Directory(at) => Ok(SourceDirectory {
+                takes_any_name: self.fs.has_no_containers(),
+                ..SourceDirectory::new(self.fs.inodes.path(inode)?, at.id)
+            }),
+            Node::Container(container) if container.new.is_new() => {
+                self.fs.live.drafts_to_change(inode.into())
+            }
+            Node::Container(_) | Node::Entry(..) => {
+                let directory = ContainerDirectory::find(&self.fs, inode)?;
+                self.beside(&directory.ok_or(Error::ReadOnly)?)
+            }
+            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
+            Node::Unseen(_) => Err(self.fs.unseen(inode)),
+        }
+    }
+
+    /// The directory of the source that an inode is, for putting something of this name into it:
+    /// made, if there is none yet.
+    pub(super) fn find_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
+        match ContainerDirectory::find(&self.fs, inode)? {
+            Some(directory) if directory.container.stored == FileKind::File => {
+                self.added_made(&directory, name)
+            }
+            _ => self.find(inode),
+        }
+    }
+
+    pub(super) fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
+        let directory = self.find(parent)?;
+        Ok(Side {
+            stat: self.fs.store.stat(&directory.join(name))?,
+            link: Dirent::new(parent, name),
+            directory,
+        })
+    }
+
+    /// What the kernel has looked up under a name, and let the caller change. If the name leads to
+    /// something else by now, the kernel is to look again, and to ask who may change that.
+    pub(super) fn as_looked_up(&self, link: &Dirent, stat: &Stat) -> Result<(InodeId, Arc<Node>)> {
+        let known = self.fs.inodes.named(link, stat);
+        known.ok_or_else(|| {
+            let above = self.fs.inodes.path(link.parent).unwrap_or_default();
+            self.fs.live.changed(&above.join(&link.name))
+        })
+    }
+
+    pub(super) fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
+        let known = self.fs.inodes.named(link, stat);
+        known.is_some_and(|(_, node)| node.container().is_some())
+    }
+
+    pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
+        let mut empty = true;
+        self.fs.store.list(path, &mut |_| empty = false)?;
+        Ok(empty)
+    }
+
+    /// A name led to this, and is gone.
+    pub(super) fn forget_name(&self, link: &Dirent, stat: &Stat) {
+        let is_last = stat.kind != FileKind::File || stat.nlink < 2;
+        if is_last
+            && let Some((_, node)) = self.fs.inodes.named(link, stat)
+            && let Some(container) = node.container()
+        {
+            self.fs.live.forget_lasting(container);
+        }
+        if let Some(Node::Container(container)) = self.fs.inodes.unlinked(link, stat).as_deref() {
+            self.fs.live.close(container);
+        }
+        if is_last && stat.kind == FileKind::File {
+            self.written_here.remove(stat.id);
+        }
+        self.names_changed(link.parent);
+    }
+
+    /// What is shown of a directory has changed.
+    pub(super) fn names_changed(&self, directory: InodeId) {
+        self.listing_cache.forget(directory);
+    }
+
     /// The directory of files beside the entries of one of a container.
-    pub(super) fn directory_beside(
-        &self,
-        directory: &ContainerDirectory,
-    ) -> Result<SourceDirectory> {
+    fn beside(&self, directory: &ContainerDirectory) -> Result<SourceDirectory> {
         let path = directory.beside(&self.fs)?;
         let id = self.fs.store.stat(&path)?.id;
         Ok(SourceDirectory {
@@ -37,14 +138,10 @@ impl Tree {
 
     /// The directory of files beside the entries of a container that is a file, made if there is
     /// none yet, so that it can get a file of this name.
-    pub(super) fn added_made(
-        &self,
-        directory: &ContainerDirectory,
-        name: &OsStr,
-    ) -> Result<SourceDirectory> {
+    fn added_made(&self, directory: &ContainerDirectory, name: &OsStr) -> Result<SourceDirectory> {
         let (id, container) = (directory.inode.into(), &directory.container);
         self.fs.live.watch_added(id, container);
-        let made = self.directory_beside(directory);
+        let made = self.beside(directory);
         if !made.as_ref().is_err_and(Error::is_not_found) {
             return made;
         }
@@ -58,7 +155,7 @@ impl Tree {
         let top = self.fs.live.added_or_made(&path)?;
         let (disk, store) = (self.fs.live.writable()?, &*self.fs.store);
         make_below(disk, store, top, (&directory.below, owner_of(&now)))?;
-        self.directory_beside(directory)
+        self.beside(directory)
     }
 
     pub(super) fn refuse_in_container(&self, directory: InodeId, name: &OsStr) -> Result<()> {

@@ -1,25 +1,41 @@
-//! Making and removing entries of directories.
+//! Making entries of directories: files, directories, links, and containers (`mkdir x.blp`).
 //!
-//! Used by [`super`].
+//! Used by `kernel::adapter`; `live::creation` makes a container in the source, and packs it.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use super::super::Tree;
 use super::super::arrival::node_of;
 use super::super::attr::Attr;
 use super::super::container_directory::ContainerDirectory;
 use super::super::inode::{Dirent, InodeId};
+use super::super::lookup::NameLookup;
+use super::super::mounted_fs::MountedFs;
+use super::super::moves::Moves;
 use super::super::node::Node;
 use super::super::open_file::{Open, OpenFile, Stored};
+use super::super::written_here::WrittenHere;
+use super::content::FileContents;
+use super::directories::SourceDirectories;
+use super::targets::with_target;
 use crate::commit::Spot;
-use crate::container::creation::format_named;
+use crate::container::creation::{Creation, format_named};
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
-use crate::live::refused_saying;
+use crate::live::{refused, refused_saying};
 use crate::source::{FileId, FileKind, Stat};
 
-impl Tree {
+/// Makes entries, and gives files other names.
+pub(crate) struct Making {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) names: Arc<NameLookup>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) written_here: Arc<WrittenHere>,
+    pub(super) directories: Arc<SourceDirectories>,
+    pub(super) contents: Arc<FileContents>,
+}
+
+impl Making {
     /// Makes a regular file and opens it. If it is there, that is an error if it must not be
     /// (`exclusive`); else the kernel looks again, and opens it as any other.
     pub fn create(
@@ -37,7 +53,7 @@ impl Tree {
         {
             return Ok(made);
         }
-        let directory = self.directory_to_fill(parent, name)?;
+        let directory = self.directories.find_to_fill(parent, name)?;
         let made = disk.create(directory.new_place(name)?, mode, caller);
         let file = made.map_err(|e| match e.is_already_there() && !exclusive {
             true => self.fs.live.changed(&directory.join(name)),
@@ -93,9 +109,9 @@ impl Tree {
             return self.make_container(parent, name, creation, mode & !caller.umask, owner);
         }
         if !matches!(what, NewEntry::File { .. }) {
-            self.refuse_in_container(parent, name)?;
+            self.directories.refuse_in_container(parent, name)?;
         }
-        let directory = self.directory_to_fill(parent, name)?;
+        let directory = self.directories.find_to_fill(parent, name)?;
         disk.make(directory.new_place(name)?, what, caller)?;
         let stat = self.look_at_made(parent, name, None)?;
         let (attr, _) = self.enter_made(parent, name, &stat)?;
@@ -106,8 +122,8 @@ impl Tree {
     pub fn link(&self, file: InodeId, parent: InodeId, name: &OsStr) -> Result<Attr> {
         let disk = self.fs.live.writable()?;
         let _stays = self.fs.live.new.shared();
-        self.refuse_in_container(parent, name)?;
-        let directory = self.directory_to_fill(parent, name)?;
+        self.directories.refuse_in_container(parent, name)?;
+        let directory = self.directories.find_to_fill(parent, name)?;
         let node = self.fs.inodes.get(file)?;
         let id = match &*node {
             Node::File(_) | Node::Special(..) => node.file().ok_or(Error::NotFound)?,
@@ -115,11 +131,11 @@ impl Tree {
             Node::Directory(_) => return Err(Error::IsADirectory),
             Node::Unseen(_) => return Err(self.fs.unseen(file)),
         };
-        self.with_target(file, &node, |target, _| {
+        with_target(&self.fs, file, &node, |target, _| {
             disk.link(target, directory.new_place(name)?)
         })?;
         let stat = self.look_at_made(parent, name, Some(id))?;
-        self.names_changed(parent);
+        self.directories.names_changed(parent);
         let (inode, node) = self
             .fs
             .inodes
@@ -127,86 +143,64 @@ impl Tree {
         Ok(self.names.source_attr(inode, &node, &stat))
     }
 
-    /// Removes a name that is no directory's.
-    pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        let disk = self.fs.live.writable()?;
-        let _stays = self.fs.live.new.shared();
-        if self.removes_entry(parent, name, false)? {
-            return Ok(());
-        }
-        let directory = self.directory(parent)?;
-        let (link, stat) = (
-            Dirent::new(parent, name),
-            self.fs.store.stat(&directory.join(name))?,
-        );
-        self.as_looked_up(&link, &stat)?;
-        disk.unlink(directory.place(name))?;
-        self.forget_name(&link, &stat);
-        self.tidy_added(parent);
-        Ok(())
+    /// What is made under the name of an array that was removed is the array's new content. None if
+    /// there is no such array.
+    pub(super) fn create_removed(
+        &self,
+        (parent, above): (InodeId, &ContainerDirectory),
+        name: &OsStr,
+        caller: Caller,
+    ) -> Result<Option<(Attr, Open)>> {
+        let (version, opened) = (&above.version, &above.opened);
+        let Some(named) = opened.find_removed(above.at, name) else {
+            return Ok(None);
+        };
+        self.fs.live.written_array(version, named)?;
+        version.tombstones.remove(named);
+        let attr = self
+            .names
+            .enter(version, opened, named, Dirent::new(parent, name))?;
+        let entry = opened.file_of(named);
+        let open = self
+            .contents
+            .open_array_for_writing(attr.inode, version, entry)?;
+        self.contents
+            .set_len(attr.inode, Some(open.handle), 0, caller)?;
+        Ok(Some((Attr { size: 0, ..attr }, open)))
     }
 
-    /// Removes a directory: of the source, if it is empty, or of a container.
-    pub fn remove_directory(&self, parent: InodeId, name: &OsStr) -> Result<()> {
-        let disk = self.fs.live.writable()?;
-        if self.removes_entry(parent, name, true)? {
-            return Ok(());
+    /// Makes an empty container. Counts one look-up of its inode.
+    pub(super) fn make_container(
+        &self,
+        parent: InodeId,
+        name: &OsStr,
+        creation: &dyn Creation,
+        mode: u32,
+        owner: Caller,
+    ) -> Result<Attr> {
+        let directory = self.directories.find(parent)?;
+        directory.new_place(name)?;
+        let path = directory.join(name);
+        if self.fs.store.stat(&path).is_ok() {
+            return Err(refused("make", &path, libc::EEXIST));
         }
-        let directory = self.directory(parent)?;
-        let link = Dirent::new(parent, name);
-        let stat = self.fs.store.stat(&directory.join(name))?;
-        let (inode, node) = self.as_looked_up(&link, &stat)?;
-        match &*node {
-            Node::Container(container) => {
-                let at = Spot {
-                    directory: directory.path.clone(),
-                    id: directory.id,
-                    name: name.to_owned(),
-                };
-                let logs = self.fs.live.logs_beside(&at);
-                match self
-                    .fs
-                    .live
-                    .remove_new(inode.into(), container, directory.place(name))
-                {
-                    Some(removed) => removed?,
-                    None => self.remove_container(inode, container, &directory, name, &stat)?,
-                }
-                self.fs.live.discard_removed(container);
-                self.fs.live.remove_logs(&at, &logs);
-            }
-            _ => disk.remove_directory(directory.place(name))?,
-        }
-        self.forget_name(&link, &stat);
-        Ok(())
-    }
-
-    /// What the kernel has looked up under a name, and let the caller change. If the name leads to
-    /// something else by now, the kernel is to look again, and to ask who may change that.
-    pub(super) fn as_looked_up(&self, link: &Dirent, stat: &Stat) -> Result<(InodeId, Arc<Node>)> {
-        let known = self.fs.inodes.named(link, stat);
-        known.ok_or_else(|| {
-            let above = self.fs.inodes.path(link.parent).unwrap_or_default();
-            self.fs.live.changed(&above.join(&link.name))
-        })
-    }
-
-    /// A name led to this, and is gone.
-    pub(super) fn forget_name(&self, link: &Dirent, stat: &Stat) {
-        let is_last = stat.kind != FileKind::File || stat.nlink < 2;
-        if is_last
-            && let Some((_, node)) = self.fs.inodes.named(link, stat)
-            && let Some(container) = node.container()
+        let spot = Spot {
+            directory: directory.path,
+            id: directory.id,
+            name: name.to_owned(),
+        };
+        let drafts = self.fs.live.make_empty(&spot, creation, mode, owner)?;
+        self.directories.names_changed(parent);
+        let attr = self
+            .names
+            .enter_source(Dirent::new(parent, name), &spot.directory)?;
+        if let Some(container) = self.fs.inodes.get(attr.inode)?.container()
+            && let Some(id) = drafts
         {
-            self.fs.live.forget_lasting(container);
+            container.new.begin(id);
+            self.fs.live.watch(attr.inode.into());
         }
-        if let Some(Node::Container(container)) = self.fs.inodes.unlinked(link, stat).as_deref() {
-            self.fs.live.close(container);
-        }
-        if is_last && stat.kind == FileKind::File {
-            self.written_here.remove(stat.id);
-        }
-        self.names_changed(link.parent);
+        Ok(attr)
     }
 
     /// The inode of what has just been made. It is no container, whatever it becomes.
@@ -214,7 +208,7 @@ impl Tree {
         if stat.kind == FileKind::File {
             self.written_here.add(stat.id)?;
         }
-        self.names_changed(parent);
+        self.directories.names_changed(parent);
         let (inode, node) = self
             .fs
             .inodes
@@ -226,7 +220,7 @@ impl Tree {
     /// which file it must be; another process may have put one there.
     fn look_at_made(&self, parent: InodeId, name: &OsStr, id: Option<FileId>) -> Result<Stat> {
         self.moves.retry(|| {
-            let path = self.directory(parent)?.join(name);
+            let path = self.directories.find(parent)?.join(name);
             let stat = self.fs.store.stat(&path)?;
             match id.is_none_or(|id| id == stat.id) {
                 true => Ok(stat),

@@ -78,7 +78,7 @@ impl Serving {
     }
 
     fn steadily<T>(&self, work: impl Fn(&Tree) -> Result<T>) -> Result<T> {
-        self.tree.moves.retry(|| work(&self.tree))
+        self.tree.fs.moves.retry(|| work(&self.tree))
     }
 
     pub(super) fn failed(&self, e: &Error) -> Errno {
@@ -149,7 +149,7 @@ impl Serving {
     }
 
     pub(super) fn done(&self, reply: ReplyEmpty, work: impl Fn(&Tree) -> Result<()>) {
-        self.done_once(reply, |tree| tree.moves.retry(|| work(tree)));
+        self.done_once(reply, |tree| tree.fs.moves.retry(|| work(tree)));
     }
 
     /// Answers a request without a result, tried once, whatever is moved meanwhile.
@@ -175,7 +175,7 @@ impl Serving {
                 Some(range) => self.stale_files.answer_after_range(range, answer),
                 // The file has become an array, of which the kernel has pages of their own.
                 None if !self.tree.outdated.is_empty()
-                    && self.tree.absorbed.has(InodeId(ino.0)) =>
+                    && self.tree.names.absorbed.has(InodeId(ino.0)) =>
                 {
                     self.stale_files.answer_after_outdated(answer);
                 }
@@ -260,7 +260,7 @@ impl Serving {
     /// The kernel asks for attributes that follow from an array which is written from now on.
     fn drop_following(&self) {
         let forget = |inode: InodeId| self.stale_files.drop_attributes(INodeNo(inode.0));
-        self.tree.writing.following.drain(forget);
+        self.tree.writing.contents.following.drain(forget);
     }
 
     /// With `-o direct_io` all is written so, and the kernel drops pages of mappings by itself.

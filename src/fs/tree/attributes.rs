@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::attr::Attr;
 use super::inode::InodeId;
-use super::lookup::NameLookup;
 use super::mounted_fs::MountedFs;
 use super::node::Node;
 use super::ordinary::OrdinaryFile;
@@ -15,7 +14,6 @@ use crate::error::Result;
 /// Answers attributes.
 pub(crate) struct EntryAttributes {
     pub(super) fs: Arc<MountedFs>,
-    pub(super) names: Arc<NameLookup>,
 }
 
 impl EntryAttributes {
@@ -53,7 +51,7 @@ impl EntryAttributes {
                 },
             },
         };
-        let mut attr = self.names.source_attr(inode, &node, &stat);
+        let mut attr = self.fs.source_attr(inode, &node, &stat);
         if let (Some(file), Some(moment)) = (node.ordinary(), moment) {
             attr.stale = file.stale(moment, stat.identity());
         }

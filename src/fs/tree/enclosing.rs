@@ -11,6 +11,7 @@ use crate::live::Containers;
 use crate::source::FileKind;
 use crate::sync::RwLockReadGuard;
 
+/// Answers in which containers something lies, and notes that they are used.
 pub(crate) struct Enclosing {
     pub(super) live: Arc<Containers>,
     pub(super) inodes: Arc<Inodes>,

@@ -1,7 +1,8 @@
 //! Containers of which entries have been removed, each by itself, and which are there still.
 //!
 //! Such an entry comes back when the mount ends; arrays are reported by name. Used by
-//! `writing::removal`, and by `arrayfs umount`.
+//! `writing::removal`, and by the
+//! daemon when it ends.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use super::node::Node;
 use crate::live::version::ContainerVersion;
 use crate::sync::{Mutex, MutexGuard};
 
+/// Remembers what has been removed.
 pub struct HalfRemoved {
     fs: Arc<MountedFs>,
     /// Versions of which entries have been removed, by the inodes of their containers.
@@ -20,8 +22,8 @@ pub struct HalfRemoved {
 }
 
 impl HalfRemoved {
-    pub(super) fn new(fs: Arc<MountedFs>) -> HalfRemoved {
-        let versions = Mutex::default();
+    pub(super) fn new(fs: &Arc<MountedFs>) -> HalfRemoved {
+        let (fs, versions) = (Arc::clone(fs), Mutex::default());
         HalfRemoved { fs, versions }
     }
 

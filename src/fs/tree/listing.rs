@@ -16,7 +16,6 @@ use super::inode::{Dirent, InodeId};
 use super::listing_cache::{ListingCache, NameRun, RunBuilder};
 use super::lookup::NameLookup;
 use super::mounted_fs::MountedFs;
-use super::moves::Moves;
 use super::node::Node;
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
@@ -132,7 +131,6 @@ impl ListingStep {
 pub(crate) struct DirectoryListing {
     pub(super) fs: Arc<MountedFs>,
     pub(super) names: Arc<NameLookup>,
-    pub(super) moves: Arc<Moves>,
     pub(super) listing_cache: Arc<ListingCache>,
 }
 
@@ -204,6 +202,7 @@ impl DirectoryListing {
             }
             (Some(entry), Some(at), _) => self.names.enter(&at.version, &at.opened, entry, link),
             (None, _, Some(path)) => self
+                .fs
                 .moves
                 .retry(|| self.names.enter_source_listed(link.clone(), path)),
             _ => return Ok(None),

@@ -15,12 +15,11 @@ use super::container_directory::ContainerDirectory;
 use super::inode::{Dirent, InodeId};
 use super::listing_cache::ListingCache;
 use super::mounted_fs::MountedFs;
-use super::moves::Moves;
 use super::node::Node;
 use super::written_here::WrittenHere;
 use crate::container::Recognised;
 use crate::error::{Error, Result};
-use crate::live::recognition::{Recognition, recognise};
+use crate::live::recognition::Recognition;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
@@ -29,10 +28,9 @@ use crate::source::{FileKind, Stat};
 /// Looks up names, until the kernel forgets what it found.
 pub(crate) struct NameLookup {
     pub(super) fs: Arc<MountedFs>,
-    pub(super) moves: Arc<Moves>,
     pub(super) written_here: Arc<WrittenHere>,
     pub(super) listing_cache: Arc<ListingCache>,
-    pub(super) absorbed: Arc<AbsorbedFiles>,
+    pub(crate) absorbed: Arc<AbsorbedFiles>,
 }
 
 impl NameLookup {
@@ -109,7 +107,7 @@ impl NameLookup {
 
     /// An entry of a directory of the source, which lies at `above`, with its inode.
     pub(super) fn enter_source(&self, link: Dirent, above: &Path) -> Result<Attr> {
-        let mark = self.moves.mark();
+        let mark = self.fs.moves.mark();
         let path = above.join(&link.name);
         let stat = self.fs.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat)?;
@@ -123,7 +121,7 @@ impl NameLookup {
             let above = self.fs.inodes.path(link.parent)?;
             return self.enter_source(link, &above);
         }
-        let mark = self.moves.mark();
+        let mark = self.fs.moves.mark();
         let mut missing = match self.fs.inodes.removed(link.parent) {
             Some(_) => Error::NotFound,
             None => self.fs.live.changed(Path::new(&link.name)),
@@ -146,7 +144,7 @@ impl NameLookup {
     /// An entry of a directory of the source for a listing, which leaves nothing out: what cannot
     /// be looked into now is shown as it is stored, until it is looked up.
     pub(super) fn enter_source_listed(&self, link: Dirent, above: &Path) -> Result<Attr> {
-        let mark = self.moves.mark();
+        let mark = self.fs.moves.mark();
         let path = above.join(&link.name);
         let stat = self.fs.store.stat(&path)?;
         let recognised = self.recognise_once(&link, &path, &stat);
@@ -166,7 +164,7 @@ impl NameLookup {
         let for_good = !matches!(recognition, Recognition::Unknown);
         let recognised = recognition.known();
         let found = node_of(stat, recognised.clone());
-        let Some(still) = self.moves.pin_since(mark) else {
+        let Some(still) = self.fs.moves.pin_since(mark) else {
             return Err(self.fs.live.changed(path));
         };
         let (inode, node) = self.fs.inodes.enter(link, found)?;
@@ -178,7 +176,7 @@ impl NameLookup {
             node.note(recognised, stat.identity());
         }
         self.fs.notice_change(inode, &node);
-        let mut attr = self.source_attr(inode, &node, stat);
+        let mut attr = self.fs.source_attr(inode, &node, stat);
         if let Node::File(file) = &*node
             && file.may_be_foreign(stat.identity())
         {
@@ -186,20 +184,11 @@ impl NameLookup {
             let moment = file.moment();
             let again = self.fs.store.stat(path)?;
             if again.id == stat.id {
-                attr = self.source_attr(inode, &node, &again);
+                attr = self.fs.source_attr(inode, &node, &again);
                 attr.stale = file.stale(moment, again.identity());
             }
         }
         Ok(attr)
-    }
-
-    /// The attributes of an entry of the source that are sent to the kernel.
-    pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
-        let is_container = node.container().is_some();
-        if let Some(file) = node.ordinary() {
-            file.tell(stat.size, stat.mode);
-        }
-        Attr::of_source(inode, stat, is_container, &self.fs.settings)
     }
 
     /// Recognises an entry, or recalls what it was: its first bytes are read once per version.
@@ -222,12 +211,7 @@ impl NameLookup {
         if stat.kind == FileKind::File && self.written_here.contains(stat.id) {
             return Ok(Recognition::Ordinary);
         }
-        let recognised = recognise(
-            &*self.fs.store,
-            path,
-            stat,
-            self.fs.settings.containers.preferences,
-        )?;
+        let recognised = self.fs.recognise(path, stat)?;
         match &recognised {
             Recognition::Container(container) if self.has_our_files(container, path) => {
                 Ok(Recognition::Ordinary)

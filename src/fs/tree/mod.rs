@@ -49,13 +49,11 @@ use crate::disk::Disk;
 use crate::error::Result;
 use crate::live::Containers;
 use crate::source::{Space, Store};
-use absorbed::AbsorbedFiles;
 use attributes::EntryAttributes;
 use half_removed::HalfRemoved;
 use listing::DirectoryListing;
 use lookup::NameLookup;
 use mounted_fs::MountedFs;
-use moves::Moves;
 use named::ErrorLines;
 use outdated::Outdated;
 use reading::FileReading;
@@ -64,43 +62,35 @@ use stored_xattrs::StoredXattrs;
 use writing::TreeWriting;
 use xattr::Xattrs;
 
-pub use crate::live::InUse;
-pub use crate::live::Later;
-pub use crate::live::PACKING;
-pub use crate::live::Pacing;
-pub use crate::live::TO_THE_END;
 pub use crate::live::shown::cookie::Cookie;
 pub use crate::live::shown::open_container::Views;
 pub use crate::live::shown::open_entry::PageCache;
+pub use crate::live::{InUse, Later, PACKING, Pacing, TO_THE_END};
 pub use attr::Attr;
 pub use inode::InodeId;
 pub use invalidation::Invalidation;
-pub use listing::ListedEntry;
-pub use listing::ListingStep;
-pub use open_file::HandleId;
-pub use open_file::Open;
+pub use listing::{ListedEntry, ListingStep};
+pub use open_file::{HandleId, Open};
 pub use ordinary::StalePages;
 pub use outdated::PageDrop;
 pub use settings::Settings;
-pub use writing::COMES_BACK;
-pub use writing::Hole;
 #[cfg(test)]
 pub(crate) use writing::tests as driven;
+pub use writing::{COMES_BACK, Hole};
 
+/// What is asked of a mount, by the part that answers.
 pub struct Tree {
-    fs: Arc<MountedFs>,
+    pub(crate) fs: Arc<MountedFs>,
     pub(crate) names: Arc<NameLookup>,
     pub(crate) listing: DirectoryListing,
     pub(crate) attributes: Arc<EntryAttributes>,
     pub(crate) xattrs: Arc<Xattrs>,
     pub(crate) reading: Arc<FileReading>,
+    pub(crate) writing: TreeWriting,
+    pub(crate) outdated: Arc<Outdated>,
     pub(crate) error_lines: Arc<ErrorLines>,
     pub half_removed: Arc<HalfRemoved>,
     pub status: Arc<StatusReport>,
-    pub(crate) writing: TreeWriting,
-    pub(crate) moves: Arc<Moves>,
-    pub(crate) absorbed: Arc<AbsorbedFiles>,
-    pub(crate) outdated: Arc<Outdated>,
 }
 
 /// What is staged is in logs, or given up: their locks go with it.
@@ -122,61 +112,49 @@ impl Tree {
         settings: Settings,
     ) -> Result<(Self, Receiver<Invalidation>)> {
         let (fs, receiver) = MountedFs::new(store, disk, root, &cache, settings)?;
-        let places = Arc::clone(&fs.places);
-        let (moves, outdated) = (Arc::clone(&places.moves), Arc::clone(&places.outdated));
-        let absorbed = Arc::<AbsorbedFiles>::default();
+        let listing_cache = &fs.places.listing_cache;
         let names = Arc::new(NameLookup {
             fs: Arc::clone(&fs),
-            moves: Arc::clone(&moves),
-            written_here: Arc::clone(&places.written_here),
-            listing_cache: Arc::clone(&places.listing_cache),
-            absorbed: Arc::clone(&absorbed),
+            written_here: Arc::clone(&fs.places.written_here),
+            listing_cache: Arc::clone(listing_cache),
+            absorbed: Arc::default(),
         });
-        let listing = DirectoryListing {
-            fs: Arc::clone(&fs),
-            names: Arc::clone(&names),
-            moves: Arc::clone(&moves),
-            listing_cache: Arc::clone(&places.listing_cache),
-        };
         let attributes = Arc::new(EntryAttributes {
             fs: Arc::clone(&fs),
-            names: Arc::clone(&names),
         });
         let reading = Arc::new(FileReading {
             fs: Arc::clone(&fs),
-            outdated: Arc::clone(&outdated),
+            outdated: Arc::clone(&fs.places.outdated),
             workers,
         });
         let error_lines = Arc::new(ErrorLines {
             fs: Arc::clone(&fs),
             attributes: Arc::clone(&attributes),
         });
-        let half_removed = Arc::new(HalfRemoved::new(Arc::clone(&fs)));
-        let status = StatusReport::new(Arc::clone(&fs), Arc::clone(&half_removed), cache);
-        let status = Arc::new(status);
+        let half_removed = Arc::new(HalfRemoved::new(&fs));
+        let status = Arc::new(StatusReport::new(&fs, &half_removed, cache));
         let xattrs = Arc::new(Xattrs {
             fs: Arc::clone(&fs),
-            stored: StoredXattrs {
-                fs: Arc::clone(&fs),
-            },
+            stored: StoredXattrs(Arc::clone(&fs)),
             half_removed: Arc::clone(&half_removed),
             status: Arc::clone(&status),
         });
-        let writing = TreeWriting::new(&names, &reading, &xattrs, &error_lines);
         let tree = Tree {
+            listing: DirectoryListing {
+                fs: Arc::clone(&fs),
+                names: Arc::clone(&names),
+                listing_cache: Arc::clone(listing_cache),
+            },
+            writing: TreeWriting::new(&names, &reading, &xattrs, &error_lines),
+            outdated: Arc::clone(&fs.places.outdated),
             fs,
             names,
-            listing,
             attributes,
             xattrs,
             reading,
             error_lines,
             half_removed,
             status,
-            writing,
-            moves,
-            absorbed,
-            outdated,
         };
         Ok((tree, receiver))
     }

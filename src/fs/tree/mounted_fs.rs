@@ -10,9 +10,11 @@ use std::sync::Arc;
 use crossbeam_channel::Receiver;
 
 use super::arrival::{is_shown, node_of};
+use super::attr::Attr;
 use super::enclosing::Enclosing;
 use super::inode::{InodeId, Inodes};
 use super::invalidation::Invalidation;
+use super::moves::Moves;
 use super::node::Node;
 use super::open_file::OpenFiles;
 use super::ordinary::OrdinaryFile;
@@ -22,10 +24,10 @@ use super::written_here::WrittenHere;
 use crate::cache::BlockCache;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::live::recognition::recognise;
+use crate::live::recognition::{Recognition, recognise};
 use crate::live::{Containers, Places};
 use crate::memory::budget::Budget;
-use crate::source::Store;
+use crate::source::{Stat, Store};
 
 /// The parts of the tree share it, and hold besides what they alone use.
 pub(crate) struct MountedFs {
@@ -36,6 +38,7 @@ pub(crate) struct MountedFs {
     pub(super) live: Arc<Containers>,
     pub(super) inodes: Arc<Inodes>,
     pub(super) open_files: Arc<OpenFiles>,
+    pub(crate) moves: Arc<Moves>,
     pub(super) places: Arc<TreePlaces>,
     pub(super) enclosing: Enclosing,
     /// The memory that all of it is charged to.
@@ -85,6 +88,7 @@ impl MountedFs {
             live,
             inodes,
             open_files: Arc::clone(&places.open_files),
+            moves: Arc::clone(&places.moves),
             places,
             enclosing,
             budget: Arc::clone(cache.budget()),
@@ -137,5 +141,20 @@ impl MountedFs {
     /// Where a container lies: never in a directory that has taken the place of its own.
     pub(super) fn container_path(&self, inode: InodeId) -> Result<PathBuf> {
         self.places.path(inode.into())
+    }
+
+    /// The attributes of an entry of the source that are sent to the kernel.
+    pub(super) fn source_attr(&self, inode: InodeId, node: &Node, stat: &Stat) -> Attr {
+        let is_container = node.container().is_some();
+        if let Some(file) = node.ordinary() {
+            file.tell(stat.size, stat.mode);
+        }
+        Attr::of_source(inode, stat, is_container, &self.settings)
+    }
+
+    /// What an entry of the source is, as far as its first bytes tell.
+    pub(super) fn recognise(&self, path: &Path, stat: &Stat) -> Result<Recognition> {
+        let preferences = self.settings.containers.preferences;
+        recognise(&*self.store, path, stat, preferences)
     }
 }

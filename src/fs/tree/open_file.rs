@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::inode::InodeId;
 use super::node::Node;
-use super::ordinary::{OrdinaryFile, SET_ID};
+use super::ordinary::{OrdinaryFile, SET_ID, StillKnown};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
@@ -33,6 +33,19 @@ pub struct Open {
     pub ordinary: bool,
     /// It has bits of its mode that a write takes away.
     pub set_id: bool,
+}
+
+impl Open {
+    /// Of a mode without such bits.
+    pub(super) fn new(handle: HandleId, known: StillKnown, ordinary: bool) -> Open {
+        Open {
+            handle,
+            keep_cache: known.pages,
+            size_is_old: !known.size,
+            ordinary,
+            set_id: false,
+        }
+    }
 }
 
 pub(super) enum OpenFile {

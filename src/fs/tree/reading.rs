@@ -58,12 +58,10 @@ impl FileReading {
                 (opened, StillKnown { pages, size: true }, false)
             }
         };
+        let handle = self.fs.open_files.insert(inode, file);
         Ok(Open {
-            handle: self.fs.open_files.insert(inode, file),
-            keep_cache: known.pages,
-            size_is_old: !known.size,
-            ordinary,
             set_id,
+            ..Open::new(handle, known, ordinary)
         })
     }
 
@@ -91,13 +89,9 @@ impl FileReading {
             false => file.source().is_some(),
         };
         let file = open.into_iter().find(fits)?;
-        Some(Open {
-            handle: self.fs.open_files.share(inode, file),
-            keep_cache: true,
-            size_is_old: false,
-            ordinary: true,
-            set_id: false,
-        })
+        let (pages, size) = (true, true);
+        let handle = self.fs.open_files.share(inode, file);
+        Some(Open::new(handle, StillKnown { pages, size }, true))
     }
 
     /// The caller was let in to the file that was looked up: no other one is opened.

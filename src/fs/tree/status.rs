@@ -170,13 +170,13 @@ fn short(why: impl Into<String>) -> String {
 
 impl StatusReport {
     pub(super) fn new(
-        fs: Arc<MountedFs>,
-        half_removed: Arc<HalfRemoved>,
+        fs: &Arc<MountedFs>,
+        half_removed: &Arc<HalfRemoved>,
         cache: Arc<BlockCache>,
     ) -> StatusReport {
         StatusReport {
-            fs,
-            half_removed,
+            fs: Arc::clone(fs),
+            half_removed: Arc::clone(half_removed),
             cache,
             requests: OnceLock::new(),
             log: OnceLock::new(),

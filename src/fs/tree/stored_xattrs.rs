@@ -26,23 +26,21 @@ fn is_of_users(name: &OsStr) -> bool {
 }
 
 /// Answers what the source says.
-pub(crate) struct StoredXattrs {
-    pub(super) fs: Arc<MountedFs>,
-}
+pub(crate) struct StoredXattrs(pub(super) Arc<MountedFs>);
 
 impl StoredXattrs {
     pub(super) fn offers(&self, name: &OsStr) -> bool {
-        is_of_users(name) || self.fs.settings.lists.are_shown() && is_list(name)
+        is_of_users(name) || self.0.settings.lists.are_shown() && is_list(name)
     }
 
     /// Of what is shown as it is.
     pub(super) fn xattr(&self, inode: InodeId, node: &Node, name: &OsStr) -> Result<Vec<u8>> {
-        self.fs.refuse_absorbed(inode, node)?;
-        match self.fs.places.locate(inode, node) {
-            Ok((path, _)) => self.fs.store.posix()?.xattr(&path, node.file(), name),
+        self.0.refuse_absorbed(inode, node)?;
+        match self.0.places.locate(inode, node) {
+            Ok((path, _)) => self.0.store.posix()?.xattr(&path, node.file(), name),
             Err(missing) => {
-                let missing = self.fs.without_names(inode, missing);
-                self.fs
+                let missing = self.0.without_names(inode, missing);
+                self.0
                     .open_files
                     .ask(inode, missing, |source| source.posix()?.xattr(name))
             }
@@ -50,12 +48,12 @@ impl StoredXattrs {
     }
 
     pub(super) fn xattr_names(&self, inode: InodeId, node: &Node) -> Result<Vec<OsString>> {
-        self.fs.refuse_absorbed(inode, node)?;
-        let names = match self.fs.places.locate(inode, node) {
-            Ok((path, _)) => self.fs.store.posix()?.xattr_names(&path, node.file()),
+        self.0.refuse_absorbed(inode, node)?;
+        let names = match self.0.places.locate(inode, node) {
+            Ok((path, _)) => self.0.store.posix()?.xattr_names(&path, node.file()),
             Err(missing) => {
-                let missing = self.fs.without_names(inode, missing);
-                self.fs
+                let missing = self.0.without_names(inode, missing);
+                self.0
                     .open_files
                     .ask(inode, missing, |source| source.posix()?.xattr_names())
             }
@@ -66,13 +64,13 @@ impl StoredXattrs {
     /// What has no list, and what is on a file system without lists, has none: any other answer
     /// would have the kernel refuse access altogether.
     pub(super) fn access_list(&self, inode: InodeId, name: &OsStr) -> Result<Vec<u8>> {
-        let node = self.fs.inodes.get(inode)?;
+        let node = self.0.inodes.get(inode)?;
         let list = match &*node {
             Node::Entry(..) | Node::Container(_) if name == DEFAULT && !is_stored(&node) => None,
             Node::Entry(version, entry) => self.list_of_entry(version, *entry)?,
             Node::Container(_) if !is_stored(&node) => {
-                let path = self.fs.container_path(inode)?;
-                let list = self.fs.store.posix()?.stat_with_list(&path)?.list;
+                let path = self.0.container_path(inode)?;
+                let list = self.0.store.posix()?.stat_with_list(&path)?.list;
                 list.map(|list| list.map(enterable))
             }
             _ => {
@@ -90,11 +88,11 @@ impl StoredXattrs {
     /// The list of what is shown as it is, by its name: in a few calls, because `ls -l` asks for
     /// that of each file. None if the name leads elsewhere by now.
     fn named_list(&self, inode: InodeId, node: &Node, name: &OsStr) -> Option<Result<Vec<u8>>> {
-        let (paths, file) = (self.fs.inodes.paths(inode), node.file()?);
+        let (paths, file) = (self.0.inodes.paths(inode), node.file()?);
         if paths.len() != 1 || node.ordinary().is_some_and(OrdinaryFile::is_absorbed) {
             return None;
         }
-        let posix = self.fs.store.posix().ok()?;
+        let posix = self.0.store.posix().ok()?;
         match posix.xattr(&paths[0], Some(file), name) {
             Err(Error::Changed { .. }) => None,
             Err(e) if e.is_not_found() => None,
@@ -107,8 +105,8 @@ impl StoredXattrs {
         version: &Arc<ContainerVersion>,
         entry: EntryIndex,
     ) -> Result<Option<AccessList>> {
-        let path = self.fs.container_path(version.container.into())?;
-        let posix = self.fs.store.posix()?;
+        let path = self.0.container_path(version.container.into())?;
+        let posix = self.0.store.posix()?;
         let ask = |paths: &[std::path::PathBuf]| {
             paths
                 .iter()
@@ -119,8 +117,8 @@ impl StoredXattrs {
         if owner.list.is_none() {
             return Ok(None);
         }
-        let opened = self.fs.live.open_version(version)?;
-        let owner = self.fs.live.owner_of_entry(&opened, entry, owner)?;
+        let opened = self.0.live.open_version(version)?;
+        let owner = self.0.live.owner_of_entry(&opened, entry, owner)?;
         let shown = match opened.kind(entry)? {
             FileKind::Directory => enterable,
             _ => |mode| mode & 0o666,

@@ -13,7 +13,7 @@ use super::super::inode::InodeId;
 use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
 use super::super::open_file::{HandleId, Open, OpenFile, Stored};
-use super::super::ordinary::{OrdinaryFile, SET_ID};
+use super::super::ordinary::{OrdinaryFile, SET_ID, StillKnown};
 use super::super::outdated::Outdated;
 use super::super::reading::FileReading;
 use super::super::written_here::WrittenHere;
@@ -48,7 +48,7 @@ pub(crate) struct FileContents {
     pub(super) written_here: Arc<WrittenHere>,
     pub(super) absorbed: Arc<AbsorbedFiles>,
     pub(super) outdated: Arc<Outdated>,
-    pub(super) following: Arc<FollowingEntries>,
+    pub(crate) following: FollowingEntries,
 }
 
 impl FileContents {
@@ -80,13 +80,7 @@ impl FileContents {
         if stays.is_some() {
             self.fs.enclosing.note_use(inode);
         }
-        Ok(Open {
-            handle,
-            keep_cache: known.pages,
-            size_is_old: !known.size,
-            ordinary: true,
-            set_id: false,
-        })
+        Ok(Open::new(handle, known, true))
     }
 
     /// Opens an entry of a container, to be written.
@@ -101,13 +95,9 @@ impl FileContents {
         if is_first {
             self.following.add(self.known_entries(version));
         }
-        Ok(Open {
-            handle: self.fs.open_files.insert(inode, OpenFile::Entry(opened)),
-            keep_cache: !self.outdated.has(inode),
-            size_is_old: false,
-            ordinary: false,
-            set_id: false,
-        })
+        let (pages, size) = (!self.outdated.has(inode), true);
+        let handle = self.fs.open_files.insert(inode, OpenFile::Entry(opened));
+        Ok(Open::new(handle, StillKnown { pages, size }, false))
     }
 
     /// The entries of a version that the kernel knows.

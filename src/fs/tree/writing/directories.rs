@@ -15,11 +15,10 @@ use super::super::container_directory::ContainerDirectory;
 use super::super::inode::{Dirent, InodeId};
 use super::super::listing_cache::ListingCache;
 use super::super::mounted_fs::MountedFs;
-use super::super::moves::Moves;
 use super::super::node::Node;
 use super::super::written_here::WrittenHere;
 use crate::commit::added::{added_path, make_below, remove_empty};
-use crate::disk::{NewAttributes, Target};
+use crate::disk::{NewAttributes, Place, Target};
 use crate::error::{Error, Result};
 use crate::live::creation::carried::owner_of;
 use crate::live::directory::SourceDirectory;
@@ -33,10 +32,19 @@ pub(super) struct Side {
     pub(super) stat: Stat,
 }
 
+impl Side {
+    pub(super) fn place(&self) -> Place<'_> {
+        self.directory.place(&self.link.name)
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.join(&self.link.name)
+    }
+}
+
 /// Finds directories of the source, and has the names in them follow changes.
 pub(crate) struct SourceDirectories {
     pub(super) fs: Arc<MountedFs>,
-    pub(super) moves: Arc<Moves>,
     pub(super) written_here: Arc<WrittenHere>,
     pub(super) listing_cache: Arc<ListingCache>,
 }
@@ -193,7 +201,7 @@ impl SourceDirectories {
         if let Ok(Some(own)) = directory.found_beside(&self.fs)
             && self.is_empty(&own).is_ok_and(|is_empty| is_empty)
         {
-            let _moving = self.moves.begin();
+            let _moving = self.fs.moves.begin();
             let removed = self.fs.live.spot(&path).and_then(|spot| {
                 let disk = self.fs.live.writable()?;
                 remove_empty(disk, &*self.fs.store, &spot)

@@ -11,9 +11,9 @@ use super::super::container_directory::ContainerDirectory;
 use super::super::inode::{Dirent, InodeId};
 use super::super::lookup::NameLookup;
 use super::super::mounted_fs::MountedFs;
-use super::super::moves::Moves;
 use super::super::node::Node;
 use super::super::open_file::{Open, OpenFile, Stored};
+use super::super::ordinary::StillKnown;
 use super::super::written_here::WrittenHere;
 use super::content::FileContents;
 use super::directories::SourceDirectories;
@@ -29,7 +29,6 @@ use crate::source::{FileId, FileKind, Stat};
 pub(crate) struct Making {
     pub(super) fs: Arc<MountedFs>,
     pub(super) names: Arc<NameLookup>,
-    pub(super) moves: Arc<Moves>,
     pub(super) written_here: Arc<WrittenHere>,
     pub(super) directories: Arc<SourceDirectories>,
     pub(super) contents: Arc<FileContents>,
@@ -71,13 +70,8 @@ impl Making {
         }
         let opened = OpenFile::Ordinary(Stored::Written(file), node);
         let handle = self.fs.open_files.insert(attr.inode, opened);
-        let open = Open {
-            handle,
-            keep_cache: false,
-            size_is_old: false,
-            ordinary: true,
-            set_id: false,
-        };
+        let (pages, size) = (false, true);
+        let open = Open::new(handle, StillKnown { pages, size }, true);
         Ok((attr, open))
     }
 
@@ -140,7 +134,7 @@ impl Making {
             .fs
             .inodes
             .enter(Dirent::new(parent, name), node_of(&stat, None))?;
-        Ok(self.names.source_attr(inode, &node, &stat))
+        Ok(self.fs.source_attr(inode, &node, &stat))
     }
 
     /// What is made under the name of an array that was removed is the array's new content. None if
@@ -213,13 +207,13 @@ impl Making {
             .fs
             .inodes
             .enter(Dirent::new(parent, name), node_of(stat, None))?;
-        Ok((self.names.source_attr(inode, &node, stat), node))
+        Ok((self.fs.source_attr(inode, &node, stat), node))
     }
 
     /// Wherever its directory has been moved to since: what has been made is not made again. `id`:
     /// which file it must be; another process may have put one there.
     fn look_at_made(&self, parent: InodeId, name: &OsStr, id: Option<FileId>) -> Result<Stat> {
-        self.moves.retry(|| {
+        self.fs.moves.retry(|| {
             let path = self.directories.find(parent)?.join(name);
             let stat = self.fs.store.stat(&path)?;
             match id.is_none_or(|id| id == stat.id) {

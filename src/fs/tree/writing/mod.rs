@@ -60,7 +60,6 @@ pub(crate) struct TreeWriting {
     pub(crate) renames: Renames,
     pub(crate) attributes: AttributeChanges,
     pub(crate) closing: FileClosing,
-    pub(crate) following: Arc<FollowingEntries>,
 }
 
 impl TreeWriting {
@@ -71,11 +70,9 @@ impl TreeWriting {
         xattrs: &Arc<Xattrs>,
         error_lines: &Arc<ErrorLines>,
     ) -> TreeWriting {
-        let (fs, moves) = (&names.fs, &names.moves);
-        let following = Arc::<FollowingEntries>::default();
+        let fs = &names.fs;
         let directories = &Arc::new(SourceDirectories {
             fs: Arc::clone(fs),
-            moves: Arc::clone(moves),
             written_here: Arc::clone(&names.written_here),
             listing_cache: Arc::clone(&names.listing_cache),
         });
@@ -85,7 +82,6 @@ impl TreeWriting {
         });
         let promotion = &Arc::new(Promotion {
             fs: Arc::clone(fs),
-            moves: Arc::clone(moves),
             directories: Arc::clone(directories),
         });
         let contents = Arc::new(FileContents {
@@ -95,14 +91,13 @@ impl TreeWriting {
             written_here: Arc::clone(&names.written_here),
             absorbed: Arc::clone(&names.absorbed),
             outdated: Arc::clone(&reading.outdated),
-            following: Arc::clone(&following),
+            following: FollowingEntries::default(),
         });
         TreeWriting {
             names: Arc::clone(names),
             making: Making {
                 fs: Arc::clone(fs),
                 names: Arc::clone(names),
-                moves: Arc::clone(moves),
                 written_here: Arc::clone(&names.written_here),
                 directories: Arc::clone(directories),
                 contents: Arc::clone(&contents),
@@ -116,7 +111,6 @@ impl TreeWriting {
             renames: Renames {
                 fs: Arc::clone(fs),
                 names: Arc::clone(names),
-                moves: Arc::clone(moves),
                 directories: Arc::clone(directories),
                 strays: Arc::clone(strays),
                 promotion: Arc::clone(promotion),
@@ -129,7 +123,6 @@ impl TreeWriting {
                 },
                 of_new: RenamesOfNew {
                     fs: Arc::clone(fs),
-                    moves: Arc::clone(moves),
                     directories: Arc::clone(directories),
                     error_lines: Arc::clone(error_lines),
                 },
@@ -154,7 +147,6 @@ impl TreeWriting {
                 error_lines: Arc::clone(error_lines),
             },
             contents,
-            following,
         }
     }
 

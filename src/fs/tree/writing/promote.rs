@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use super::super::inode::InodeId;
 use super::super::mounted_fs::MountedFs;
-use super::super::moves::Moves;
 use super::super::node::Node;
 use super::super::open_file::HandleId;
 use super::directories::SourceDirectories;
@@ -27,7 +26,7 @@ use crate::disk::{Caller, NewAttributes, Renaming, Target, XattrSetting};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::creation::drafts::CLOSED;
-use crate::live::recognition::{Recognition, recognise};
+use crate::live::recognition::Recognition;
 use crate::live::shown::entry_table::ARRAYS_JSON;
 use crate::source::acl::{ACCESS, DEFAULT};
 use crate::source::{FileKind, Listed, Stat};
@@ -39,7 +38,6 @@ const HEAD: usize = 16;
 /// Looks at what directories become by the files that are put into them.
 pub(crate) struct Promotion {
     pub(super) fs: Arc<MountedFs>,
-    pub(super) moves: Arc<Moves>,
     pub(super) directories: Arc<SourceDirectories>,
 }
 
@@ -99,12 +97,7 @@ impl Promotion {
     /// An ordinary directory has got a file that a container can have.
     fn look_into(&self, inode: InodeId, path: &Path, name: &OsStr) -> Result<()> {
         let stat = self.fs.store.stat(path)?;
-        let found = recognise(
-            &*self.fs.store,
-            path,
-            &stat,
-            self.fs.settings.containers.preferences,
-        )?;
+        let found = self.fs.recognise(path, &stat)?;
         let Recognition::Container(recognised) = found else {
             return Ok(());
         };
@@ -188,7 +181,7 @@ impl Promotion {
         let drafts = drafts_name(&spot.name);
         let (place, hidden) = (spot.place(&spot.name), spot.place(&drafts));
         let _alone = self.fs.live.new.exclusive();
-        let moving = self.moves.begin();
+        let moving = self.fs.moves.begin();
         let still = self.fs.store.stat(path)?;
         if still.id != stat.id {
             new.discard();

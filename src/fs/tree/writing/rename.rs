@@ -10,7 +10,7 @@ use super::super::container_directory::ContainerDirectory;
 use super::super::inode::{Dirent, InodeId};
 use super::super::lookup::NameLookup;
 use super::super::mounted_fs::MountedFs;
-use super::super::moves::{Moves, Moving};
+use super::super::moves::Moving;
 use super::super::node::Node;
 use super::directories::{Side, SourceDirectories};
 use super::promote::Promotion;
@@ -49,7 +49,6 @@ struct Begun<'a> {
 pub(crate) struct Renames {
     pub(super) fs: Arc<MountedFs>,
     pub(super) names: Arc<NameLookup>,
-    pub(super) moves: Arc<Moves>,
     pub(super) directories: Arc<SourceDirectories>,
     pub(super) strays: Arc<Strays>,
     pub(super) promotion: Arc<Promotion>,
@@ -209,10 +208,7 @@ impl Renames {
                 Ok(Some(ReplacedContainer(node)))
             }
             _ => {
-                let (old, new) = (
-                    moved.directory.place(&moved.link.name),
-                    directory.place(&link.name),
-                );
+                let (old, new) = (moved.place(), directory.place(&link.name));
                 self.fs.live.writable()?.rename(old, new, how)?;
                 Ok(None)
             }
@@ -235,10 +231,7 @@ impl Renames {
         let is_one_file = |link: &Dirent, stat: &Stat| {
             stat.kind == FileKind::File && self.directories.is_named_container(link, stat)
         };
-        let (old, new) = (
-            moved.directory.join(&moved.link.name),
-            directory.join(&link.name),
-        );
+        let (old, new) = (moved.path(), directory.join(&link.name));
         let replaces = replaced.as_ref();
         let replaces = replaces.is_some_and(|stat| is_one_file(link, stat));
         let mut follow = Vec::new();
@@ -324,7 +317,7 @@ impl Renames {
         to: (InodeId, &OsStr),
     ) -> Result<Vec<(InodeId, Arc<Node>, PathBuf)>> {
         let link = Dirent::new(to.0, to.1);
-        let own = moved.directory.join(&moved.link.name);
+        let own = moved.path();
         let mut sides = vec![(&moved.link, own, moved.stat.clone())];
         match self.directories.find(to.0) {
             Ok(directory) => {
@@ -377,10 +370,10 @@ impl Renames {
                     self.fs.live.commit_before_move(id, container, path)?;
                 }
             }
-            self.moves.let_others_through();
+            self.fs.moves.let_others_through();
             let (any, new) = (!containers.is_empty(), &self.fs.live.new);
             let (alone, stays) = (any.then(|| new.exclusive()), (!any).then(|| new.shared()));
-            let moving = self.moves.begin();
+            let moving = self.fs.moves.begin();
             if containers.iter().all(|(_, node, _)| is_clean(node)) {
                 return Ok(Begun {
                     moving,
@@ -389,7 +382,7 @@ impl Renames {
                 });
             }
         }
-        let path = moved.directory.join(&moved.link.name);
+        let path = moved.path();
         let shown = self.fs.store.display(&path);
         log::warn!(
             "{}: cannot be renamed: it is being written and synced",

@@ -52,7 +52,7 @@ impl RenamesInto {
         (name, entry): (&OsStr, EntryIndex),
     ) -> Result<()> {
         let moved = self.directories.side(from)?;
-        let path = moved.directory.join(from.1);
+        let path = moved.path();
         if moved.stat.kind != FileKind::File {
             return Err(refused("rename", &path, libc::EXDEV));
         }
@@ -74,10 +74,7 @@ impl RenamesInto {
         self.fs
             .places
             .invalidate(found.0, Some(Dirent::new(parent, name)));
-        self.fs
-            .live
-            .writable()?
-            .unlink(moved.directory.place(from.1))?;
+        self.fs.live.writable()?.unlink(moved.place())?;
         self.directories.forget_name(&moved.link, &moved.stat);
         self.directories.tidy_added(from.0);
         Ok(())

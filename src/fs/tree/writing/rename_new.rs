@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::super::inode::{Dirent, InodeId};
 use super::super::mounted_fs::MountedFs;
-use super::super::moves::Moves;
 use super::super::named::ErrorLines;
 use super::directories::{Side, SourceDirectories};
 use crate::commit::Spot;
@@ -65,7 +64,6 @@ impl Drop for Emptied<'_> {
 /// Renames new containers.
 pub(crate) struct RenamesOfNew {
     pub(super) fs: Arc<MountedFs>,
-    pub(super) moves: Arc<Moves>,
     pub(super) directories: Arc<SourceDirectories>,
     pub(super) error_lines: Arc<ErrorLines>,
 }
@@ -99,7 +97,7 @@ impl RenamesOfNew {
             // An empty one of that name would not be taken for one.
             return Ok(false);
         }
-        let path = moved.directory.join(&moved.link.name);
+        let path = moved.path();
         // In a container there are no containers: with EXDEV `mv` copies its files.
         if self.fs.enclosing.is_below_container(to.0) {
             return Err(refused("rename", &path, libc::EXDEV));
@@ -111,9 +109,9 @@ impl RenamesOfNew {
             );
             return Err(refused("rename", &path, libc::EBUSY));
         };
-        self.moves.let_others_through();
+        self.fs.moves.let_others_through();
         let alone = self.fs.live.new.exclusive();
-        let moving = self.moves.begin();
+        let moving = self.fs.moves.begin();
         if !container.new.is_new() || !is_free()? {
             return Ok(false);
         }

@@ -15,7 +15,6 @@ use crate::container::Recognised;
 use crate::disk::Renaming;
 use crate::error::Result;
 use crate::live::directory::SourceDirectory;
-use crate::live::recognition::recognise;
 use crate::live::refused;
 use crate::source::{FileKind, Listed, Stat};
 use crate::stage::new_name;
@@ -30,10 +29,7 @@ pub(super) fn replace_other_kind(
     replaced: &Stat,
 ) -> Result<()> {
     let disk = directories.fs.live.writable()?;
-    let (old, new) = (
-        moved.directory.place(&moved.link.name),
-        directory.place(name),
-    );
+    let (old, new) = (moved.place(), directory.place(name));
     let is_container = directories.is_named_container(&moved.link, &moved.stat);
     if moved.stat.kind != FileKind::Directory && !is_container {
         return disk.rename(old, new, Renaming::Over);
@@ -78,10 +74,7 @@ pub(super) fn replace_directory(
     if others {
         return Err(refused("replace", &path, libc::ENOTEMPTY));
     }
-    let (old, new) = (
-        moved.directory.place(&moved.link.name),
-        directory.place(name),
-    );
+    let (old, new) = (moved.place(), directory.place(name));
     disk.rename(old, new, Renaming::Exchange)?;
     // From here on it is one that has been replaced, whether or not it can be removed.
     let hidden = new_name(&moved.link.name);
@@ -89,7 +82,7 @@ pub(super) fn replace_directory(
         disk.rename(old, new, Renaming::Exchange)?;
         return Err(e);
     }
-    let spot = fs.live.spot(&moved.directory.join(&moved.link.name))?;
+    let spot = fs.live.spot(&moved.path())?;
     if let Err(e) = remove_tree(disk, &*fs.store, &spot, &hidden) {
         let left = moved.directory.join(&hidden);
         log::warn!("{}", e.told_of(&fs.store.display(&left), ""));
@@ -99,6 +92,7 @@ pub(super) fn replace_directory(
 
 fn recognise_here(fs: &MountedFs, path: &Path) -> Result<Recognised> {
     let stat = fs.store.stat(path)?;
-    let found = recognise(&*fs.store, path, &stat, fs.settings.containers.preferences)?;
-    found.known().ok_or_else(|| fs.live.changed(path))
+    fs.recognise(path, &stat)?
+        .known()
+        .ok_or_else(|| fs.live.changed(path))
 }

@@ -18,7 +18,7 @@ use super::super::node::Node;
 use super::super::open_file::HandleId;
 use super::directories::{Side, SourceDirectories};
 use crate::error::{Error, Result};
-use crate::live::recognition::{Recognition, recognise};
+use crate::live::recognition::Recognition;
 use crate::live::refused;
 use crate::source::{FileKind, Stat};
 
@@ -92,7 +92,7 @@ impl Strays {
         if directory.entry(name).is_some() {
             return Ok(());
         }
-        let path = moved.directory.join(&moved.link.name);
+        let path = moved.path();
         match self.is_container(&path, &moved.stat) {
             true => Err(self.told_stray(&directory, &moved.link.name, "was not put into it")),
             false => Ok(()),
@@ -160,8 +160,7 @@ impl Strays {
 
     /// Whether a file is a container, and sound as far as its first bytes tell.
     fn is_container(&self, path: &Path, stat: &Stat) -> bool {
-        let preferences = self.fs.settings.containers.preferences;
-        let found = recognise(&*self.fs.store, path, stat, preferences);
+        let found = self.fs.recognise(path, stat);
         matches!(found, Ok(Recognition::Container(found)) if found.damage.is_none())
     }
 

@@ -455,8 +455,8 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
         });
         while !done.load(std::sync::atomic::Ordering::SeqCst) {
             let look = || tree.names.lookup(inner, OsStr::new("deep"));
-            assert_eq!(tree.moves.retry(look).unwrap().kind, FileKind::File);
-            tree.moves.retry(|| tree.attributes.attr(inner)).unwrap();
+            assert_eq!(tree.fs.moves.retry(look).unwrap().kind, FileKind::File);
+            tree.fs.moves.retry(|| tree.attributes.attr(inner)).unwrap();
             let make = || {
                 tree.writing.making.make(
                     inner,
@@ -465,8 +465,9 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
                     NOBODY,
                 )
             };
-            tree.moves.retry(make).unwrap();
-            tree.moves
+            tree.fs.moves.retry(make).unwrap();
+            tree.fs
+                .moves
                 .retry(|| tree.writing.removing.unlink(inner, OsStr::new("new")))
                 .unwrap();
         }

@@ -287,7 +287,7 @@ fn close_while_moving(
     });
     // The close began before the move and does not know the new place: then its bytes remain
     // staged.
-    let _ = tree.moves.retry(|| tree.writing.closing.close(handle));
+    let _ = tree.fs.moves.retry(|| tree.writing.closing.close(handle));
     let is_over = failure.is_armed();
     failure.arm(0);
     if let Ok(rename) = moved.try_recv() {

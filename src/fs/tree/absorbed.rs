@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::inode::InodeId;
 use crate::cache::VersionId;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// An array, by its version and entry.
 pub(super) type AbsorbingArray = (VersionId, EntryIndex);
@@ -23,7 +23,7 @@ pub(crate) struct AbsorbedFiles {
 
 impl AbsorbedFiles {
     pub(super) fn note(&self, file: InodeId, by: AbsorbingArray) {
-        let mut files = self.lock();
+        let mut files = self.files.lock();
         files.insert(file, by);
         self.count.store(files.len(), Ordering::Release);
     }
@@ -32,7 +32,7 @@ impl AbsorbedFiles {
     pub(super) fn of(&self, file: InodeId) -> Option<AbsorbingArray> {
         match self.count.load(Ordering::Acquire) {
             0 => None,
-            _ => self.lock().get(&file).copied(),
+            _ => self.files.lock().get(&file).copied(),
         }
     }
 
@@ -44,13 +44,9 @@ impl AbsorbedFiles {
     /// The kernel does not know the file any more.
     pub(super) fn forget(&self, file: InodeId) {
         if self.count.load(Ordering::Acquire) > 0 {
-            let mut files = self.lock();
+            let mut files = self.files.lock();
             files.remove(&file);
             self.count.store(files.len(), Ordering::Release);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<InodeId, AbsorbingArray>> {
-        self.files.lock()
     }
 }

@@ -11,7 +11,7 @@ use super::node::Node;
 use super::ordinary::OrdinaryFile;
 use crate::error::Result;
 
-/// Answers attributes.
+/// Answers `stat` and `readlink`.
 pub(crate) struct EntryAttributes {
     pub(super) fs: Arc<MountedFs>,
 }
@@ -26,18 +26,15 @@ impl EntryAttributes {
         }
         self.fs.notice_change(inode, &node);
         let moment = node.ordinary().map(OrdinaryFile::moment);
+        let files = &self.fs.open_files;
         let stat = match self.fs.places.locate(inode, &node) {
             Ok((_, stat)) => stat,
-            Err(missing) => match self
-                .fs
-                .open_files
-                .ask(inode, missing, |source| source.stat())
-            {
+            Err(missing) => match files.ask(inode, missing, |source| source.stat()) {
                 Ok(stat) => stat,
                 Err(missing) => match self.fs.inodes.removed(inode) {
                     Some(mut removed) => {
                         // It is an array's content by now, and as long.
-                        let open = self.fs.open_files.of_inode(inode);
+                        let open = files.of_inode(inode);
                         if let Some(entry) = open.iter().find_map(|file| file.entry()) {
                             removed.size = entry.len();
                         }

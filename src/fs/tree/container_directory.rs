@@ -2,7 +2,7 @@
 //!
 //! They are a container's own, unless it is new, and those of its groups. The files lie in the
 //! container's directory if it is one, else in a hidden one beside it, in which those of groups lie
-//! in directories named like the groups. Used by [`super`], `listing` and `writing`.
+//! in directories named like the groups. Used by `lookup`, `listing` and `writing`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -24,18 +24,14 @@ impl Enclosing {
         node.is_ok_and(|node| matches!(&*node, Node::Container(_) | Node::Entry(..)))
     }
 
-    /// Whether a directory is one within a container.
-    pub(super) fn in_group(&self, directory: InodeId) -> Result<bool> {
-        Ok(matches!(&*self.inodes.get(directory)?, Node::Entry(..)))
-    }
-
-    /// Nothing but files can be put into the directory of a container that is a file.
-    pub(super) fn takes_only_files(&self, directory: InodeId) -> bool {
-        let node = self.inodes.get(directory);
-        node.is_ok_and(|node| {
-            node.container().is_some_and(|container| {
+    /// Nothing but files can be put into a container that is a file, and into groups of any.
+    pub(super) fn takes_only_files(&self, directory: InodeId) -> Result<bool> {
+        Ok(match &*self.inodes.get(directory)? {
+            Node::Entry(..) => true,
+            Node::Container(container) => {
                 container.stored == FileKind::File && !container.new.is_new()
-            })
+            }
+            _ => false,
         })
     }
 

@@ -12,7 +12,7 @@ use super::inode::InodeId;
 use super::mounted_fs::MountedFs;
 use super::node::Node;
 use crate::live::version::ContainerVersion;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// Remembers what has been removed.
 pub struct HalfRemoved {
@@ -31,7 +31,7 @@ impl HalfRemoved {
     /// kernel forgets.
     pub(super) fn remember(&self, version: &Arc<ContainerVersion>) {
         let container = version.container.into();
-        let before = self.lock().insert(container, Arc::clone(version));
+        let before = self.versions.lock().insert(container, Arc::clone(version));
         if before.is_none() {
             self.fs.inodes.hold(container);
         }
@@ -80,17 +80,13 @@ impl HalfRemoved {
 
     /// The container is removed. Says whether it was among them.
     pub(super) fn remove(&self, container: InodeId) -> bool {
-        self.lock().remove(&container).is_some()
+        self.versions.lock().remove(&container).is_some()
     }
 
     fn all(&self) -> Vec<(InodeId, Arc<ContainerVersion>)> {
-        let all = self.lock();
+        let all = self.versions.lock();
         let each = all.iter();
         each.map(|(inode, version)| (*inode, Arc::clone(version)))
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<InodeId, Arc<ContainerVersion>>> {
-        self.versions.lock()
     }
 }

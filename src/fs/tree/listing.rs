@@ -4,8 +4,7 @@
 //! steps ([`super::listing_cache`]). What a version of a container holds never changes: it is
 //! listed from the container itself. Used by `kernel::directory`.
 
-use std::ffi::{OsStr, OsString};
-use std::ops::Range;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use super::attr::Attr;
 use super::container_directory::ContainerDirectory;
 use super::inode::{Dirent, InodeId};
 use super::listing_cache::{ListingCache, NameRun, RunBuilder};
+use super::listing_step::{Inside, ListedEntry, ListingStep, STEP, StepNames};
 use super::lookup::NameLookup;
 use super::mounted_fs::MountedFs;
 use super::node::Node;
@@ -21,111 +21,8 @@ use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
 use crate::source::{FileKind, Listed};
-
-/// About as many names as fit into an answer to the kernel; so many are looked at at once. The
-/// lists of them stay below what can be refused ([`crate::memory`]).
-const STEP: usize = 500;
-
-/// An entry of a listing.
-pub struct ListedEntry {
-    pub attr: Attr,
-    /// Whether the entry could be looked at. If not, the attributes say nothing but what kind it
-    /// is, and are not to be believed: a look-up of the entry returns the error.
-    pub seen: bool,
-}
-
-/// The names of a directory that follow some place, as far as one step goes.
-pub struct ListingStep {
-    directory: InodeId,
-    names: StepNames,
-    is_last: bool,
-    /// What of the source the names lie in, if they do.
-    path: Option<PathBuf>,
-    /// The container that the directory belongs to.
-    inside: Option<Inside>,
-}
-
-enum StepNames {
-    /// A part of a run.
-    Source(Arc<NameRun>, Range<usize>),
-    /// Entries of a container that are shown.
-    Container(Vec<(Cookie, EntryIndex)>),
-}
-
-/// A directory of a version of a container.
-struct Inside {
-    version: Arc<ContainerVersion>,
-    opened: Arc<OpenContainer>,
-    directory: EntryIndex,
-}
-
-impl Inside {
-    fn find(&self, name: &OsStr) -> Option<EntryIndex> {
-        self.opened.find(self.directory, name)
-    }
-
-    /// At most so many entries that are listed behind a place.
-    fn children_after(
-        &self,
-        (place, most): (Cookie, usize),
-        views: Views,
-    ) -> Result<Vec<(Cookie, EntryIndex)>> {
-        let opened = &self.opened;
-        opened.children_after(self.directory, place, most, views)
-    }
-
-    fn name(&self, entry: EntryIndex) -> Option<&OsStr> {
-        self.opened.name(entry).ok().map(OsString::as_os_str)
-    }
-}
-
-impl ListingStep {
-    fn in_source(directory: InodeId, run: Arc<NameRun>, after: Cookie, path: PathBuf) -> Self {
-        let start = run.names.partition_point(|name| name.at <= after);
-        let end = run.names.len().min(start + STEP);
-        ListingStep {
-            directory,
-            is_last: run.is_last() && end == run.names.len(),
-            names: StepNames::Source(run, start..end),
-            path: Some(path),
-            inside: None,
-        }
-    }
-
-    /// Names and their places, in order.
-    pub fn names(&self) -> Vec<(Cookie, &OsStr)> {
-        match &self.names {
-            StepNames::Source(run, part) => {
-                let names = run.names[part.clone()].iter();
-                names.map(|found| (found.at, &*found.name)).collect()
-            }
-            StepNames::Container(entries) => {
-                let name = |entry: &EntryIndex| self.inside.as_ref()?.name(*entry);
-                let named = entries.iter();
-                let named = named.filter_map(|(at, entry)| Some((*at, name(entry)?)));
-                named.collect()
-            }
-        }
-    }
-
-    /// Whether no name follows these.
-    pub fn is_last(&self) -> bool {
-        self.is_last
-    }
-
-    /// What the source's own listing says that an entry is.
-    fn stored_kind(&self, name: &OsStr) -> FileKind {
-        let named = match &self.names {
-            StepNames::Source(run, part) => run.names[part.clone()].iter(),
-            StepNames::Container(_) => [].iter(),
-        };
-        let mut named = named.filter(|found| *found.name == *name);
-        named.next().map_or(FileKind::File, |found| found.kind)
-    }
-}
 
 /// Lists directories.
 pub(crate) struct DirectoryListing {
@@ -164,20 +61,17 @@ impl DirectoryListing {
     /// The kernel has read a listing to its end, and keeps it. What belongs to a version of a
     /// container stays as it is; a directory of the source is to be asked for again the next time.
     pub fn listed_to_the_end(&self, directory: InodeId) {
-        let in_source = self
-            .fs
-            .inodes
-            .get(directory)
-            .is_ok_and(|node| match &*node {
-                Node::Directory(_) => true,
-                Node::Container(container) => {
-                    container.stored == FileKind::Directory
-                        || container.new.is_new()
-                        || self.has_beside(directory)
-                }
-                Node::Entry(..) => self.has_beside(directory),
-                Node::File(_) | Node::Special(..) | Node::Unseen(..) => false,
-            });
+        let node = self.fs.inodes.get(directory);
+        let in_source = node.is_ok_and(|node| match &*node {
+            Node::Directory(_) => true,
+            Node::Container(container) => {
+                container.stored == FileKind::Directory
+                    || container.new.is_new()
+                    || self.has_beside(directory)
+            }
+            Node::Entry(..) => self.has_beside(directory),
+            Node::File(_) | Node::Special(..) | Node::Unseen(..) => false,
+        });
         if in_source {
             self.listing_cache.forget(directory);
             self.fs.places.invalidate(directory, None);
@@ -189,22 +83,19 @@ impl DirectoryListing {
     /// for its inode.
     pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
         let link = Dirent::new(step.directory, name);
-        let entered = match (entry_in(step, name), &step.inside, &step.path) {
+        let live = &self.fs.live;
+        let entered = match (step.entry(name), &step.inside, &step.path) {
             // To know its size, all of the text must be read: only who asks for it waits for that.
             (Some(entry), Some(at), _)
-                if self.fs.live.is_unmeasured(
-                    &at.version,
-                    &at.opened,
-                    at.opened.file_of(entry),
-                ) =>
+                if live.is_unmeasured(&at.version, &at.opened, at.opened.file_of(entry)) =>
             {
                 return self.enter_unseen(step, name);
             }
             (Some(entry), Some(at), _) => self.names.enter(&at.version, &at.opened, entry, link),
-            (None, _, Some(path)) => self
-                .fs
-                .moves
-                .retry(|| self.names.enter_source_listed(link.clone(), path)),
+            (None, _, Some(path)) => {
+                let enter = || self.names.enter_source_listed(link.clone(), path);
+                self.fs.moves.retry(enter)
+            }
             _ => return Ok(None),
         };
         match entered {
@@ -218,7 +109,7 @@ impl DirectoryListing {
     }
 
     fn enter_unseen(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
-        let (node, kind) = match (entry_in(step, name), &step.inside, &step.path) {
+        let (node, kind) = match (step.entry(name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => {
                 let kind = at.opened.kind(entry)?;
                 let file = at.opened.file_of(entry);
@@ -238,13 +129,11 @@ impl DirectoryListing {
 
     /// What a listed entry is, without an inode; None if it has gone meanwhile.
     pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Option<FileKind> {
-        match (entry_in(step, name), &step.inside, &step.path) {
+        match (step.entry(name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => at.opened.kind(entry).ok(),
             (None, _, Some(path)) => {
-                match self
-                    .names
-                    .shown_kind(&Dirent::new(step.directory, name), path)
-                {
+                let link = Dirent::new(step.directory, name);
+                match self.names.shown_kind(&link, path) {
                     Ok(kind) => Some(kind),
                     Err(e) if e.is_not_found() => None,
                     Err(_) => Some(step.stored_kind(name)),
@@ -387,11 +276,6 @@ impl DirectoryListing {
         self.listing_cache.keep(directory, moment, &run);
         Ok(run)
     }
-}
-
-/// The container's entry of that name: entries that lie beside one have other names.
-fn entry_in(step: &ListingStep, name: &OsStr) -> Option<EntryIndex> {
-    step.inside.as_ref()?.find(name)
 }
 
 #[cfg(test)]

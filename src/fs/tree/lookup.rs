@@ -40,40 +40,29 @@ impl NameLookup {
             return Err(Error::NotFound);
         }
         let link = Dirent::new(parent, name);
-        match &*self.fs.inodes.get(parent)? {
-            node @ Node::Directory(_) => self.enter_found(link, node),
+        let (version, at) = match &*self.fs.inodes.get(parent)? {
+            node @ Node::Directory(_) => return self.enter_found(link, node),
             Node::Container(container) => {
                 let version = self.fs.live.current(parent.into(), container)?;
                 if container.new.is_new() {
-                    return self.lookup_draft(parent, link);
+                    // What was put into it.
+                    let drafts = self.fs.live.drafts_at(parent.into())?;
+                    return self.enter_source(link, &drafts.ok_or(Error::NotFound)?);
                 }
-                let opened = self.fs.live.open_version(&version)?;
-                match opened.find(EntryIndex::ROOT, name) {
-                    Some(entry) => self.enter(&version, &opened, entry, link),
-                    None => self.enter_beside(link),
-                }
+                (version, EntryIndex::ROOT)
             }
             Node::Entry(version, entry) => {
                 self.fs.live.check_current(version)?;
-                let opened = self.fs.live.open_version(version)?;
-                match opened.find(*entry, name) {
-                    Some(child) => self.enter(version, &opened, child, link),
-                    None => self.enter_beside(link),
-                }
+                (Arc::clone(version), *entry)
             }
-            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(_) => Err(self.fs.unseen(parent)),
+            Node::File(_) | Node::Special(..) => return Err(Error::NotADirectory),
+            Node::Unseen(_) => return Err(self.fs.unseen(parent)),
+        };
+        let opened = self.fs.live.open_version(&version)?;
+        match opened.find(at, name) {
+            Some(entry) => self.enter(&version, &opened, entry, link),
+            None => self.enter_beside(link),
         }
-    }
-
-    /// Finds what was put into a new container. Counts one look-up.
-    pub(crate) fn lookup_draft(&self, container: InodeId, link: Dirent) -> Result<Attr> {
-        let path = self
-            .fs
-            .live
-            .drafts_at(container.into())?
-            .ok_or(Error::NotFound)?;
-        self.enter_source(link, &path)
     }
 
     /// Finds a name in a directory of a container that is none of its entries'. Counts one look-up.

@@ -1,11 +1,12 @@
 //! The virtual tree: what exists in the mount, without any knowledge of FUSE.
 //!
-//! [`Tree`] answers the questions a kernel asks: look up, describe, list, open, read. Entries of
-//! the source are shown as they are; what [`crate::container`] recognises becomes a directory whose
-//! entries belong to one [`version`] of the container. Every version has inodes of its own, so the
-//! kernel's cached pages of two versions never mix; an open of an old version's inode is answered
-//! with [`Error::Changed`], whereupon the kernel looks the path up again and finds the new one.
-//! Used by `kernel::adapter`; tests call it without a kernel.
+//! [`Tree`] answers the questions a kernel asks (look up, describe, list, open, read, change), each
+//! by a part of its own; all parts share what is mounted ([`mounted_fs`]). Entries of the source
+//! are shown as they are; what [`crate::container`] recognises becomes a directory whose entries
+//! belong to one version of the container (`live::version`). Every version has inodes of its own,
+//! so the kernel's cached pages of two versions never mix; an open of an old version's inode is
+//! answered with [`crate::error::Error::Changed`], whereupon the kernel looks the path up again and
+//! finds the new one. Used by `kernel`; tests call it without a kernel.
 
 mod absorbed;
 mod arrival;
@@ -20,6 +21,7 @@ mod inode;
 mod invalidation;
 mod listing;
 mod listing_cache;
+mod listing_step;
 mod lookup;
 pub mod mount_status;
 mod mounted_fs;
@@ -69,7 +71,7 @@ pub use crate::live::{InUse, Later, PACKING, Pacing, TO_THE_END};
 pub use attr::Attr;
 pub use inode::InodeId;
 pub use invalidation::Invalidation;
-pub use listing::{ListedEntry, ListingStep};
+pub use listing_step::{ListedEntry, ListingStep};
 pub use open_file::{HandleId, Open};
 pub use ordinary::StalePages;
 pub use outdated::PageDrop;

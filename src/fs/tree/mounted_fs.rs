@@ -107,6 +107,12 @@ impl MountedFs {
         self.settings.containers.preferences.files_only
     }
 
+    /// Where a name of a directory leads, as far as it is known: for messages.
+    pub(super) fn path_in(&self, directory: InodeId, name: &OsStr) -> PathBuf {
+        let directory = self.inodes.path(directory);
+        directory.unwrap_or_default().join(name)
+    }
+
     /// The error for an entry that could not be looked at: the kernel is to look it up afresh.
     pub(super) fn unseen(&self, inode: InodeId) -> Error {
         self.live

@@ -11,7 +11,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 #[derive(Default)]
 pub(crate) struct Moves {
@@ -30,7 +30,7 @@ struct Starved<'a>(&'a Moves);
 impl Drop for Starved<'_> {
     fn drop(&mut self) {
         let own = std::thread::current().id();
-        let mut starved = self.0.starved();
+        let mut starved = self.0.starved.lock();
         if let Some(at) = starved.iter().position(|thread| *thread == own) {
             starved.swap_remove(at);
         }
@@ -68,12 +68,8 @@ impl Moves {
         }
     }
 
-    fn starved(&self) -> MutexGuard<'_, Vec<ThreadId>> {
-        self.starved.lock()
-    }
-
     fn starve(&self) -> Starved<'_> {
-        self.starved().push(std::thread::current().id());
+        self.starved.lock().push(std::thread::current().id());
         Starved(self)
     }
 
@@ -83,7 +79,7 @@ impl Moves {
         let own = std::thread::current().id();
         let others = |starved: &mut Vec<ThreadId>| starved.iter().any(|thread| *thread != own);
         self.fed
-            .wait_while_for(&mut self.starved(), others, PATIENCE);
+            .wait_while_for(&mut self.starved.lock(), others, PATIENCE);
     }
 
     /// To be taken before a name is looked at that is entered later.
@@ -230,6 +226,6 @@ mod tests {
             drop(starved);
         });
         assert!(moves.mark() > mark);
-        assert!(moves.starved().is_empty());
+        assert!(moves.starved.lock().is_empty());
     }
 }

@@ -14,7 +14,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::inode::InodeId;
 use crate::live::staged::replacing::OldPages;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// How often the pages of each of these are still to be dropped.
 type WaitingAnswers = Arc<Mutex<HashMap<InodeId, usize>>>;
@@ -54,7 +54,7 @@ impl Default for Outdated {
 impl Outdated {
     /// `of`: what else ends when they have gone.
     pub(super) fn add(&self, inode: InodeId, of: Option<Arc<OldPages>>) {
-        *lock(&self.waiting).entry(inode).or_default() += 1;
+        *self.waiting.lock().entry(inode).or_default() += 1;
         let _ = self.queue.send(PageDrop::Outdated(OutdatedPages {
             inode,
             waiting: Arc::clone(&self.waiting),
@@ -73,11 +73,11 @@ impl Outdated {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.waiting).is_empty()
+        self.waiting.lock().is_empty()
     }
 
     pub(super) fn has(&self, inode: InodeId) -> bool {
-        lock(&self.waiting).contains_key(&inode)
+        self.waiting.lock().contains_key(&inode)
     }
 }
 
@@ -85,7 +85,7 @@ impl Drop for OutdatedPages {
     fn drop(&mut self) {
         // Before a request finds that nothing is outdated any more, and is answered.
         drop(self.of.take());
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if let Some(times) = waiting.get_mut(&self.inode) {
             *times -= 1;
             if *times == 0 {
@@ -93,10 +93,6 @@ impl Drop for OutdatedPages {
             }
         }
     }
-}
-
-fn lock(waiting: &WaitingAnswers) -> MutexGuard<'_, HashMap<InodeId, usize>> {
-    waiting.lock()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! kernel forgets what no longer holds.
 //!
 //! Assumes that a container's number is that of its inode. Used by `live`, as its [`Places`], and
-//! by [`super::arrival`].
+//! by all parts of the tree.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

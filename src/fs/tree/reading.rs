@@ -127,10 +127,7 @@ impl FileReading {
         // instead.
         match missing {
             Some(e) if !e.is_not_found() => Err(e),
-            _ => Err(self
-                .fs
-                .live
-                .changed(&self.fs.inodes.path(inode).unwrap_or_default())),
+            _ => Err(self.fs.unseen(inode)),
         }
     }
 

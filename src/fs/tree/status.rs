@@ -306,15 +306,11 @@ impl StatusReport {
         let staged_over_a_minute = overdue(&staged);
         let (staged, staged_unlisted) = that_fit(staged);
         let half_removed = self.half_removed.arrays();
+        let source = self.fs.store.display(Path::new(""));
         let not_kept = self.fs.live.new.not_kept.lines();
         MountStatus {
             pid: std::process::id(),
-            source: self
-                .fs
-                .store
-                .display(Path::new(""))
-                .to_string_lossy()
-                .into_owned(),
+            source: source.to_string_lossy().into_owned(),
             source_id: self.source_id(),
             version: env!("CARGO_PKG_VERSION").into(),
             open_files: self.fs.open_files.len(),

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::live::owner::Owner;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
-use crate::source::FileKind;
 use crate::source::acl::{ACCESS, AccessList, DEFAULT, is_list};
+use crate::source::{FileKind, Source};
 
 /// Namespaces with attributes that could exist here. The others are answered with "not supported",
 /// which `ls -l` understands for the whole mount instead of asking for every file.
@@ -25,7 +25,7 @@ fn is_of_users(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"user.")
 }
 
-/// Answers what the source says.
+/// Answers as the source does.
 pub(crate) struct StoredXattrs(pub(super) Arc<MountedFs>);
 
 impl StoredXattrs {
@@ -40,9 +40,8 @@ impl StoredXattrs {
             Ok((path, _)) => self.0.store.posix()?.xattr(&path, node.file(), name),
             Err(missing) => {
                 let missing = self.0.without_names(inode, missing);
-                self.0
-                    .open_files
-                    .ask(inode, missing, |source| source.posix()?.xattr(name))
+                let ask = |source: &dyn Source| source.posix()?.xattr(name);
+                self.0.open_files.ask(inode, missing, ask)
             }
         }
     }
@@ -53,9 +52,8 @@ impl StoredXattrs {
             Ok((path, _)) => self.0.store.posix()?.xattr_names(&path, node.file()),
             Err(missing) => {
                 let missing = self.0.without_names(inode, missing);
-                self.0
-                    .open_files
-                    .ask(inode, missing, |source| source.posix()?.xattr_names())
+                let ask = |source: &dyn Source| source.posix()?.xattr_names();
+                self.0.open_files.ask(inode, missing, ask)
             }
         }?;
         Ok(names.into_iter().filter(|name| self.offers(name)).collect())

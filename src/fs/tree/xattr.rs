@@ -51,7 +51,7 @@ pub const DEAD_BYTES: &str = "user.arrayfs.dead_bytes";
 /// On the root of the mount: what `arrayfs status` shows.
 pub const STATUS: &str = "user.arrayfs.status";
 
-/// Answers extended attributes.
+/// Answers `getxattr` and `listxattr`.
 pub(crate) struct Xattrs {
     pub(super) fs: Arc<MountedFs>,
     pub(super) stored: StoredXattrs,

@@ -51,7 +51,7 @@ fn follows_from_data(name: &OsStr) -> bool {
     own.is_some_and(|own| FOLLOWING.contains(&own))
 }
 
-/// Changes attributes.
+/// Sets attributes, as far as they are not computed.
 pub(crate) struct AttributeChanges {
     pub(super) fs: Arc<MountedFs>,
     pub(super) attributes: Arc<EntryAttributes>,
@@ -177,12 +177,8 @@ impl AttributeChanges {
             FileKind::Directory => to.mode.filter(|_| is_directory),
             _ => to.mode.map(|mode| mode & READABLE),
         };
-        if now.changes_times()
-            && !self
-                .fs
-                .live
-                .set_times(&version, &path, (&found, now.atime, now.mtime))?
-        {
+        let (live, times) = (&self.fs.live, (&found, now.atime, now.mtime));
+        if now.changes_times() && !live.set_times(&version, &path, times)? {
             // Something has just got into the log.
             self.fs.live.now_or_at_commit(&version, to);
         }
@@ -218,9 +214,8 @@ impl AttributeChanges {
         }
         let mut owners = files().map(|stat| stat.uid);
         if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
-            self.fs
-                .live
-                .commit_before_move(inode.into(), container, path)?;
+            let (live, id) = (&self.fs.live, inode.into());
+            live.commit_before_move(id, container, path)?;
             if version.staged.state().is_some() {
                 return Err(refused("give away", path, libc::EBUSY));
             }
@@ -244,9 +239,8 @@ impl AttributeChanges {
             ..*to
         };
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
-            self.fs
-                .live
-                .set_of_files(version, path, found, &others, own_mode)?;
+            let live = &self.fs.live;
+            live.set_of_files(version, path, found, &others, own_mode)?;
         }
         if let Some(staged) = version.staged.now().filter(|_| others.uid.is_some()) {
             // A log has to be the owner's to be believed.

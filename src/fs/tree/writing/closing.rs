@@ -1,4 +1,5 @@
-//! What a program has written reaches the disk, and is judged: sync, close, and the end of a handle.
+//! What a program has written reaches the disk, and is judged: sync, close, and the end of a
+//! handle.
 //!
 //! Used by `kernel::adapter`.
 

@@ -1,5 +1,5 @@
-//! Bytes of files: opening for writing, writing, lengths, ranges, and copies within the mount that a
-//! program leaves to the system (copy_file_range(2)).
+//! Bytes of files: opening for writing, writing, lengths, ranges, and copies within the mount that
+//! a program leaves to the system (copy_file_range(2)).
 //!
 //! What is written to arrays goes to the container's stage (`live::staged`). Copies of files are
 //! made by the source's file system, those of what containers show by reading it here, so that none

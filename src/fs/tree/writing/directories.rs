@@ -1,10 +1,10 @@
 //! The directories of the source that are changed: where they lie, which names in them the kernel
 //! knows, and files in the directory of a container that are no part of it.
 //!
-//! In a container that is a directory such files lie where they are shown. Beside one that is a file
-//! they lie in a hidden directory, those of its groups in directories named like these, made when
-//! something is put into them and removed when nothing is left; it goes where the container goes
-//! through the mount. Used by all of `writing`; what reads added files is
+//! In a container that is a directory such files lie where they are shown. Beside one that is a
+//! file they lie in a hidden directory, those of its groups in directories named like these, made
+//! when something is put into them and removed when nothing is left; it goes where the container
+//! goes through the mount. Used by all of `writing`; what reads added files is
 //! `tree::container_directory`.
 
 use std::ffi::OsStr;
@@ -17,6 +17,7 @@ use super::super::listing_cache::ListingCache;
 use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
 use super::super::written_here::WrittenHere;
+use crate::commit::Spot;
 use crate::commit::added::{added_path, make_below, remove_empty};
 use crate::disk::{NewAttributes, Place, Target};
 use crate::error::{Error, Result};
@@ -42,7 +43,7 @@ impl Side {
     }
 }
 
-/// Finds directories of the source, and has the names in them follow changes.
+/// Finds directories of the source, and notes what becomes of the names in them.
 pub(crate) struct SourceDirectories {
     pub(super) fs: Arc<MountedFs>,
     pub(super) written_here: Arc<WrittenHere>,
@@ -81,6 +82,7 @@ impl SourceDirectories {
         }
     }
 
+    /// What is renamed.
     pub(super) fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
         let directory = self.find(parent)?;
         Ok(Side {
@@ -94,12 +96,11 @@ impl SourceDirectories {
     /// something else by now, the kernel is to look again, and to ask who may change that.
     pub(super) fn as_looked_up(&self, link: &Dirent, stat: &Stat) -> Result<(InodeId, Arc<Node>)> {
         let known = self.fs.inodes.named(link, stat);
-        known.ok_or_else(|| {
-            let above = self.fs.inodes.path(link.parent).unwrap_or_default();
-            self.fs.live.changed(&above.join(&link.name))
-        })
+        let path = || self.fs.path_in(link.parent, &link.name);
+        known.ok_or_else(|| self.fs.live.changed(&path()))
     }
 
+    /// Whether the kernel knows what a name leads to as a container.
     pub(super) fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
         let known = self.fs.inodes.named(link, stat);
         known.is_some_and(|(_, node)| node.container().is_some())
@@ -167,21 +168,14 @@ impl SourceDirectories {
     }
 
     pub(super) fn refuse_in_container(&self, directory: InodeId, name: &OsStr) -> Result<()> {
-        match self.fs.enclosing.in_group(directory)?
-            || self.fs.enclosing.takes_only_files(directory)
-        {
+        match self.fs.enclosing.takes_only_files(directory)? {
             true => Err(self.only_files((directory, name))),
             false => Ok(()),
         }
     }
 
     pub(super) fn only_files(&self, (directory, name): (InodeId, &OsStr)) -> Error {
-        let path = self
-            .fs
-            .inodes
-            .path(directory)
-            .unwrap_or_default()
-            .join(name);
+        let path = self.fs.path_in(directory, name);
         refused("put anything but a file at", &path, libc::EPERM)
     }
 
@@ -272,9 +266,16 @@ impl SourceDirectories {
             ..NewAttributes::default()
         };
         let path = &*path;
-        self.fs
-            .live
-            .writable()?
-            .set_attributes(Target::Named { path, id }, &owner)
+        let disk = self.fs.live.writable()?;
+        disk.set_attributes(Target::Named { path, id }, &owner)
+    }
+}
+
+/// The place of a name, of which more is going to be there than a file.
+pub(super) fn spot_in(directory: &SourceDirectory, name: &OsStr) -> Spot {
+    Spot {
+        directory: directory.path.clone(),
+        id: directory.id,
+        name: name.to_owned(),
     }
 }

@@ -1,6 +1,7 @@
 //! Making entries of directories: files, directories, links, and containers (`mkdir x.blp`).
 //!
-//! Used by `kernel::adapter`; `live::creation` makes a container in the source, and packs it.
+//! What is made stays what it is as long as the mount lives. Used by `kernel::adapter`;
+//! `live::creation` makes a container in the source, and packs it.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -16,9 +17,8 @@ use super::super::open_file::{Open, OpenFile, Stored};
 use super::super::ordinary::StillKnown;
 use super::super::written_here::WrittenHere;
 use super::content::FileContents;
-use super::directories::SourceDirectories;
+use super::directories::{SourceDirectories, spot_in};
 use super::targets::with_target;
-use crate::commit::Spot;
 use crate::container::creation::{Creation, format_named};
 use crate::disk::{Caller, NewEntry};
 use crate::error::{Error, Result};
@@ -91,7 +91,7 @@ impl Making {
             && !self.fs.enclosing.is_below_container(parent)
         {
             let creation = format.creation().ok_or_else(|| {
-                let path = self.fs.inodes.path(parent).unwrap_or_default().join(name);
+                let path = self.fs.path_in(parent, name);
                 let what = format!(
                     "make {}: new {} containers cannot be made in a mount yet; make the file elsewhere and copy it",
                     self.fs.store.display(&path).display(),
@@ -129,12 +129,8 @@ impl Making {
             disk.link(target, directory.new_place(name)?)
         })?;
         let stat = self.look_at_made(parent, name, Some(id))?;
-        self.directories.names_changed(parent);
-        let (inode, node) = self
-            .fs
-            .inodes
-            .enter(Dirent::new(parent, name), node_of(&stat, None))?;
-        Ok(self.fs.source_attr(inode, &node, &stat))
+        let (attr, _) = self.entered(parent, name, &stat)?;
+        Ok(attr)
     }
 
     /// What is made under the name of an array that was removed is the array's new content. None if
@@ -151,15 +147,12 @@ impl Making {
         };
         self.fs.live.written_array(version, named)?;
         version.tombstones.remove(named);
-        let attr = self
-            .names
-            .enter(version, opened, named, Dirent::new(parent, name))?;
+        let link = Dirent::new(parent, name);
+        let attr = self.names.enter(version, opened, named, link)?;
         let entry = opened.file_of(named);
-        let open = self
-            .contents
-            .open_array_for_writing(attr.inode, version, entry)?;
-        self.contents
-            .set_len(attr.inode, Some(open.handle), 0, caller)?;
+        let (inode, contents) = (attr.inode, &self.contents);
+        let open = contents.open_array_for_writing(inode, version, entry)?;
+        contents.set_len(inode, Some(open.handle), 0, caller)?;
         Ok(Some((Attr { size: 0, ..attr }, open)))
     }
 
@@ -178,16 +171,11 @@ impl Making {
         if self.fs.store.stat(&path).is_ok() {
             return Err(refused("make", &path, libc::EEXIST));
         }
-        let spot = Spot {
-            directory: directory.path,
-            id: directory.id,
-            name: name.to_owned(),
-        };
+        let spot = spot_in(&directory, name);
         let drafts = self.fs.live.make_empty(&spot, creation, mode, owner)?;
         self.directories.names_changed(parent);
-        let attr = self
-            .names
-            .enter_source(Dirent::new(parent, name), &spot.directory)?;
+        let link = Dirent::new(parent, name);
+        let attr = self.names.enter_source(link, &spot.directory)?;
         if let Some(container) = self.fs.inodes.get(attr.inode)?.container()
             && let Some(id) = drafts
         {
@@ -202,11 +190,13 @@ impl Making {
         if stat.kind == FileKind::File {
             self.written_here.add(stat.id)?;
         }
+        self.entered(parent, name, stat)
+    }
+
+    fn entered(&self, parent: InodeId, name: &OsStr, stat: &Stat) -> Result<(Attr, Arc<Node>)> {
         self.directories.names_changed(parent);
-        let (inode, node) = self
-            .fs
-            .inodes
-            .enter(Dirent::new(parent, name), node_of(stat, None))?;
+        let (link, found) = (Dirent::new(parent, name), node_of(stat, None));
+        let (inode, node) = self.fs.inodes.enter(link, found)?;
         Ok((self.fs.source_attr(inode, &node, stat), node))
     }
 

@@ -6,7 +6,8 @@
 //! container is recognised (`version`) that gets an array as it is shown becomes a new container:
 //! it is hidden as the directory of its drafts, and an empty container takes its place. A new
 //! container into which a stored file is written becomes the directory of what was put into it.
-//! Either way what lies in it keeps its inodes. Used by [`super::content`] when a file is closed.
+//! Either way what lies in it keeps its inodes. Used by [`super::closing`] and [`super::rename`], when a file
+//! has got its content or its name.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -35,7 +36,7 @@ use crate::stage::drafts_name;
 /// Enough to tell a stored file from an array.
 const HEAD: usize = 16;
 
-/// Looks at what directories become by the files that are put into them.
+/// Makes containers of directories, and directories of new containers.
 pub(crate) struct Promotion {
     pub(super) fs: Arc<MountedFs>,
     pub(super) directories: Arc<SourceDirectories>,
@@ -108,9 +109,8 @@ impl Promotion {
         let mut names = vec![name.to_owned()];
         // It is the one by which the container is recognised: others may have come before.
         if first.is_some_and(|first| OsStr::new(first) == name) {
-            self.fs
-                .store
-                .list(path, &mut |Listed { name, .. }| names.push(name.to_owned()))?;
+            let mut add = |Listed { name, .. }: Listed<'_>| names.push(name.to_owned());
+            self.fs.store.list(path, &mut add)?;
         }
         let forms = names
             .iter()
@@ -147,17 +147,13 @@ impl Promotion {
         let _alone = self.fs.live.new.exclusive();
         let path = self.fs.container_path(inode)?;
         let empty = self.fs.store.stat(&path)?;
-        if !self
-            .fs
-            .live
-            .is_pristine(&container.known().recognised.clone(), &path)?
-        {
+        let recognised = container.known().recognised.clone();
+        if !self.fs.live.is_pristine(&recognised, &path)? {
             return Err(self.fs.live.changed(&path));
         }
-        self.fs
-            .live
-            .take_as_stored(inode.into(), container, &drafts, (&path, &empty))?;
-        self.fs.live.watch_no_more(inode.into());
+        let (live, id) = (&self.fs.live, inode.into());
+        live.take_as_stored(id, container, &drafts, (&path, &empty))?;
+        live.watch_no_more(id);
         Ok(())
     }
 
@@ -201,9 +197,8 @@ impl Promotion {
         }
         let container = LiveContainer::new(FileKind::Directory, recognised);
         container.new.begin(stat.id);
-        self.fs
-            .inodes
-            .becomes(inode, Node::Container(container.into()))?;
+        let node = Node::Container(container.into());
+        self.fs.inodes.becomes(inode, node)?;
         moving.made();
         self.fs.live.watch(inode.into());
         self.directories.names_changed(inode);

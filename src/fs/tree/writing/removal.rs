@@ -13,8 +13,7 @@ use super::super::inode::{Dirent, InodeId};
 use super::super::lookup::NameLookup;
 use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
-use super::directories::SourceDirectories;
-use crate::commit::Spot;
+use super::directories::{SourceDirectories, spot_in};
 use crate::commit::added::{added_of, remove_empty};
 use crate::disk::Place;
 use crate::error::{Error, Result};
@@ -28,7 +27,7 @@ use crate::source::{FileKind, Listed, Stat};
 /// The warning about an array that was removed while its container stays.
 pub const COMES_BACK: &str = "is there again: an array is only removed with its container (rm -r)";
 
-/// Removes entries.
+/// Removes what `unlink` and `rmdir` name.
 pub(crate) struct Removing {
     pub(super) fs: Arc<MountedFs>,
     pub(super) names: Arc<NameLookup>,
@@ -68,17 +67,10 @@ impl Removing {
         let (inode, node) = self.directories.as_looked_up(&link, &stat)?;
         match &*node {
             Node::Container(container) => {
-                let at = Spot {
-                    directory: directory.path.clone(),
-                    id: directory.id,
-                    name: name.to_owned(),
-                };
+                let at = spot_in(&directory, name);
                 let logs = self.fs.live.logs_beside(&at);
-                match self
-                    .fs
-                    .live
-                    .remove_new(inode.into(), container, directory.place(name))
-                {
+                let place = directory.place(name);
+                match self.fs.live.remove_new(inode.into(), container, place) {
                     Some(removed) => removed?,
                     None => self.remove_container(inode, container, &directory, name, &stat)?,
                 }

@@ -45,7 +45,7 @@ struct Begun<'a> {
     _stays: Option<RwLockReadGuard<'a, ()>>,
 }
 
-/// Renames.
+/// Renames whatever is shown, each kind in its own way.
 pub(crate) struct Renames {
     pub(super) fs: Arc<MountedFs>,
     pub(super) names: Arc<NameLookup>,
@@ -234,16 +234,12 @@ impl Renames {
         let (old, new) = (moved.path(), directory.join(&link.name));
         let replaces = replaced.as_ref();
         let replaces = replaces.is_some_and(|stat| is_one_file(link, stat));
-        let mut follow = Vec::new();
+        let (live, mut follow) = (&self.fs.live, Vec::new());
         if is_one_file(&moved.link, &moved.stat) || how != Renaming::Exchange && replaces {
-            follow.extend(
-                self.fs
-                    .live
-                    .begin_moving_added(&old, &new, (how, replaces))?,
-            );
+            follow.extend(live.begin_moving_added(&old, &new, (how, replaces))?);
         }
         if how == Renaming::Exchange && replaces {
-            follow.extend(self.fs.live.begin_moving_added(&new, &old, (how, false))?);
+            follow.extend(live.begin_moving_added(&new, &old, (how, false))?);
         }
         Ok(follow)
     }
@@ -275,7 +271,7 @@ impl Renames {
         how: Renaming,
     ) -> Result<bool> {
         let refuse = |code| {
-            let path = self.fs.inodes.path(from.0).unwrap_or_default().join(from.1);
+            let path = self.fs.path_in(from.0, from.1);
             Err(refused("rename", &path, code))
         };
         let is_changed = |directory: &ContainerDirectory| {

@@ -71,9 +71,8 @@ impl RenamesInto {
             .map_err(|e| self.told_of_array(e, below, name))?;
         }
         // The kernel takes the entry's name for the file's from now on.
-        self.fs
-            .places
-            .invalidate(found.0, Some(Dirent::new(parent, name)));
+        let shown = Dirent::new(parent, name);
+        self.fs.places.invalidate(found.0, Some(shown));
         self.fs.live.writable()?.unlink(moved.place())?;
         self.directories.forget_name(&moved.link, &moved.stat);
         self.directories.tidy_added(from.0);
@@ -100,9 +99,8 @@ impl RenamesInto {
         source: Arc<dyn Source>,
     ) -> Result<()> {
         let said = self.fs.live.said_of_draft(path, moved.id)?;
-        self.fs
-            .live
-            .replace_array(version, entry, (source, &said))?;
+        let live = &self.fs.live;
+        live.replace_array(version, entry, (source, &said))?;
         let is_last_name = moved.nlink < 2;
         let entry = self.fs.live.open_version(version)?.file_of(entry);
         self.absorbed_by(*inode, node, (version, entry), is_last_name);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::super::inode::{Dirent, InodeId};
 use super::super::mounted_fs::MountedFs;
 use super::super::named::ErrorLines;
-use super::directories::{Side, SourceDirectories};
+use super::directories::{Side, SourceDirectories, spot_in};
 use crate::commit::Spot;
 use crate::commit::drafts::drafts_path;
 use crate::commit::new_container::{NewContainerPlace, NewModes};
@@ -19,7 +19,6 @@ use crate::commit::tidy::remove_tree;
 use crate::container::creation::{GivenContent, format_named};
 use crate::disk::{Caller, NewAttributes, NewTime, Renaming};
 use crate::error::{Error, Result};
-use crate::live::directory::SourceDirectory;
 use crate::live::{LiveContainer, refused};
 use crate::source::Stat;
 use crate::stage::drafts_name;
@@ -61,7 +60,7 @@ impl Drop for Emptied<'_> {
     }
 }
 
-/// Renames new containers.
+/// Renames new containers, and has empty ones step aside.
 pub(crate) struct RenamesOfNew {
     pub(super) fs: Arc<MountedFs>,
     pub(super) directories: Arc<SourceDirectories>,
@@ -216,13 +215,5 @@ impl RenamesOfNew {
         self.fs.live.watch(inode.into());
         self.fs.live.forget_entries(inode.into());
         Ok(())
-    }
-}
-
-fn spot_in(directory: &SourceDirectory, name: &OsStr) -> Spot {
-    Spot {
-        directory: directory.path.clone(),
-        id: directory.id,
-        name: name.to_owned(),
     }
 }

@@ -87,11 +87,10 @@ impl Requests {
             Node::File(file) => Some(file.at.id),
             _ => None,
         };
-        let disk = self.fs.disk.as_ref();
-        disk.map_or(Ok(()), |disk| {
+        if let Some(disk) = &self.fs.disk {
             disk.settle(one, how);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// Discards everything that is staged at or below an inode, unless it is open for writing.

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::half_removed::HalfRemoved;
 use super::inode::InodeId;
 use super::mounted_fs::MountedFs;
 use super::node::Node;
@@ -18,18 +19,18 @@ use crate::source::{FileKind, Listed, Store};
 /// Most names that it tells of a kind.
 const NAMES: usize = 20;
 
-/// None if there is nothing to say. `removed`: its arrays that were removed, each by itself.
+/// None if there is nothing to say.
 pub(super) fn quiet_state(
-    fs: &MountedFs,
+    (fs, half_removed): (&MountedFs, &HalfRemoved),
     inode: InodeId,
     (container, opened): (&LiveContainer, &OpenContainer),
-    removed: Vec<String>,
 ) -> Option<String> {
     if let (Ok(outermost), true) = (opened.outermost(), fs.disk.is_some())
         && let Some(why) = outermost.why_only_read()
     {
         return Some(format!("clean: read-only: {why}"));
     }
+    let removed = half_removed.arrays_of(inode);
     let beside = beside_arrays(fs, inode, container).unwrap_or_default();
     let parts = [
         (removed, "removed by themselves, back when the mount ends"),

@@ -66,7 +66,7 @@ impl NameLookup {
     }
 
     /// Finds a name in a directory of a container that is none of its entries'. Counts one look-up.
-    pub(super) fn enter_beside(&self, link: Dirent) -> Result<Attr> {
+    fn enter_beside(&self, link: Dirent) -> Result<Attr> {
         match ContainerDirectory::find(&self.fs, link.parent)? {
             Some(directory) if directory.shows_beside(&link.name) => {
                 let above = directory.found_beside(&self.fs)?;
@@ -104,7 +104,7 @@ impl NameLookup {
     }
 
     /// An entry of the directory that is this node, wherever that lies by now, with its inode.
-    pub(super) fn enter_found(&self, link: Dirent, directory: &Node) -> Result<Attr> {
+    fn enter_found(&self, link: Dirent, directory: &Node) -> Result<Attr> {
         // The root is not looked for by a name.
         if link.parent == InodeId::ROOT {
             let above = self.fs.inodes.path(link.parent)?;
@@ -181,12 +181,7 @@ impl NameLookup {
     }
 
     /// Recognises an entry, or recalls what it was: its first bytes are read once per version.
-    pub(super) fn recognise_once(
-        &self,
-        link: &Dirent,
-        path: &Path,
-        stat: &Stat,
-    ) -> Result<Recognition> {
+    fn recognise_once(&self, link: &Dirent, path: &Path, stat: &Stat) -> Result<Recognition> {
         if self.fs.enclosing.shows_drafts(link.parent)
             || stat.kind == FileKind::File && self.fs.enclosing.is_of_container(link.parent)
         {
@@ -211,7 +206,7 @@ impl NameLookup {
 
     /// Whether a directory that looks like a container has files that were made or written through
     /// the mount: the programs that wrote them expect to find them as files.
-    pub(super) fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
+    fn has_our_files(&self, container: &Recognised, path: &Path) -> bool {
         let is_ours = |member: &&str| {
             let found = self.fs.store.stat(&path.join(member));
             found.is_ok_and(|stat| self.written_here.contains(stat.id))

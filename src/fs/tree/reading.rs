@@ -69,7 +69,7 @@ impl FileReading {
     /// change it behind the kernel's back; of what follows from arrays, as long as these are what
     /// they were. Two may open it at once, and the answer to the first, for which the kernel drops
     /// its pages, may be on its way still: so an edition counts once a handle of it is closed.
-    pub(super) fn keeps_pages(&self, inode: InodeId, opened: &OpenEntry) -> bool {
+    fn keeps_pages(&self, inode: InodeId, opened: &OpenEntry) -> bool {
         let holds = opened.derived().is_none_or(|derived| {
             let staged = &derived.version.staged;
             staged.edition_of_pages(derived.entry) == derived.edition
@@ -95,11 +95,7 @@ impl FileReading {
     }
 
     /// The caller was let in to the file that was looked up: no other one is opened.
-    pub(super) fn open_ordinary(
-        &self,
-        inode: InodeId,
-        file: &OrdinaryFile,
-    ) -> Result<Arc<dyn Source>> {
+    fn open_ordinary(&self, inode: InodeId, file: &OrdinaryFile) -> Result<Arc<dyn Source>> {
         self.by_a_name(inode, file, |path| match self.fs.store.open(path) {
             Ok(source) if source.id() == file.at.id => Ok(source),
             Ok(_) => Err(self.fs.live.changed(path)),

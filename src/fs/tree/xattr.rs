@@ -139,10 +139,8 @@ impl Xattrs {
         self.fs.live.look_who_holds(&version);
         let staged = version.staged.state();
         let staged = staged.or_else(|| self.fs.live.new_state(inode.into()));
-        let quiet = || {
-            let removed = self.half_removed.arrays_of(inode);
-            quiet_state(&self.fs, inode, (container, &opened), removed)
-        };
+        let known = (&*self.fs, &*self.half_removed);
+        let quiet = || quiet_state(known, inode, (container, &opened));
         state_of(&opened, part, (staged, &quiet)).map(Some)
     }
 

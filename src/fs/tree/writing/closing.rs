@@ -90,7 +90,7 @@ impl FileClosing {
     }
 
     /// A file has been synced. One of a new container is found after a crash.
-    pub(super) fn sync_new_above(&self, handle: HandleId) -> Result<()> {
+    fn sync_new_above(&self, handle: HandleId) -> Result<()> {
         match self.fs.open_files.inode_of(handle) {
             Ok(inode) if !self.fs.live.new.is_empty() => {
                 let above = self.fs.inodes.above(inode).into_iter();
@@ -121,7 +121,7 @@ impl FileClosing {
 
     /// A file is closed after it was written. If it is to describe a new container, it must be
     /// understood.
-    pub(super) fn check_description(&self, handle: HandleId) -> Result<()> {
+    fn check_description(&self, handle: HandleId) -> Result<()> {
         if self.fs.live.new.is_empty() {
             return Ok(());
         }

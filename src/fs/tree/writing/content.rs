@@ -95,8 +95,8 @@ impl FileContents {
         if is_first {
             self.following.add(self.known_entries(version));
         }
-        let (pages, size) = (!self.outdated.has(inode), true);
         let handle = self.fs.open_files.insert(inode, OpenFile::Entry(opened));
+        let (pages, size) = (!self.outdated.has(inode), true);
         Ok(Open::new(handle, StillKnown { pages, size }, false))
     }
 

@@ -135,7 +135,7 @@ impl Making {
 
     /// What is made under the name of an array that was removed is the array's new content. None if
     /// there is no such array.
-    pub(super) fn create_removed(
+    fn create_removed(
         &self,
         (parent, above): (InodeId, &ContainerDirectory),
         name: &OsStr,
@@ -157,7 +157,7 @@ impl Making {
     }
 
     /// Makes an empty container. Counts one look-up of its inode.
-    pub(super) fn make_container(
+    fn make_container(
         &self,
         parent: InodeId,
         name: &OsStr,

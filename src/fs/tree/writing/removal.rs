@@ -85,12 +85,7 @@ impl Removing {
 
     /// Hides an entry of a container until the container itself is removed. False if the name is
     /// none of a container's own: what lies beside its arrays is removed as any other file.
-    pub(super) fn removes_entry(
-        &self,
-        parent: InodeId,
-        name: &OsStr,
-        is_directory: bool,
-    ) -> Result<bool> {
+    fn removes_entry(&self, parent: InodeId, name: &OsStr, is_directory: bool) -> Result<bool> {
         let (version, at) = match &*self.fs.inodes.get(parent)? {
             Node::Container(container) if !container.new.is_new() => (
                 self.fs.live.current(parent.into(), container)?,
@@ -145,7 +140,7 @@ impl Removing {
     }
 
     /// Removes a container whose entries have been removed, all of them.
-    pub(super) fn remove_container(
+    fn remove_container(
         &self,
         inode: InodeId,
         container: &LiveContainer,

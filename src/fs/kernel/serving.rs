@@ -202,7 +202,7 @@ impl Serving {
     /// The kernel leaves it to us to take set-user-id bits away, and goes on with the mode that was
     /// reported to it.
     fn note_lost_bits(&self, ino: INodeNo, fh: FileHandle) {
-        if self.tree.writing.contents.has_lost_bits(HandleId(fh.0)) {
+        if self.tree.contents.has_lost_bits(HandleId(fh.0)) {
             self.stale_files.drop_attributes(ino);
         }
     }
@@ -260,7 +260,7 @@ impl Serving {
     /// The kernel asks for attributes that follow from an array which is written from now on.
     fn drop_following(&self) {
         let forget = |inode: InodeId| self.stale_files.drop_attributes(INodeNo(inode.0));
-        self.tree.writing.contents.following.drain(forget);
+        self.tree.contents.following.drain(forget);
     }
 
     /// With `-o direct_io` all is written so, and the kernel drops pages of mappings by itself.

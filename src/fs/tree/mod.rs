@@ -40,6 +40,7 @@ mod writing;
 mod written_here;
 pub mod xattr;
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,10 +48,10 @@ use crossbeam_channel::Receiver;
 
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
-use crate::disk::Disk;
+use crate::disk::{Caller, Disk, NewEntry, Renaming};
 use crate::error::Result;
 use crate::live::Containers;
-use crate::source::{Space, Store};
+use crate::source::{Space, SpecialKind, Store};
 use attributes::EntryAttributes;
 use half_removed::HalfRemoved;
 use listing::DirectoryListing;
@@ -60,8 +61,13 @@ use named::ErrorLines;
 use outdated::Outdated;
 use reading::FileReading;
 use status::StatusReport;
-use stored_xattrs::StoredXattrs;
 use writing::TreeWriting;
+use writing::attributes::AttributeChanges;
+use writing::closing::FileClosing;
+use writing::content::FileContents;
+use writing::making::Making;
+use writing::removal::Removing;
+use writing::rename::Renames;
 use xattr::Xattrs;
 
 pub use crate::live::shown::cookie::Cookie;
@@ -88,7 +94,12 @@ pub struct Tree {
     pub(crate) attributes: Arc<EntryAttributes>,
     pub(crate) xattrs: Arc<Xattrs>,
     pub(crate) reading: Arc<FileReading>,
-    pub(crate) writing: TreeWriting,
+    pub(crate) making: Making,
+    pub(crate) removing: Removing,
+    pub(crate) renames: Renames,
+    pub(crate) contents: Arc<FileContents>,
+    pub(crate) changes: AttributeChanges,
+    pub(crate) closing: FileClosing,
     pub(crate) outdated: Arc<Outdated>,
     pub(crate) error_lines: Arc<ErrorLines>,
     pub half_removed: Arc<HalfRemoved>,
@@ -133,30 +144,29 @@ impl Tree {
             fs: Arc::clone(&fs),
             attributes: Arc::clone(&attributes),
         });
-        let half_removed = Arc::new(HalfRemoved::new(&fs));
-        let status = Arc::new(StatusReport::new(&fs, &half_removed, cache));
-        let xattrs = Arc::new(Xattrs {
-            fs: Arc::clone(&fs),
-            stored: StoredXattrs(Arc::clone(&fs)),
-            half_removed: Arc::clone(&half_removed),
-            status: Arc::clone(&status),
-        });
+        let xattrs = Arc::new(Xattrs::new(&fs, cache));
+        let writing = TreeWriting::new(&names, &reading, &xattrs, &error_lines);
         let tree = Tree {
             listing: DirectoryListing {
                 fs: Arc::clone(&fs),
                 names: Arc::clone(&names),
                 listing_cache: Arc::clone(listing_cache),
             },
-            writing: TreeWriting::new(&names, &reading, &xattrs, &error_lines),
+            making: writing.making,
+            removing: writing.removing,
+            renames: writing.renames,
+            contents: writing.contents,
+            changes: writing.changes,
+            closing: writing.closing,
             outdated: Arc::clone(&fs.places.outdated),
+            half_removed: Arc::clone(&xattrs.half_removed),
+            status: Arc::clone(&xattrs.status),
             fs,
             names,
             attributes,
             xattrs,
             reading,
             error_lines,
-            half_removed,
-            status,
         };
         Ok((tree, receiver))
     }
@@ -164,6 +174,34 @@ impl Tree {
     /// From now on access control lists are shown, and the kernel looks at them.
     pub fn show_lists(&self) {
         self.fs.settings.lists.show();
+    }
+
+    /// Renames, and makes a device 0:0 under the old name, which overlayfs takes for one. Not at
+    /// once: after a crash between the two what lies below has its name again.
+    pub fn rename_and_hide(
+        &self,
+        from: (InodeId, &OsStr),
+        to: (InodeId, &OsStr),
+        how: Renaming,
+        caller: Caller,
+    ) -> Result<()> {
+        self.renames.rename(from, to, how)?;
+        let whiteout = NewEntry::Special {
+            kind: SpecialKind::CharDevice,
+            mode: libc::S_IFCHR,
+            device: 0,
+        };
+        match self.making.make(from.0, from.1, whiteout, caller) {
+            Ok(made) => {
+                self.names.forget(made.inode, 1);
+                Ok(())
+            }
+            // The old name would hide nothing: nothing has happened.
+            Err(e) => self
+                .renames
+                .rename(to, from, Renaming::NoReplace)
+                .and(Err(e)),
+        }
     }
 
     /// The containers that it shows.

@@ -46,7 +46,7 @@ impl StoredXattrs {
         }
     }
 
-    pub(super) fn xattr_names(&self, inode: InodeId, node: &Node) -> Result<Vec<OsString>> {
+    pub(super) fn names(&self, inode: InodeId, node: &Node) -> Result<Vec<OsString>> {
         self.0.refuse_absorbed(inode, node)?;
         let names = match self.0.places.locate(inode, node) {
             Ok((path, _)) => self.0.store.posix()?.xattr_names(&path, node.file()),

@@ -12,6 +12,7 @@ use super::node::Node;
 use super::status::StatusReport;
 use super::stored_xattrs::StoredXattrs;
 use crate::array::Info;
+use crate::cache::BlockCache;
 use crate::container::describe::ratio;
 use crate::container::inside::ContainerNumber;
 use crate::error::{Error, Result};
@@ -60,6 +61,16 @@ pub(crate) struct Xattrs {
 }
 
 impl Xattrs {
+    pub(super) fn new(fs: &Arc<MountedFs>, cache: Arc<BlockCache>) -> Xattrs {
+        let half_removed = Arc::new(HalfRemoved::new(fs));
+        Xattrs {
+            fs: Arc::clone(fs),
+            stored: StoredXattrs(Arc::clone(fs)),
+            status: Arc::new(StatusReport::new(fs, &half_removed, cache)),
+            half_removed,
+        }
+    }
+
     pub fn xattr(&self, inode: InodeId, name: &OsStr) -> Result<Vec<u8>> {
         if !self.stored.offers(name) {
             return Err(Error::Unsupported);
@@ -94,7 +105,7 @@ impl Xattrs {
         found.map(String::into_bytes).ok_or(Error::NoAttribute)
     }
 
-    pub fn xattr_names(&self, inode: InodeId) -> Result<Vec<OsString>> {
+    pub fn names(&self, inode: InodeId) -> Result<Vec<OsString>> {
         let node = self.fs.inodes.get(inode)?;
         let own: &[&str] = match &*node {
             Node::Container(_) => &OF_CONTAINER,
@@ -106,7 +117,7 @@ impl Xattrs {
                     (None, false) => &[],
                 }
             }
-            _ => return self.stored.xattr_names(inode, &node),
+            _ => return self.stored.names(inode, &node),
         };
         let own = own.iter().map(|name| format!("{PREFIX}{name}").into());
         Ok(own.chain(self.stored.list_names(inode)).collect())

@@ -1,5 +1,5 @@
-//! The inodes that the kernel knows, behind their lock. Names that are moved and removed through the
-//! mount are the business of `links`. Used by all of `tree`.
+//! The inodes that the kernel knows, behind their lock. Names that are moved and removed through
+//! the mount are the business of `links`. Used by all of `tree`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

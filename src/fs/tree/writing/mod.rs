@@ -5,14 +5,14 @@
 //! renamed or removed as the file or directory that it is. Assumes that the kernel has let the
 //! caller in. Used by `kernel::adapter`.
 
-mod attributes;
-mod closing;
-mod content;
+pub(super) mod attributes;
+pub(super) mod closing;
+pub(super) mod content;
 mod directories;
-mod making;
+pub(super) mod making;
 mod promote;
-mod removal;
-mod rename;
+pub(super) mod removal;
+pub(super) mod rename;
 mod rename_into;
 mod rename_new;
 mod replace;
@@ -23,18 +23,13 @@ mod targets;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::ffi::OsStr;
 use std::sync::Arc;
 
 use super::following::FollowingEntries;
-use super::inode::InodeId;
 use super::lookup::NameLookup;
 use super::named::ErrorLines;
 use super::reading::FileReading;
 use super::xattr::Xattrs;
-use crate::disk::{Caller, NewEntry, Renaming};
-use crate::error::Result;
-use crate::source::SpecialKind;
 use attributes::AttributeChanges;
 use closing::FileClosing;
 use content::FileContents;
@@ -51,15 +46,14 @@ use strays::Strays;
 pub use content::Hole;
 pub use removal::COMES_BACK;
 
-/// The parts, each with its job.
-pub(crate) struct TreeWriting {
-    names: Arc<NameLookup>,
-    pub(crate) contents: Arc<FileContents>,
-    pub(crate) making: Making,
-    pub(crate) removing: Removing,
-    pub(crate) renames: Renames,
-    pub(crate) attributes: AttributeChanges,
-    pub(crate) closing: FileClosing,
+/// The parts, each with its job, as the tree gets them.
+pub(super) struct TreeWriting {
+    pub(super) contents: Arc<FileContents>,
+    pub(super) making: Making,
+    pub(super) removing: Removing,
+    pub(super) renames: Renames,
+    pub(super) changes: AttributeChanges,
+    pub(super) closing: FileClosing,
 }
 
 impl TreeWriting {
@@ -94,7 +88,6 @@ impl TreeWriting {
             following: FollowingEntries::default(),
         });
         TreeWriting {
-            names: Arc::clone(names),
             making: Making {
                 fs: Arc::clone(fs),
                 names: Arc::clone(names),
@@ -108,26 +101,13 @@ impl TreeWriting {
                 half_removed: Arc::clone(&xattrs.half_removed),
                 directories: Arc::clone(directories),
             },
-            renames: Renames {
-                fs: Arc::clone(fs),
-                names: Arc::clone(names),
-                directories: Arc::clone(directories),
-                strays: Arc::clone(strays),
-                promotion: Arc::clone(promotion),
-                into: RenamesInto {
-                    fs: Arc::clone(fs),
-                    directories: Arc::clone(directories),
-                    reading: Arc::clone(reading),
-                    absorbed: Arc::clone(&names.absorbed),
-                    error_lines: Arc::clone(error_lines),
-                },
-                of_new: RenamesOfNew {
-                    fs: Arc::clone(fs),
-                    directories: Arc::clone(directories),
-                    error_lines: Arc::clone(error_lines),
-                },
-            },
-            attributes: AttributeChanges {
+            renames: renames(
+                names,
+                reading,
+                error_lines,
+                (directories, strays, promotion),
+            ),
+            changes: AttributeChanges {
                 fs: Arc::clone(fs),
                 attributes: Arc::clone(&error_lines.attributes),
                 xattrs: Arc::clone(xattrs),
@@ -149,32 +129,32 @@ impl TreeWriting {
             contents,
         }
     }
+}
 
-    /// Renames, and makes a device 0:0 under the old name, which overlayfs takes for one. Not at
-    /// once: after a crash between the two what lies below has its name again.
-    pub fn rename_and_hide(
-        &self,
-        from: (InodeId, &OsStr),
-        to: (InodeId, &OsStr),
-        how: Renaming,
-        caller: Caller,
-    ) -> Result<()> {
-        self.renames.rename(from, to, how)?;
-        let whiteout = NewEntry::Special {
-            kind: SpecialKind::CharDevice,
-            mode: libc::S_IFCHR,
-            device: 0,
-        };
-        match self.making.make(from.0, from.1, whiteout, caller) {
-            Ok(made) => {
-                self.names.forget(made.inode, 1);
-                Ok(())
-            }
-            // The old name would hide nothing: nothing has happened.
-            Err(e) => self
-                .renames
-                .rename(to, from, Renaming::NoReplace)
-                .and(Err(e)),
-        }
+fn renames(
+    names: &Arc<NameLookup>,
+    reading: &Arc<FileReading>,
+    error_lines: &Arc<ErrorLines>,
+    (directories, strays, promotion): (&Arc<SourceDirectories>, &Arc<Strays>, &Arc<Promotion>),
+) -> Renames {
+    let fs = &names.fs;
+    Renames {
+        fs: Arc::clone(fs),
+        names: Arc::clone(names),
+        directories: Arc::clone(directories),
+        strays: Arc::clone(strays),
+        promotion: Arc::clone(promotion),
+        into: RenamesInto {
+            fs: Arc::clone(fs),
+            directories: Arc::clone(directories),
+            reading: Arc::clone(reading),
+            absorbed: Arc::clone(&names.absorbed),
+            error_lines: Arc::clone(error_lines),
+        },
+        of_new: RenamesOfNew {
+            fs: Arc::clone(fs),
+            directories: Arc::clone(directories),
+            error_lines: Arc::clone(error_lines),
+        },
     }
 }

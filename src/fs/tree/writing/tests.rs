@@ -102,11 +102,10 @@ fn new_times() -> NewAttributes {
 /// Each begins on ground of its own.
 const OPERATIONS: &[(&str, Operation)] = &[
     ("create", |tree| {
-        let (attr, open) =
-            tree.writing
-                .making
-                .create(ROOT, OsStr::new("new"), 0o644, true, NOBODY)?;
-        tree.writing.contents.write(
+        let (attr, open) = tree
+            .making
+            .create(ROOT, OsStr::new("new"), 0o644, true, NOBODY)?;
+        tree.contents.write(
             attr.inode,
             open.handle,
             3,
@@ -114,8 +113,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
             Putting::default(),
             NOBODY,
         )?;
-        tree.writing.closing.sync(attr.inode, open.handle, false)?;
-        tree.writing.closing.release(open.handle);
+        tree.closing.sync(attr.inode, open.handle, false)?;
+        tree.closing.release(open.handle);
         Ok(())
     }),
     ("write", |tree| {
@@ -124,21 +123,18 @@ const OPERATIONS: &[(&str, Operation)] = &[
             append: true,
             ..Putting::default()
         };
-        tree.writing
-            .contents
+        tree.contents
             .write(inode, handle, 0, b"at the end", append, NOBODY)?;
-        tree.writing
-            .contents
+        tree.contents
             .write(inode, handle, 5, b"within", Putting::default(), NOBODY)?;
-        tree.writing.closing.release(handle);
+        tree.closing.release(handle);
         Ok(())
     }),
     ("truncate", |tree| {
         let (_, handle) = tree.written("file", true)?;
-        tree.writing.closing.release(handle);
+        tree.closing.release(handle);
         let (inode, attributes) = (tree.inode("other")?, NewAttributes::default());
-        tree.writing
-            .attributes
+        tree.changes
             .set_attributes(inode, None, Some(4), &attributes, NOBODY)?;
         Ok(())
     }),
@@ -149,11 +145,9 @@ const OPERATIONS: &[(&str, Operation)] = &[
             offset: 0,
             len: 100,
         };
-        tree.writing
-            .contents
-            .allocate(inode, handle, what, NOBODY)?;
-        assert_eq!(tree.writing.contents.seek(inode, handle, 0, Hole::Data)?, 0);
-        tree.writing.closing.release(handle);
+        tree.contents.allocate(inode, handle, what, NOBODY)?;
+        assert_eq!(tree.contents.seek(inode, handle, 0, Hole::Data)?, 0);
+        tree.closing.release(handle);
         Ok(())
     }),
     ("copy", |tree| {
@@ -161,10 +155,9 @@ const OPERATIONS: &[(&str, Operation)] = &[
             tree.reading.open(tree.inode("file")?)?,
             tree.written("other", false)?,
         );
-        tree.writing
-            .contents
+        tree.contents
             .copy_range((from.handle, 0), (to.0, to.1, 2), 5, NOBODY)?;
-        tree.writing.closing.release(to.1);
+        tree.closing.release(to.1);
         Ok(())
     }),
     ("make", |tree| {
@@ -174,24 +167,19 @@ const OPERATIONS: &[(&str, Operation)] = &[
         tree.makes("d/made/link", NewEntry::Symlink { target })?;
         let (kind, mode, device) = (SpecialKind::Fifo, 0o644, 0);
         tree.makes("d/made/pipe", NewEntry::Special { kind, mode, device })?;
-        tree.writing
-            .closing
-            .sync_directory(tree.inode("d/made")?, false)
+        tree.closing.sync_directory(tree.inode("d/made")?, false)
     }),
     ("link", |tree| {
         let (parent, name) = tree.parent("d/another")?;
-        tree.writing
-            .making
+        tree.making
             .link(tree.inode("file")?, parent, name)
             .map(drop)
     }),
     ("unlink", |tree| {
-        tree.writing.removing.unlink(ROOT, OsStr::new("file"))
+        tree.removing.unlink(ROOT, OsStr::new("file"))
     }),
     ("rmdir", |tree| {
-        tree.writing
-            .removing
-            .remove_directory(ROOT, OsStr::new("empty"))
+        tree.removing.remove_directory(ROOT, OsStr::new("empty"))
     }),
     ("rename", |tree| {
         tree.renames("d/inner", "moved", Renaming::NoReplace)
@@ -219,8 +207,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("remove a container", |tree| tree.remove_all("one.blp")),
     ("set attributes", |tree| {
         let inode = tree.inode("file")?;
-        tree.writing
-            .attributes
+        tree.changes
             .set_attributes(inode, None, None, &new_times(), NOBODY)?;
         Ok(())
     }),
@@ -231,8 +218,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
                 mode: Some(0o700),
                 ..NewAttributes::default()
             };
-            tree.writing
-                .attributes
+            tree.changes
                 .set_attributes(inode, None, None, &attributes, NOBODY)?;
         }
         Ok(())
@@ -240,8 +226,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("xattr", |tree| {
         let (inode, name) = (tree.inode("file")?, OsStr::new("user.x"));
         match tree
-            .writing
-            .attributes
+            .changes
             .set_xattr(inode, name, (b"value", XattrSetting::Any), &|_| true)
         {
             // Not every file system has them.
@@ -251,7 +236,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
             set => {
                 set?;
                 assert_eq!(tree.xattrs.xattr(inode, name)?, b"value");
-                tree.writing.attributes.remove_xattr(inode, name)
+                tree.changes.remove_xattr(inode, name)
             }
         }
     }),
@@ -341,11 +326,8 @@ fn a_container_is_no_ordinary_directory() {
     let tree = tree_of(directory.path(), |disk| disk);
     let array = tree.inode("one.blp/data").unwrap();
     let refused = [
-        tree.writing
-            .making
-            .link(array, ROOT, OsStr::new("x"))
-            .map(drop),
-        tree.writing.attributes.set_xattr(
+        tree.making.link(array, ROOT, OsStr::new("x")).map(drop),
+        tree.changes.set_xattr(
             array,
             OsStr::new("user.x"),
             (b"x", XattrSetting::Any),
@@ -366,16 +348,10 @@ fn what_was_half_removed_is_hidden() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     let container = tree.inode("one.blp").unwrap();
-    tree.writing
-        .removing
-        .unlink(container, OsStr::new("data"))
-        .unwrap();
+    tree.removing.unlink(container, OsStr::new("data")).unwrap();
     assert!(tree.inode("one.blp/data").is_err_and(|e| e.is_not_found()));
     assert!(!tree.names(container).contains(&"data".to_owned()));
-    let early = tree
-        .writing
-        .removing
-        .remove_directory(ROOT, OsStr::new("one.blp"));
+    let early = tree.removing.remove_directory(ROOT, OsStr::new("one.blp"));
     assert!(early.is_err(), "there is more of it");
     let stored = directory.path().join("one.blp");
     assert!(
@@ -402,7 +378,7 @@ fn a_name_that_leads_elsewhere_is_looked_up_again() {
         directory.path().join("file"),
     )
     .unwrap();
-    let removed = tree.writing.removing.unlink(ROOT, OsStr::new("file"));
+    let removed = tree.removing.unlink(ROOT, OsStr::new("file"));
     assert!(matches!(removed, Err(Error::Changed { .. })));
     assert!(directory.path().join("file").exists());
 }
@@ -431,8 +407,7 @@ fn only_who_owns_all_files_of_a_container_changes_them() {
     for path in ["matrix", "matrix/val", "one.blp"] {
         let inode = tree.inode(path).unwrap();
         let refused = tree
-            .writing
-            .attributes
+            .changes
             .set_attributes(inode, None, None, &all, somebody);
         assert!(refused.is_err(), "{path}");
     }
@@ -458,7 +433,7 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
             assert_eq!(tree.fs.moves.retry(look).unwrap().kind, FileKind::File);
             tree.fs.moves.retry(|| tree.attributes.attr(inner)).unwrap();
             let make = || {
-                tree.writing.making.make(
+                tree.making.make(
                     inner,
                     OsStr::new("new"),
                     NewEntry::File { mode: 0o600 },
@@ -468,7 +443,7 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
             tree.fs.moves.retry(make).unwrap();
             tree.fs
                 .moves
-                .retry(|| tree.writing.removing.unlink(inner, OsStr::new("new")))
+                .retry(|| tree.removing.unlink(inner, OsStr::new("new")))
                 .unwrap();
         }
     });

@@ -57,7 +57,6 @@ fn assert_refused(image: &Image, container: &str, session: &Session, what: &str)
     let array = format!("{container}/data");
     let (directory, tree) = shown_as_stored(image, &array, session, what);
     let refused = tree
-        .writing
         .contents
         .open_for_writing(tree.inode(&array).unwrap())
         .map(drop);
@@ -79,19 +78,18 @@ fn assert_kept(image: &Image, container: &str, session: &Session, what: &str) {
     let mut expected = session.first[0].clone();
     expected[5..8].copy_from_slice(b"new");
     let (inode, handle) = tree.written(&array, false).unwrap();
-    tree.writing
-        .contents
+    tree.contents
         .write(inode, handle, 5, b"new", Putting::default(), NOBODY)
         .unwrap();
-    tree.writing.closing.sync(inode, handle, false).unwrap();
+    tree.closing.sync(inode, handle, false).unwrap();
     let staged = Image::load(directory.path());
     assert_eq!(
         staged.names().len(),
         image.names().len() + 1,
         "{what}: {staged:?}"
     );
-    tree.writing.closing.close(handle).unwrap();
-    tree.writing.closing.release(handle);
+    tree.closing.close(handle).unwrap();
+    tree.closing.release(handle);
     assert!(read(&tree, &array) == expected, "{what}");
     assert!(
         tree.containers().commit_all(InUse::Ignored).is_empty(),

@@ -142,8 +142,7 @@ fn a_time_that_is_set_after_a_commit_outlives_its_log() {
     };
     let set = session
         .tree
-        .writing
-        .attributes
+        .changes
         .set_attributes(file.0, None, None, &to, NOBODY);
     set.unwrap();
     let left = left_at_the_end(&session);

@@ -126,6 +126,6 @@ fn read(tree: &Tree, path: &str) -> Result<Vec<u8>> {
     let content = tree
         .reading
         .read(open.handle, 0, 1 << 20, PageCache::Used, read);
-    tree.writing.closing.release(open.handle);
+    tree.closing.release(open.handle);
     content
 }

@@ -124,18 +124,16 @@ fn a_new_file_costs_one_look_at_its_directory_and_none_at_itself() {
     assert!(tree.names.lookup(parent, name).unwrap_err().is_not_found());
     assert_eq!(store.asked(), ["stat in"]);
     let (attr, open) = tree
-        .writing
         .making
         .create(parent, name, 0o644, true, NOBODY)
         .unwrap();
     let how = Putting::default();
     let n = tree
-        .writing
         .contents
         .write(attr.inode, open.handle, 0, b"some bytes", how, NOBODY);
     assert_eq!(n.unwrap(), 10);
-    tree.writing.closing.close(open.handle).unwrap();
-    tree.writing.closing.release(open.handle);
+    tree.closing.close(open.handle).unwrap();
+    tree.closing.release(open.handle);
     assert_eq!(store.asked(), [""; 0]);
     let stored = std::fs::read(directory.path().join("a/b/c/new")).unwrap();
     assert_eq!(stored, b"some bytes");
@@ -165,7 +163,6 @@ fn another_directory_of_that_name_is_not_looked_into() {
         let changed = matches!(found, Err(crate::error::Error::Changed { .. }));
         assert!(changed, "{other}: {:?}", found.map(|attr| attr.inode));
         let made = tree
-            .writing
             .making
             .create(parent, OsStr::new("new"), 0o644, true, NOBODY);
         assert!(made.is_err(), "{other}");

@@ -19,11 +19,9 @@ impl Tree {
 
     pub(crate) fn written(&self, path: &str, truncate: bool) -> Result<(InodeId, HandleId)> {
         let inode = self.inode(path)?;
-        let open = self.writing.contents.open_for_writing(inode)?;
+        let open = self.contents.open_for_writing(inode)?;
         if truncate {
-            self.writing
-                .contents
-                .set_len(inode, Some(open.handle), 0, NOBODY)?;
+            self.contents.set_len(inode, Some(open.handle), 0, NOBODY)?;
         }
         Ok((inode, open.handle))
     }
@@ -50,7 +48,7 @@ impl Tree {
         let content = self
             .reading
             .read(open.handle, 0, 1 << 16, PageCache::Used, read);
-        self.writing.closing.release(open.handle);
+        self.closing.release(open.handle);
         content
     }
 
@@ -79,24 +77,20 @@ impl Tree {
             let below = format!("{path}/{name}");
             match self.names.lookup(inode, OsStr::new(&name))?.kind {
                 FileKind::Directory => self.remove_all(&below)?,
-                _ => self.writing.removing.unlink(inode, OsStr::new(&name))?,
+                _ => self.removing.unlink(inode, OsStr::new(&name))?,
             }
         }
         let (parent, name) = self.parent(path)?;
-        self.writing.removing.remove_directory(parent, name)
+        self.removing.remove_directory(parent, name)
     }
 
     pub(crate) fn renames(&self, from: &str, to: &str, how: Renaming) -> Result<()> {
-        self.writing
-            .renames
+        self.renames
             .rename(self.parent(from)?, self.parent(to)?, how)
     }
 
     pub(crate) fn makes(&self, path: &str, what: NewEntry<'_>) -> Result<()> {
         let (parent, name) = self.parent(path)?;
-        self.writing
-            .making
-            .make(parent, name, what, NOBODY)
-            .map(drop)
+        self.making.make(parent, name, what, NOBODY).map(drop)
     }
 }

@@ -43,12 +43,11 @@ impl Tree {
             append: true,
             ..Putting::default()
         };
-        self.writing
-            .contents
+        self.contents
             .write(inode, handle, 0, bytes, how, NOBODY)
             .unwrap();
-        self.writing.closing.close(handle).unwrap();
-        self.writing.closing.release(handle);
+        self.closing.close(handle).unwrap();
+        self.closing.release(handle);
     }
 }
 
@@ -80,8 +79,7 @@ fn record_variables_keep_their_own_lengths() {
         ..NewAttributes::default()
     };
     let container = tree.inode("x.nc").unwrap();
-    tree.writing
-        .attributes
+    tree.changes
         .set_attributes(container, None, None, &time, NOBODY)
         .unwrap();
     tree.kernel_forgets_all();
@@ -167,7 +165,7 @@ fn what_was_removed_of_a_container_stays_hidden() {
         let container = tree.inode(parent).unwrap();
         let before = tree.names(container);
         assert!(before.iter().any(|shown| shown == name), "{before:?}");
-        tree.writing.removing.unlink(container, entry).unwrap();
+        tree.removing.unlink(container, entry).unwrap();
         tree.kernel_forgets_all();
         let after = tree.names(tree.inode(parent).unwrap());
         assert_eq!(after.len() + 1, before.len(), "{after:?}");

@@ -61,7 +61,6 @@ fn bands_larger_than_the_memory_are_merged_from_the_log() {
     for (number, part) in written[..end].chunks(WRITTEN).enumerate() {
         let (at, how) = ((number * WRITTEN) as u64, Putting::default());
         let n = tree
-            .writing
             .contents
             .write(inode, handle, at, part, how, NOBODY)
             .unwrap();
@@ -73,8 +72,8 @@ fn bands_larger_than_the_memory_are_merged_from_the_log() {
         logged > end as u64 - MEMORY,
         "{logged} bytes are in the log"
     );
-    tree.writing.closing.close(handle).unwrap();
-    tree.writing.closing.release(handle);
+    tree.closing.close(handle).unwrap();
+    tree.closing.release(handle);
     let mut expected = before;
     expected[..end].copy_from_slice(&written[..end]);
     assert!(std::fs::read(&file).unwrap() == frame([&stays, &expected]));

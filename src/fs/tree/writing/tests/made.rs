@@ -19,17 +19,13 @@ impl Tree {
     /// Makes a file with this content.
     pub(super) fn puts(&self, path: &str, content: &[u8]) -> Result<()> {
         let (parent, name) = self.parent(path)?;
-        let (attr, open) = self
-            .writing
-            .making
-            .create(parent, name, 0o644, true, NOBODY)?;
+        let (attr, open) = self.making.create(parent, name, 0o644, true, NOBODY)?;
         let how = Putting::default();
         let written = self
-            .writing
             .contents
             .write(attr.inode, open.handle, 0, content, how, NOBODY);
-        let closed = written.and_then(|_| self.writing.closing.close(open.handle));
-        self.writing.closing.release(open.handle);
+        let closed = written.and_then(|_| self.closing.close(open.handle));
+        self.closing.release(open.handle);
         closed
     }
 
@@ -46,8 +42,7 @@ impl Tree {
     /// Sets attributes by path alone.
     fn sets(&self, path: &str, len: Option<u64>, to: NewAttributes) -> Result<()> {
         let inode = self.inode(path)?;
-        self.writing
-            .attributes
+        self.changes
             .set_attributes(inode, None, len, &to, NOBODY)
             .map(drop)
     }
@@ -116,10 +111,10 @@ fn as_long_as_something_in_it_is_open_it_stays_new() {
         .open(tree.inode("new.blp/views/data.npy").unwrap())
         .unwrap();
     assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
-    tree.writing.closing.sync_directory(new, false).unwrap();
+    tree.closing.sync_directory(new, false).unwrap();
     assert_eq!(tree.containers().commit_all(InUse::Spared).len(), 1);
     assert!(!hidden(directory.path()).is_empty());
-    tree.writing.closing.release(open.handle);
+    tree.closing.release(open.handle);
     tree.containers().pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
@@ -136,7 +131,7 @@ fn it_waits_for_an_array() {
             tree.puts(&format!("new.blp/{put}"), DESCRIPTION).unwrap();
         }
         assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None, "{put}");
-        tree.writing.closing.sync_directory(new, false).unwrap();
+        tree.closing.sync_directory(new, false).unwrap();
         assert_eq!(hidden(directory.path()), [DRAFTS], "{put}");
         let named: Vec<String> = tree
             .containers()
@@ -157,11 +152,10 @@ fn it_waits_for_an_array() {
     tree.puts("new.blp/.data.x", PLAIN).unwrap_err();
     let again = tree.written("new.blp/.data.x", true).unwrap();
     let how = Putting::default();
-    tree.writing
-        .contents
+    tree.contents
         .write(again.0, again.1, 0, PLAIN, how, NOBODY)
         .unwrap();
-    tree.writing.closing.release(again.1);
+    tree.closing.release(again.1);
     tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
         .unwrap();
     assert_eq!(tree.containers().pack_quiet(Duration::ZERO), None);
@@ -181,7 +175,7 @@ fn a_disk_that_fails_once_costs_nothing() {
         });
         let new = tree.puts_container().unwrap();
         failure.arm(call);
-        let packed = tree.writing.closing.sync_directory(new, false);
+        let packed = tree.closing.sync_directory(new, false);
         let done = failure.is_armed();
         if !done && packed.is_err() {
             assert_eq!(
@@ -189,7 +183,7 @@ fn a_disk_that_fails_once_costs_nothing() {
                 ["arrays.json", "data", "views"],
                 "call {call}"
             );
-            tree.writing.closing.sync_directory(new, false).unwrap();
+            tree.closing.sync_directory(new, false).unwrap();
         }
         assert!(tree.is_packed(), "call {call}");
         drop(tree);
@@ -264,7 +258,7 @@ fn after_a_crash_it_is_what_it_was_or_empty() {
         disk
     });
     let new = tree.puts_container().unwrap();
-    tree.writing.closing.sync_directory(new, false).unwrap();
+    tree.closing.sync_directory(new, false).unwrap();
     let changes = recording.get().unwrap().changes();
     let mut packed = 0;
     for some in 0..=changes.len() {
@@ -318,11 +312,10 @@ fn nothing_that_is_written_while_it_is_packed_is_lost() {
         let (inode, handle) = tree.written(path, true)?;
         let how = Putting::default();
         let written = tree
-            .writing
             .contents
             .write(inode, handle, 0, text.as_bytes(), how, NOBODY);
-        let closed = written.and_then(|_| tree.writing.closing.close(handle));
-        tree.writing.closing.release(handle);
+        let closed = written.and_then(|_| tree.closing.close(handle));
+        tree.closing.release(handle);
         closed
     };
     let read = |path: &str| {
@@ -332,7 +325,7 @@ fn nothing_that_is_written_while_it_is_packed_is_lost() {
             .read(open.handle, 0, 100, PageCache::Used, |bytes| {
                 bytes.map(<[u8]>::to_vec)
             });
-        tree.writing.closing.release(open.handle);
+        tree.closing.release(open.handle);
         text
     };
     std::thread::scope(|threads| {
@@ -381,17 +374,14 @@ fn what_somebody_else_has_put_in_its_place_is_not_removed() {
         if draft {
             tree.puts("new.blp/data", PLAIN).unwrap();
             let (parent, name) = tree.parent("new.blp/data").unwrap();
-            tree.writing.removing.unlink(parent, name).unwrap();
+            tree.removing.unlink(parent, name).unwrap();
         }
         let (theirs, place) = (directory.path().join("t"), directory.path().join("new.blp"));
         std::fs::write(&theirs, b"theirs").unwrap();
         std::fs::rename(&theirs, &place).unwrap();
         let (parent, name) = tree.parent("new.blp").unwrap();
         assert!(
-            tree.writing
-                .removing
-                .remove_directory(parent, name)
-                .is_err(),
+            tree.removing.remove_directory(parent, name).is_err(),
             "{draft}"
         );
         assert_eq!(std::fs::read(&place).unwrap(), b"theirs");
@@ -438,7 +428,7 @@ fn what_follows_from_its_arrays_is_not_made_anew() {
     tree.puts_container().unwrap();
     tree.containers().pack_quiet(Duration::ZERO);
     let (parent, name) = tree.parent("new.blp/arrays.json").unwrap();
-    tree.writing.removing.unlink(parent, name).unwrap();
+    tree.removing.unlink(parent, name).unwrap();
     let made = tree.puts("new.blp/arrays.json", DESCRIPTION);
     assert!(matches!(made, Err(Error::Computed(_))), "{made:?}");
 }
@@ -456,10 +446,7 @@ fn a_draft_can_take_the_place_of_an_array() {
         tree.parent("more.blp/out").unwrap(),
         tree.parent("new.blp/data").unwrap(),
     );
-    tree.writing
-        .renames
-        .rename(from, to, Renaming::Over)
-        .unwrap();
+    tree.renames.rename(from, to, Renaming::Over).unwrap();
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"\\u{7}\\u{7}"), "{content}");
 }

@@ -48,16 +48,13 @@ fn where_no_log_can_be_made_opening_for_writing_is_refused() {
         let tree = failing(directory.path(), &failure);
         let inode = tree.inode("one.blp/data").unwrap();
         failure.arm(1);
-        let opened = tree.writing.contents.open_for_writing(inode);
+        let opened = tree.contents.open_for_writing(inode);
         assert_eq!(opened.as_ref().err().and_then(code), told, "{refused}");
         assert!(!failure.is_armed());
-        let truncated = || tree.writing.contents.set_len(inode, None, 100, NOBODY);
+        let truncated = || tree.contents.set_len(inode, None, 100, NOBODY);
         failure.arm(1);
         assert_eq!(truncated().err().as_ref().and_then(code), told, "{refused}");
-        assert!(
-            tree.writing.contents.open_for_writing(inode).is_ok(),
-            "{refused}"
-        );
+        assert!(tree.contents.open_for_writing(inode).is_ok(), "{refused}");
     }
 }
 
@@ -76,13 +73,8 @@ fn opening_for_writing_leaves_the_directory_as_it_is() {
     let tree = tree_of(directory.path(), |disk| disk);
     let inode = tree.inode("one.blp/data").unwrap();
     for _ in 0..3 {
-        let handle = tree
-            .writing
-            .contents
-            .open_for_writing(inode)
-            .unwrap()
-            .handle;
-        tree.writing.closing.close(handle).unwrap();
+        let handle = tree.contents.open_for_writing(inode).unwrap().handle;
+        tree.closing.close(handle).unwrap();
     }
     assert_eq!(opened.metadata().unwrap().modified().unwrap(), before);
 }
@@ -98,12 +90,11 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
             let tree = failing_with(directory.path(), preference, &failure);
             let (inode, handle) = tree.written("one.blp/data", false).unwrap();
             let how = Putting::default();
-            tree.writing
-                .contents
+            tree.contents
                 .write(inode, handle, 0, b"bytes", how, NOBODY)
                 .unwrap();
             failure.die_at(call);
-            let closed = tree.writing.closing.close(handle);
+            let closed = tree.closing.close(handle);
             // All of it was done before, but for tidying up.
             if closed.is_ok() {
                 break;
@@ -117,13 +108,10 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
             };
             told(closed);
             for _ in 0..2 {
-                let _ = tree
-                    .writing
-                    .contents
-                    .write(inode, handle, 9, b"more", how, NOBODY);
-                told(tree.writing.closing.sync(inode, handle, false));
+                let _ = tree.contents.write(inode, handle, 9, b"more", how, NOBODY);
+                told(tree.closing.sync(inode, handle, false));
                 // Only the first close commits.
-                tree.writing.closing.close(handle).unwrap();
+                tree.closing.close(handle).unwrap();
             }
             let read = |bytes: crate::error::Result<&[u8]>| bytes.map(drop);
             let read = tree
@@ -147,13 +135,12 @@ fn closing_an_ordinary_file_says_what_was_lost() {
     let tree = failing(directory.path(), &failure);
     let (inode, handle) = tree.written("file", false).unwrap();
     let put = tree
-        .writing
         .contents
         .write(inode, handle, 0, b"some", Putting::default(), NOBODY);
     assert_eq!(put.unwrap(), 4);
-    tree.writing.closing.close(handle).unwrap();
+    tree.closing.close(handle).unwrap();
     failure.fail_at_close();
-    let closed = tree.writing.closing.close(handle).unwrap_err();
+    let closed = tree.closing.close(handle).unwrap_err();
     assert_eq!(code(&closed), Some(libc::EDQUOT));
-    tree.writing.closing.release(handle);
+    tree.closing.release(handle);
 }

@@ -24,8 +24,7 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
         });
         for at in 0..WRITES {
             let how = Putting::default();
-            tree.writing
-                .contents
+            tree.contents
                 .write(inode, handle, at % 100, &[at as u8], how, NOBODY)
                 .unwrap();
             let listed = tree.containers().all_staged();
@@ -34,6 +33,6 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
         }
         done.store(true, Ordering::Release);
     });
-    tree.writing.closing.release(handle);
+    tree.closing.release(handle);
     assert!(tree.containers().all_staged().is_empty());
 }

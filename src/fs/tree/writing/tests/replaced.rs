@@ -92,12 +92,11 @@ fn whichever_call_fails_the_array_is_whole() {
         let (inode, handle) = tree.written("np.blp/data", false).unwrap();
         let how = Putting::default();
         let at = old.len() as u64;
-        tree.writing
-            .contents
+        tree.contents
             .write(inode, handle, at, b"x", how, NOBODY)
             .unwrap();
-        assert!(tree.writing.closing.close(handle).is_err());
-        tree.writing.closing.release(handle);
+        assert!(tree.closing.close(handle).is_err());
+        tree.closing.release(handle);
         let mut staged = old.clone();
         staged.push(b'x');
         tree.puts("np.blp/.data.x", &new).unwrap();

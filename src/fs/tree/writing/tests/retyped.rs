@@ -22,7 +22,7 @@ fn committing(
 impl Tree {
     fn retypes(&self) -> Result<()> {
         let (name, how) = (OsStr::new("user.arrayfs.dtype"), XattrSetting::Any);
-        self.writing.attributes.set_xattr(
+        self.changes.set_xattr(
             self.inode("one.blp/data")?,
             name,
             (NEW.as_bytes(), how),
@@ -106,16 +106,14 @@ fn a_mount_that_is_about_to_end_sets_a_type_that_takes_not_long() {
     let renames = |tree: &Tree| {
         let (name, how) = (OsStr::new("user.arrayfs.dtype"), XattrSetting::Any);
         let array = tree.inode("one.blp").unwrap();
-        let (made, open) =
-            tree.writing
-                .making
-                .create(array, OsStr::new("new"), 0o644, true, NOBODY)?;
-        tree.writing.closing.release(open.handle);
-        tree.writing
-            .attributes
+        let (made, open) = tree
+            .making
+            .create(array, OsStr::new("new"), 0o644, true, NOBODY)?;
+        tree.closing.release(open.handle);
+        tree.changes
             .set_xattr(made.inode, name, (NEW.as_bytes(), how), &|_| true)?;
         let (from, to) = ((array, OsStr::new("new")), (array, OsStr::new("data")));
-        tree.writing.renames.rename(from, to, Renaming::Over)
+        tree.renames.rename(from, to, Renaming::Over)
     };
     for change in [Tree::retypes, renames] {
         for call in 1.. {

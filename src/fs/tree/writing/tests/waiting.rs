@@ -59,7 +59,6 @@ fn is_done(work: impl FnOnce() + Send + 'static) -> bool {
 fn put(tree: &Tree, (inode, handle): (InodeId, HandleId), bytes: &[u8]) {
     let how = Putting::default();
     let n = tree
-        .writing
         .contents
         .write(inode, handle, 0, bytes, how, NOBODY)
         .unwrap();
@@ -129,11 +128,11 @@ fn readers_and_writers_do_not_wait_for_a_commit() {
             let what = format!("call {call}");
             assert_nobody_waits(&other, (written, read), &expected, &what);
         });
-        tree.writing.closing.close(written.1).unwrap();
+        tree.closing.close(written.1).unwrap();
         let is_over = failure.is_armed();
         failure.arm(0);
-        tree.writing.closing.release(written.1);
-        tree.writing.closing.release(read);
+        tree.closing.release(written.1);
+        tree.closing.release(read);
         if is_over {
             assert!(call > 5, "a commit makes {call} calls");
             break;
@@ -214,11 +213,11 @@ fn readers_and_writers_do_not_wait_for_what_a_commit_opens() {
                 }
             };
             opening.arm(opened, Some(Box::new(meanwhile)));
-            tree.writing.closing.close(written.1).unwrap();
+            tree.closing.close(written.1).unwrap();
             let is_over = opening.is_armed();
             opening.arm(0, None);
-            tree.writing.closing.release(written.1);
-            tree.writing.closing.release(read);
+            tree.closing.release(written.1);
+            tree.closing.release(read);
             if is_over {
                 break;
             }
@@ -251,7 +250,7 @@ fn a_directory_that_is_moved_during_a_commit_loses_nothing() {
             let inode = tree.inode(&format!("{name}/x.blp/data")).expect(&what);
             let read = tree.reading.open(inode).unwrap().handle;
             assert_eq!(first_bytes(&tree, read), b"first", "{what}");
-            tree.writing.closing.release(read);
+            tree.closing.release(read);
             let left = tree.containers().commit_all(InUse::Ignored);
             assert!(left.is_empty(), "{what}: {left:?}");
             if is_over {
@@ -274,7 +273,6 @@ fn close_while_moving(
         let rename = std::thread::spawn(move || {
             let names = ["above", "elsewhere"].map(OsStr::new);
             mover
-                .writing
                 .renames
                 .rename((ROOT, names[0]), (ROOT, names[1]), Renaming::Over)
         });
@@ -287,13 +285,13 @@ fn close_while_moving(
     });
     // The close began before the move and does not know the new place: then its bytes remain
     // staged.
-    let _ = tree.fs.moves.retry(|| tree.writing.closing.close(handle));
+    let _ = tree.fs.moves.retry(|| tree.closing.close(handle));
     let is_over = failure.is_armed();
     failure.arm(0);
     if let Ok(rename) = moved.try_recv() {
         rename.join().unwrap().unwrap();
     }
-    tree.writing.closing.release(handle);
+    tree.closing.release(handle);
     is_over
 }
 
@@ -309,13 +307,10 @@ fn nobody_waits_for_an_fsync() {
             put(&tree, written, b"first");
             let (met, was_met) = channel();
             wait_at(&tree, &failure, (written, read), round, met);
-            tree.writing
-                .closing
-                .sync(written.0, written.1, false)
-                .unwrap();
-            tree.writing.closing.close(written.1).unwrap();
-            tree.writing.closing.release(written.1);
-            tree.writing.closing.release(read);
+            tree.closing.sync(written.0, written.1, false).unwrap();
+            tree.closing.close(written.1).unwrap();
+            tree.closing.release(written.1);
+            tree.closing.release(read);
             let names = was_met.try_iter().count();
             assert!(names > 0 || round > 1, "{preference:?}: nothing is synced");
         }
@@ -333,10 +328,7 @@ fn no_move_waits_while_a_log_is_written() {
         let (tree, failure) = waiting(directory.path(), Preference::Replace);
         let written = tree.written("above/x.blp/data", false).unwrap();
         put(&tree, written, b"first");
-        tree.writing
-            .closing
-            .sync(written.0, written.1, false)
-            .unwrap();
+        tree.closing.sync(written.0, written.1, false).unwrap();
         put(&tree, written, &[7; 3 << 20]);
         let movers = Arc::clone(&tree);
         failure.arm_with(call, move || {
@@ -346,14 +338,11 @@ fn no_move_waits_while_a_log_is_written() {
             };
             assert!(is_done(moves), "call {call}: a move waits");
         });
-        tree.writing
-            .closing
-            .sync(written.0, written.1, false)
-            .unwrap();
+        tree.closing.sync(written.0, written.1, false).unwrap();
         let is_over = failure.is_armed();
         failure.arm(0);
-        tree.writing.closing.close(written.1).unwrap();
-        tree.writing.closing.release(written.1);
+        tree.closing.close(written.1).unwrap();
+        tree.closing.release(written.1);
         if is_over {
             assert!(call > 1, "nothing is written");
             break;
@@ -394,8 +383,7 @@ fn rename(tree: &Tree, names: [&str; 2]) {
     let names = names.map(OsStr::new);
     for (from, to) in [(names[0], names[1]), (names[1], names[0])] {
         tree.names.lookup(ROOT, from).unwrap();
-        tree.writing
-            .renames
+        tree.renames
             .rename((ROOT, from), (ROOT, to), Renaming::Over)
             .unwrap();
     }

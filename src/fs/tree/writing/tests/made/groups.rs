@@ -55,7 +55,7 @@ fn a_group_that_has_been_packed_is_looked_up_again() {
     let tree = tree_of(directory.path(), |disk| disk);
     let new = tree.puts_frame().unwrap();
     let group = tree.inode("new.dbdf/columns").unwrap();
-    tree.writing.closing.sync_directory(new, false).unwrap();
+    tree.closing.sync_directory(new, false).unwrap();
     let stale = tree.names.lookup(group, OsStr::new("a")).unwrap_err();
     assert!(matches!(stale, Error::Changed { .. }), "{stale}");
     assert!(tree.is_frame());
@@ -65,8 +65,7 @@ fn a_group_that_has_been_packed_is_looked_up_again() {
     let (new, group) = ["new.h5", "new.h5/group"]
         .map(|path| tree.inode(path).unwrap())
         .into();
-    tree.writing
-        .removing
+    tree.removing
         .remove_directory(new, OsStr::new("group"))
         .unwrap();
     let gone = tree.names.lookup(group, OsStr::new("a")).unwrap_err();
@@ -84,7 +83,7 @@ fn after_a_crash_all_that_was_put_into_groups_is_there_or_packed() {
     });
     let new = tree.puts_frame().unwrap();
     let put = recording.get().unwrap().changes().len();
-    tree.writing.closing.sync_directory(new, false).unwrap();
+    tree.closing.sync_directory(new, false).unwrap();
     assert!(tree.is_frame());
     let changes = recording.get().unwrap().changes();
     assert!(changes.len() > put + 5, "{put} {}", changes.len());
@@ -123,10 +122,10 @@ fn whichever_call_fails_it_is_packed_later() {
         });
         let new = tree.puts_frame().unwrap();
         failure.arm(call);
-        let packed = tree.writing.closing.sync_directory(new, false);
+        let packed = tree.closing.sync_directory(new, false);
         let done = failure.is_armed();
         if !done && packed.is_err() {
-            tree.writing.closing.sync_directory(new, false).unwrap();
+            tree.closing.sync_directory(new, false).unwrap();
         }
         assert!(tree.is_frame(), "call {call}");
         drop(tree);

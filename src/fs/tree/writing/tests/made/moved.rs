@@ -19,7 +19,6 @@ fn it_is_renamed_as_it_is_whatever_is_open() {
     let new = tree.inode("new.blp").unwrap();
     let (parent, name) = tree.parent("new.blp/data").unwrap();
     let (file, open) = tree
-        .writing
         .making
         .create(parent, name, 0o644, true, NOBODY)
         .unwrap();
@@ -28,11 +27,10 @@ fn it_is_renamed_as_it_is_whatever_is_open() {
         assert!(tree.inode(from).is_err_and(|e| e.is_not_found()));
     }
     let how = Putting::default();
-    tree.writing
-        .contents
+    tree.contents
         .write(file.inode, open.handle, 0, PLAIN, how, NOBODY)
         .unwrap();
-    tree.writing.closing.release(open.handle);
+    tree.closing.release(open.handle);
     assert_eq!(tree.inode("moved.blp").unwrap(), new);
     assert_eq!(tree.names(new), ["data", "notes"]);
     assert_eq!(hidden(directory.path()), [MOVED]);

@@ -87,11 +87,10 @@ fn a_move_that_comes_first_after_a_crash_takes_along_what_was_written_to_an_arra
     let tree = tree_of(directory.path(), |disk| disk);
     let (inode, handle) = tree.written("one.blp/data", false).unwrap();
     let how = Putting::default();
-    tree.writing
-        .contents
+    tree.contents
         .write(inode, handle, 0, b"staged", how, NOBODY)
         .unwrap();
-    tree.writing.closing.sync(inode, handle, false).unwrap();
+    tree.closing.sync(inode, handle, false).unwrap();
     let copied = std::process::Command::new("cp")
         .arg("-a")
         .arg(directory.path().join("."))
@@ -242,10 +241,9 @@ fn what_is_put_into_it_while_it_is_renamed_goes_along() {
         let (done, wait) = mpsc::channel();
         std::thread::spawn(move || {
             let made = putting
-                .writing
                 .making
                 .create(new, OsStr::new("file"), 0o644, true, NOBODY);
-            done.send(made.map(|(_, open)| putting.writing.closing.release(open.handle)))
+            done.send(made.map(|(_, open)| putting.closing.release(open.handle)))
         });
         // It waits for the move, which has begun.
         assert!(wait.recv_timeout(Duration::from_millis(200)).is_err());
@@ -280,19 +278,15 @@ fn a_file_that_is_open_by_another_name_is_open() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.puts_container().unwrap();
     let data = tree.inode("new.blp/data").unwrap();
-    tree.writing
-        .making
-        .link(data, ROOT, OsStr::new("linked"))
-        .unwrap();
-    let open = tree.writing.contents.open_for_writing(data).unwrap();
+    tree.making.link(data, ROOT, OsStr::new("linked")).unwrap();
+    let open = tree.contents.open_for_writing(data).unwrap();
     tree.containers().pack_quiet(Duration::ZERO);
     assert_eq!(hidden(directory.path()), [DRAFTS]);
     let how = Putting::default();
-    tree.writing
-        .contents
+    tree.contents
         .write(data, open.handle, 0, b"what is put,", how, NOBODY)
         .unwrap();
-    tree.writing.closing.release(open.handle);
+    tree.closing.release(open.handle);
     tree.containers().pack_quiet(Duration::ZERO);
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"what is put,"), "{content}");
@@ -375,7 +369,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
             .unwrap();
         for path in ["file", "one.blp/data"] {
             let (_, handle) = changing.written(path, false).unwrap();
-            changing.writing.closing.release(handle);
+            changing.closing.release(handle);
         }
         told.send("others").unwrap();
     });
@@ -430,7 +424,6 @@ fn an_array_is_copied_into_a_new_container_as_it_is_shown() {
     tree.makes("new.blp", DIRECTORY).unwrap();
     let (parent, name) = tree.parent("new.blp/data").unwrap();
     let (attr, open) = tree
-        .writing
         .making
         .create(parent, name, 0o644, true, NOBODY)
         .unwrap();
@@ -445,8 +438,7 @@ fn an_array_is_copied_into_a_new_container_as_it_is_shown() {
         });
     let copy = |from: u64, len: u64| {
         let to = (attr.inode, open.handle, 3 + from);
-        tree.writing
-            .contents
+        tree.contents
             .copy_range((array.handle, from), to, len, NOBODY)
             .unwrap()
     };

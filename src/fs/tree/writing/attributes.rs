@@ -1,6 +1,6 @@
 //! Mode, owner, times and extended attributes of files, directories and containers.
 //!
-//! Used by [`super`].
+//! Used by `kernel::adapter`.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //!
 //! What is written to arrays goes to the container's stage (`live::staged`). Copies of files are
 //! made by the source's file system, those of what containers show by reading it here, so that none
-//! of its bytes go through the kernel. Used by `kernel::adapter` and [`super`].
+//! of its bytes go through the kernel. Used by `kernel::adapter`, and by [`super::making`].
 
 use std::sync::Arc;
 

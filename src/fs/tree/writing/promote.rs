@@ -6,8 +6,8 @@
 //! container is recognised (`version`) that gets an array as it is shown becomes a new container:
 //! it is hidden as the directory of its drafts, and an empty container takes its place. A new
 //! container into which a stored file is written becomes the directory of what was put into it.
-//! Either way what lies in it keeps its inodes. Used by [`super::closing`] and [`super::rename`], when a file
-//! has got its content or its name.
+//! Either way what lies in it keeps its inodes. Used by [`super::closing`] and [`super::rename`],
+//! when a file has got its content or its name.
 
 use std::ffi::OsStr;
 use std::path::Path;

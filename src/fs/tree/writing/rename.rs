@@ -1,6 +1,6 @@
 //! Renaming, of files, directories and containers alike.
 //!
-//! Used by [`super`].
+//! Used by `kernel::adapter`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@
 //! what `cp new.nc old.nc`, `mv` and `rsync` make of the names is never what was meant. So it is
 //! refused: when it is renamed into the directory, when it is opened for writing there, when it is
 //! synced, and when it is closed, upon which what was written goes. Any other file is kept, and
-//! told, if it will never be an array. Used by [`super`]; what has been put into a new container is
-//! no stray.
+//! told, if it will never be an array. Used by `closing`, `content` and `rename`; what has been put
+//! into a new container is no stray.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

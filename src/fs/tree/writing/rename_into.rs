@@ -173,7 +173,7 @@ impl RenamesInto {
         if len > LONGEST_DESCRIPTION || shown_len > LONGEST_DESCRIPTION {
             return Ok(false);
         }
-        let _charged = &self.fs.budget.keep(len)?;
+        let _charged = self.fs.budget.keep(len)?;
         let mut text = fallible::zeros(len, COMPARING)?;
         file.fetch_one(0, &mut text)?;
         let shown_len = usize::try_from(shown_len).unwrap_or(usize::MAX);

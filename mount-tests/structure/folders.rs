@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{SourceFile, sources};
 
 /// Folders, with how many of their files import a definition of the folder's own.
-const LIMITS: [(&str, usize); 9] = [
+const LIMITS: [(&str, usize); 11] = [
     ("src/cli", 0),
     ("src/formats/container/hdf5", 4),
     ("src/fs/commit", 0),
@@ -14,7 +14,9 @@ const LIMITS: [(&str, usize); 9] = [
     ("src/fs/live", 0),
     ("src/fs/scratch", 1),
     ("src/fs/stage", 0),
-    ("src/fs/tree", 37),
+    ("src/fs/tree", 0),
+    ("src/fs/tree/inode", 0),
+    ("src/fs/tree/writing", 0),
     ("src/look", 0),
 ];
 

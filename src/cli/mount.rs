@@ -155,7 +155,7 @@ fn start(
     let mut session = session_options(&places, options, threads);
     session.writable = writable;
     session.lists = lists;
-    tree.tell_log(told_by_log);
+    tree.status.tell_log(told_by_log);
     let tree = Arc::new(tree);
     let served = Arc::clone(&tree);
     let (connection, known) = match places.connection.take() {

@@ -154,7 +154,7 @@ impl Running {
             log::warn!("{}: stays staged: {why}", path.display());
         }
         let logged = self.tell_unlogged();
-        for path in self.tree.half_removed() {
+        for path in self.tree.half_removed.arrays() {
             log::warn!("{}: {COMES_BACK}", path.display());
         }
         let scratch = self.scratch.as_ref();

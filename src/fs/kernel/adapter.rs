@@ -41,12 +41,12 @@ impl Filesystem for Adapter {
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         self.serve_named((req, Kind::Lookup, parent), name, move |serving, name| {
-            serving.entry(reply, |tree| tree.lookup(id(parent), name))
+            serving.entry(reply, |tree| tree.names.lookup(id(parent), name))
         });
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
-        let gone = self.serving.tree.forget(id(ino), nlookup);
+        let gone = self.serving.tree.names.forget(id(ino), nlookup);
         if let (true, Some(passthrough)) = (gone, &self.serving.passthrough) {
             passthrough.forget(ino);
         }
@@ -54,7 +54,7 @@ impl Filesystem for Adapter {
 
     fn getattr(&self, req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
         self.serve((req, Kind::Getattr, ino), move |serving| {
-            serving.attr(reply, |tree| tree.attr(id(ino)))
+            serving.attr(reply, |tree| tree.attributes.attr(id(ino)))
         });
     }
 
@@ -76,7 +76,7 @@ impl Filesystem for Adapter {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let (caller, open) = (caller(req), fh.map(handle));
+        let (caller, inode, open) = (caller(req), id(ino), fh.map(handle));
         let to = NewAttributes {
             mode,
             uid,
@@ -86,7 +86,7 @@ impl Filesystem for Adapter {
         };
         self.serve((req, Kind::Setattr, ino), move |serving| {
             serving.attr_set(reply, |tree| {
-                tree.set_attributes(id(ino), open, size, &to, caller)
+                tree.changes.set_attributes(inode, open, size, &to, caller)
             });
         });
     }
@@ -95,7 +95,7 @@ impl Filesystem for Adapter {
         self.serve((req, Kind::Readlink, ino), move |serving| {
             serving.answer(
                 reply,
-                || serving.tree.read_link(id(ino)),
+                || serving.tree.attributes.read_link(id(ino)),
                 |reply, target| reply.data(target.as_encoded_bytes()),
                 ReplyData::error,
             );
@@ -116,7 +116,7 @@ impl Filesystem for Adapter {
         self.serve_named((req, Kind::Mknod, parent), name, move |serving, name| {
             serving.entry(reply, |tree| {
                 let what = new_entry(mode, rdev).ok_or(Error::Unsuitable)?;
-                tree.make(id(parent), name, what, caller)
+                tree.making.make(id(parent), name, what, caller)
             });
         });
     }
@@ -130,10 +130,10 @@ impl Filesystem for Adapter {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let caller = maker(req, umask);
+        let (caller, at) = (maker(req, umask), id(parent));
         let what = NewEntry::Directory { mode };
         self.serve_named((req, Kind::Mkdir, parent), name, move |serving, name| {
-            serving.entry(reply, |tree| tree.make(id(parent), name, what, caller));
+            serving.entry(reply, |tree| tree.making.make(at, name, what, caller));
         });
     }
 
@@ -145,28 +145,29 @@ impl Filesystem for Adapter {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let (caller, target) = (caller(req), target.as_os_str().to_owned());
+        let (caller, at, target) = (caller(req), id(parent), target.as_os_str().to_owned());
         self.serve_named((req, Kind::Symlink, parent), name, move |serving, name| {
             let what = NewEntry::Symlink { target: &target };
-            serving.entry(reply, |tree| tree.make(id(parent), name, what, caller));
+            serving.entry(reply, |tree| tree.making.make(at, name, what, caller));
         });
     }
 
     fn link(&self, req: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         self.serve_named((req, Kind::Link, parent), name, move |serving, name| {
-            serving.entry(reply, |tree| tree.link(id(ino), id(parent), name));
+            serving.entry(reply, |tree| tree.making.link(id(ino), id(parent), name));
         });
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         self.serve_named((req, Kind::Unlink, parent), name, move |serving, name| {
-            serving.done(reply, |tree| tree.unlink(id(parent), name));
+            serving.done(reply, |tree| tree.removing.unlink(id(parent), name));
         });
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         self.serve_named((req, Kind::Rmdir, parent), name, move |serving, name| {
-            serving.done(reply, |tree| tree.remove_directory(id(parent), name));
+            let at = id(parent);
+            serving.done(reply, |tree| tree.removing.remove_directory(at, name));
         });
     }
 
@@ -188,7 +189,7 @@ impl Filesystem for Adapter {
                 let (from, to) = ((id(parent), name), (id(newparent), &*newname));
                 match hider {
                     Some(caller) => tree.rename_and_hide(from, to, how, caller),
-                    None => tree.rename(from, to, how),
+                    None => tree.renames.rename(from, to, how),
                 }
             };
             serving.done(reply, rename);
@@ -201,8 +202,8 @@ impl Filesystem for Adapter {
         let write = writes(flags);
         self.serve((req, Kind::Open, ino), move |serving| {
             serving.open(ino, flags, reply, |tree| match write {
-                true => tree.open_for_writing(id(ino)),
-                false => tree.open(id(ino)),
+                true => tree.contents.open_for_writing(id(ino)),
+                false => tree.reading.open(id(ino)),
             });
         });
     }
@@ -217,11 +218,11 @@ impl Filesystem for Adapter {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let caller = maker(req, umask);
+        let (caller, at) = (maker(req, umask), id(parent));
         let exclusive = flags & libc::O_EXCL != 0;
         self.serve_named((req, Kind::Create, parent), name, move |serving, name| {
             serving.created(reply, flags, |tree| {
-                tree.create(id(parent), name, mode, exclusive, caller)
+                tree.making.create(at, name, mode, exclusive, caller)
             });
         });
     }
@@ -271,7 +272,7 @@ impl Filesystem for Adapter {
         let about = (req, Kind::Write, ino);
         let (file, ino, open) = ((ino, fh), id(ino), handle(fh));
         self.serve_write(about, (file, past_cache), data, reply, move |tree, data| {
-            tree.write(ino, open, offset, data, how, caller)
+            tree.contents.write(ino, open, offset, data, how, caller)
         });
     }
 
@@ -286,7 +287,7 @@ impl Filesystem for Adapter {
         // Of ordinary files everything has been written through. Not "unknown": then the kernel
         // would never again write out what mappings have changed before a close returns.
         self.serve_once((req, Kind::Flush, ino), reply, move |tree| {
-            tree.close(handle(fh))
+            tree.closing.close(handle(fh))
         });
     }
 
@@ -299,7 +300,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         self.serve_done((req, Kind::Fsync, ino), reply, move |tree| {
-            tree.sync(id(ino), handle(fh), datasync)
+            tree.closing.sync(id(ino), handle(fh), datasync)
         });
     }
 
@@ -312,7 +313,7 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         self.serve_done((req, Kind::Fsyncdir, ino), reply, move |tree| {
-            tree.sync_directory(id(ino), datasync)
+            tree.closing.sync_directory(id(ino), datasync)
         });
     }
 
@@ -330,7 +331,7 @@ impl Filesystem for Adapter {
         self.serve((req, Kind::Fallocate, ino), move |serving| {
             let what = Allocation { mode, offset, len };
             serving.allocated((ino, fh), reply, |tree| {
-                tree.allocate(id(ino), handle(fh), what, caller)
+                tree.contents.allocate(id(ino), handle(fh), what, caller)
             });
         });
     }
@@ -352,7 +353,7 @@ impl Filesystem for Adapter {
         let to = (id(ino_out), handle(fh_out), offset_out);
         self.serve((req, Kind::CopyFileRange, ino_out), move |serving| {
             serving.written((ino_out, fh_out), None, reply, |tree| {
-                tree.copy_range(from, to, len, caller)
+                tree.contents.copy_range(from, to, len, caller)
             });
         });
     }
@@ -388,7 +389,7 @@ impl Filesystem for Adapter {
         };
         self.serve((req, Kind::Lseek, ino), move |serving| {
             serving.found(reply, offset, |tree, at| {
-                tree.seek(id(ino), handle(fh), at, hole)
+                tree.contents.seek(id(ino), handle(fh), at, hole)
             })
         });
     }
@@ -408,7 +409,7 @@ impl Filesystem for Adapter {
         }
         self.serving.direct_writes.closed(ino, handle(fh));
         self.serve_done((req, Kind::Release, ino), reply, move |tree| {
-            tree.release(handle(fh));
+            tree.closing.release(handle(fh));
             Ok(())
         });
     }
@@ -467,11 +468,11 @@ impl Filesystem for Adapter {
         let (name, Some(value)) = (name.to_owned(), owned(value)) else {
             return reply.error(Errno::ENOMEM);
         };
-        let (caller, pid) = (caller(req), req.pid());
+        let (caller, inode, pid) = (caller(req), id(ino), req.pid());
         self.serve_done((req, Kind::Setxattr, ino), reply, move |tree| {
             let how = xattr_setting(flags).ok_or(Error::Unsuitable)?;
             let keeps = |gid| keeps_group_bit(caller, pid, gid);
-            tree.set_xattr(id(ino), &name, (&value, how), &keeps)
+            tree.changes.set_xattr(inode, &name, (&value, how), &keeps)
         });
     }
 
@@ -479,20 +480,20 @@ impl Filesystem for Adapter {
         let name = name.to_owned();
         let kind = self.kind_of_getxattr(req, ino, &name);
         self.serve((req, kind, ino), move |serving| {
-            serving.xattr(reply, size, |tree| tree.xattr(id(ino), &name))
+            serving.xattr(reply, size, |tree| tree.xattrs.xattr(id(ino), &name))
         });
     }
 
     fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         self.serve((req, Kind::Listxattr, ino), move |serving| {
-            serving.xattr(reply, size, |tree| tree.xattr_names(id(ino)).map(ended));
+            serving.xattr(reply, size, |tree| tree.xattrs.names(id(ino)).map(ended));
         });
     }
 
     fn removexattr(&self, req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
         self.serve_done((req, Kind::Removexattr, ino), reply, move |tree| {
-            tree.remove_xattr(id(ino), &name)
+            tree.changes.remove_xattr(id(ino), &name)
         });
     }
 }

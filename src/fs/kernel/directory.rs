@@ -25,7 +25,7 @@ pub(super) fn kinds(
 ) -> Result<()> {
     each(tree, directory, Cookie(offset), |step, name, next| {
         let kind = step.map_or(Some(FileKind::Directory), |step| {
-            tree.listed_kind(step, name)
+            tree.listing.listed_kind(step, name)
         });
         match kind {
             Some(kind) => Telling::of(tell(name, next.0, kind)),
@@ -46,14 +46,14 @@ pub(super) fn attributes(
         let Some(step) = step else {
             return Telling::of(tell(name, next.0, None));
         };
-        let entry = match tree.enter_listed(step, name) {
+        let entry = match tree.listing.enter_listed(step, name) {
             Ok(Some(entry)) => entry,
             Ok(None) => return Telling::Gone,
             Err(e) => return Telling::Refused(e),
         };
         let full = tell(name, next.0, Some(&entry));
         if full {
-            tree.forget(entry.attr.inode, 1);
+            tree.names.forget(entry.attr.inode, 1);
         }
         Telling::of(full)
     })
@@ -86,7 +86,7 @@ fn each(
 ) -> Result<()> {
     let (mut place, mut filled) = (after, false);
     while place != Cookie::END {
-        let step = tree.list(directory, place)?;
+        let step = tree.listing.list(directory, place)?;
         let names = step.names();
         let end = match names.last() {
             Some((last, _)) if !step.is_last() => *last,
@@ -115,7 +115,7 @@ fn each(
     }
     // An answer without a name is the end for the kernel.
     if !filled {
-        tree.listed_to_the_end(directory);
+        tree.listing.listed_to_the_end(directory);
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ impl Adapter {
         let stand_ins = StandIns::new(options.threads);
         let counters = Arc::new(RequestCounters::default());
         let told = Arc::clone(&counters);
-        tree.tell_requests(move || told.told());
+        tree.status.tell_requests(move || told.told());
         let serving = Arc::new(Serving {
             tree,
             options,

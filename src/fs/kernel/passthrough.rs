@@ -46,7 +46,9 @@ impl Passthrough {
         let mut table = self.lock();
         let opens = table.entry(ino).or_default();
         if opens.handles.is_empty() && may_begin {
-            let opened = tree.with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new));
+            let opened = tree
+                .reading
+                .with_fd(handle, |fd| reply.open_backing(fd).ok().map(Arc::new));
             opens.backing = opened.flatten();
         }
         opens.handles.insert(handle);

@@ -23,6 +23,7 @@ impl Serving {
         let (at, len, pages) = (request.offset, request.len, request.pages);
         self.answer_read(reply, |reply| {
             self.tree
+                .reading
                 .read(request.handle, at, len, pages, |bytes| match bytes {
                     Ok(bytes) => self.give(reply, bytes),
                     Err(e) => {
@@ -43,6 +44,7 @@ impl Serving {
         let (at, len, pages) = (request.offset, request.len, request.pages);
         self.answer_read(reply, |reply| {
             self.tree
+                .reading
                 .read_in_memory(request.handle, at, len, pages, |bytes| {
                     self.give(reply, bytes);
                 });

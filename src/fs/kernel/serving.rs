@@ -65,7 +65,7 @@ impl Serving {
     /// A request has been served; `name`: what it asked for in a directory.
     pub(super) fn end(&self, request: TimedRequest, name: Option<&OsStr>) {
         if let Some(took) = self.counters.end(request) {
-            let path = self.tree.path_in_mount(request.inode, name);
+            let path = self.tree.status.path_in_mount(request.inode, name);
             self.counters.note_slow(request.kind, path, took);
         }
     }
@@ -78,7 +78,7 @@ impl Serving {
     }
 
     fn steadily<T>(&self, work: impl Fn(&Tree) -> Result<T>) -> Result<T> {
-        self.tree.retry(|| work(&self.tree))
+        self.tree.fs.moves.retry(|| work(&self.tree))
     }
 
     pub(super) fn failed(&self, e: &Error) -> Errno {
@@ -94,7 +94,7 @@ impl Serving {
 
     fn named(&self, e: &Error) -> String {
         match asked() {
-            Some(Asked { inode, name }) => self.tree.named(inode, name.as_deref(), e),
+            Some(Asked { inode, name }) => self.tree.error_lines.named(inode, name.as_deref(), e),
             None => e.to_string(),
         }
     }
@@ -149,7 +149,7 @@ impl Serving {
     }
 
     pub(super) fn done(&self, reply: ReplyEmpty, work: impl Fn(&Tree) -> Result<()>) {
-        self.done_once(reply, |tree| tree.retry(|| work(tree)));
+        self.done_once(reply, |tree| tree.fs.moves.retry(|| work(tree)));
     }
 
     /// Answers a request without a result, tried once, whatever is moved meanwhile.
@@ -174,7 +174,9 @@ impl Serving {
             match past_cache.filter(|range| self.direct_writes.leaves_pages(range.inode)) {
                 Some(range) => self.stale_files.answer_after_range(range, answer),
                 // The file has become an array, of which the kernel has pages of their own.
-                None if self.tree.has_outdated() && self.tree.is_absorbed(InodeId(ino.0)) => {
+                None if !self.tree.outdated.is_empty()
+                    && self.tree.names.absorbed.has(InodeId(ino.0)) =>
+                {
                     self.stale_files.answer_after_outdated(answer);
                 }
                 None => answer(),
@@ -200,7 +202,7 @@ impl Serving {
     /// The kernel leaves it to us to take set-user-id bits away, and goes on with the mode that was
     /// reported to it.
     fn note_lost_bits(&self, ino: INodeNo, fh: FileHandle) {
-        if self.tree.has_lost_bits(HandleId(fh.0)) {
+        if self.tree.contents.has_lost_bits(HandleId(fh.0)) {
             self.stale_files.drop_attributes(ino);
         }
     }
@@ -258,7 +260,7 @@ impl Serving {
     /// The kernel asks for attributes that follow from an array which is written from now on.
     fn drop_following(&self) {
         let forget = |inode: InodeId| self.stale_files.drop_attributes(INodeNo(inode.0));
-        self.tree.take_following(forget);
+        self.tree.contents.following.drain(forget);
     }
 
     /// With `-o direct_io` all is written so, and the kernel drops pages of mappings by itself.

@@ -68,7 +68,7 @@ impl StaleFiles {
             return answer();
         }
         let own = self.clone();
-        self.tree.after_outdated(move || {
+        self.tree.outdated.after(move || {
             files.into_iter().for_each(|file| own.drop_file(file));
             answer();
         });
@@ -81,7 +81,7 @@ impl StaleFiles {
         answer: impl FnOnce() + Send + 'static,
     ) {
         let own = self.clone();
-        self.tree.after_outdated(move || {
+        self.tree.outdated.after(move || {
             own.drop_range(range);
             answer();
         });
@@ -90,14 +90,14 @@ impl StaleFiles {
     /// Answers when all pages have gone that are outdated by now. Only for requests for whose
     /// answer no read and no write of a file waits.
     pub(super) fn answer_after_outdated(&self, answer: impl FnOnce() + Send + 'static) {
-        match self.tree.has_outdated() {
-            true => self.tree.after_outdated(answer),
-            false => answer(),
+        match self.tree.outdated.is_empty() {
+            true => answer(),
+            false => self.tree.outdated.after(answer),
         }
     }
 
     fn drop_all(&self) {
-        for next in self.tree.page_drops() {
+        for next in self.tree.outdated.page_drops() {
             match next {
                 PageDrop::Outdated(pages) => self.drop_range(whole(pages.inode)),
                 // Others wait behind one that fails by a bug.
@@ -123,11 +123,11 @@ impl StaleFiles {
         };
         let ino = INodeNo(inode.0);
         let dropped = notifier.inval_inode(ino, 0, 0).and_then(|()| {
-            let last = self.tree.last_byte(inode, stale);
+            let last = self.tree.reading.last_byte(inode, stale);
             last.map_or(Ok(()), |(at, byte)| notifier.store(ino, at, &[byte]))
         });
         match dropped {
-            Ok(()) => self.tree.dropped(inode, stale),
+            Ok(()) => self.tree.reading.dropped(inode, stale),
             Err(e) => log::debug!("pages of inode {}: {e}", inode.0),
         }
     }

@@ -6,16 +6,16 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::InodeId;
+use super::inode::InodeId;
 use crate::cache::VersionId;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// An array, by its version and entry.
 pub(super) type AbsorbingArray = (VersionId, EntryIndex);
 
 #[derive(Default)]
-pub(super) struct AbsorbedFiles {
+pub(crate) struct AbsorbedFiles {
     files: Mutex<HashMap<InodeId, AbsorbingArray>>,
     /// How many there are: asked at every write to an array.
     count: AtomicUsize,
@@ -23,7 +23,7 @@ pub(super) struct AbsorbedFiles {
 
 impl AbsorbedFiles {
     pub(super) fn note(&self, file: InodeId, by: AbsorbingArray) {
-        let mut files = self.lock();
+        let mut files = self.files.lock();
         files.insert(file, by);
         self.count.store(files.len(), Ordering::Release);
     }
@@ -32,20 +32,21 @@ impl AbsorbedFiles {
     pub(super) fn of(&self, file: InodeId) -> Option<AbsorbingArray> {
         match self.count.load(Ordering::Acquire) {
             0 => None,
-            _ => self.lock().get(&file).copied(),
+            _ => self.files.lock().get(&file).copied(),
         }
+    }
+
+    /// Whether a file has become the content of an array.
+    pub(crate) fn has(&self, file: InodeId) -> bool {
+        self.of(file).is_some()
     }
 
     /// The kernel does not know the file any more.
     pub(super) fn forget(&self, file: InodeId) {
         if self.count.load(Ordering::Acquire) > 0 {
-            let mut files = self.lock();
+            let mut files = self.files.lock();
             files.remove(&file);
             self.count.store(files.len(), Ordering::Release);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<InodeId, AbsorbingArray>> {
-        self.files.lock()
     }
 }

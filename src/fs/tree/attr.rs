@@ -1,7 +1,8 @@
 //! Attributes of everything in the mount: owner, mode and times of the source, sizes of the arrays.
 
+use super::inode::InodeId;
 use super::ordinary::StalePages;
-use super::{InodeId, Settings};
+use super::settings::Settings;
 use crate::live::owner::Owner;
 use crate::live::shown::entry_stat::EntryStat;
 use crate::source::{FileKind, Stat, Timestamp};
@@ -48,21 +49,12 @@ impl Attr {
             return Attr::directory(inode, &Owner::of(stat), settings);
         }
         let attr = Attr {
-            inode,
             kind: stat.kind,
-            size: stat.size,
             blocks: stat.blocks,
             mode: settings.shown_mode(stat.mode, stat.list.as_deref()),
             nlink: stat.nlink,
-            uid: stat.uid,
-            gid: stat.gid,
             rdev: stat.rdev,
-            atime: stat.atime,
-            mtime: stat.mtime,
-            ctime: stat.ctime,
-            stale: None,
-            is_written: false,
-            follows: false,
+            ..Attr::file(inode, &Owner::of(stat), stat.size, 0, settings)
         };
         attr.shown(settings)
     }

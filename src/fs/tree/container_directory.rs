@@ -2,15 +2,15 @@
 //!
 //! They are a container's own, unless it is new, and those of its groups. The files lie in the
 //! container's directory if it is one, else in a hidden one beside it, in which those of groups lie
-//! in directories named like the groups. Used by [`super`], `listing` and `writing`.
+//! in directories named like the groups. Used by `lookup`, `listing` and `writing`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::inode::Dirent;
+use super::inode::InodeId;
+use super::mounted_fs::MountedFs;
 use super::node::Node;
-use super::{Attr, InodeId, Tree};
 use crate::commit::added::added_of;
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
@@ -30,42 +30,23 @@ pub(super) struct ContainerDirectory {
 }
 
 impl ContainerDirectory {
-    /// Whether a file of this name may lie in it.
-    pub(super) fn shows_beside(&self, name: &OsStr) -> bool {
-        self.opened.shows_beside(self.at, name)
-    }
-
-    /// What is, or was before it was removed, the entry of this name; and whether it is shown.
-    pub(super) fn entry(&self, name: &OsStr) -> Option<(EntryIndex, bool)> {
-        let removed = || self.opened.find_removed(self.at, name);
-        match self.opened.find(self.at, name) {
-            Some(entry) => Some((entry, true)),
-            None => removed().map(|entry| (entry, false)),
-        }
-    }
-}
-
-impl Tree {
     /// None if the directory is another one: of the source, of a new container, or of views.
-    pub(super) fn container_directory(
-        &self,
-        directory: InodeId,
-    ) -> Result<Option<ContainerDirectory>> {
-        let (inode, container, version, at) = match &*self.inodes.get(directory)? {
+    pub(super) fn find(fs: &MountedFs, directory: InodeId) -> Result<Option<ContainerDirectory>> {
+        let (inode, container, version, at) = match &*fs.inodes.get(directory)? {
             Node::Container(container) if !container.new.is_new() => {
-                let version = self.live.current.version_of(directory.into(), container)?;
+                let version = fs.live.current.version_of(directory.into(), container)?;
                 (directory, Arc::clone(container), version, EntryIndex::ROOT)
             }
             Node::Entry(version, entry) => {
                 let above = InodeId::from(version.container);
-                let node = self.inodes.get(above)?;
+                let node = fs.inodes.get(above)?;
                 let container = node.container().ok_or(Error::NotADirectory)?;
-                self.live.current.check(version)?;
+                fs.live.current.check(version)?;
                 (above, Arc::clone(container), Arc::clone(version), *entry)
             }
             _ => return Ok(None),
         };
-        let opened = self.live.opener.open(&version)?;
+        let opened = fs.live.opener.open(&version)?;
         let below = opened.group_path(at);
         Ok(below.map(|below| ContainerDirectory {
             inode,
@@ -79,41 +60,44 @@ impl Tree {
 
     /// Where files lie that are shown in such a directory and are no part of the container.
     /// NotFound if there is no place for them yet.
-    pub(super) fn beside(&self, directory: &ContainerDirectory) -> Result<PathBuf> {
-        let path = self.container_path(directory.inode)?;
-        let own = match directory.container.stored {
+    pub(super) fn beside(&self, fs: &MountedFs) -> Result<PathBuf> {
+        let path = fs.container_path(self.inode)?;
+        let own = match self.container.stored {
             FileKind::Directory => path,
             _ => {
-                let added = added_of(&*self.store, &path)?;
+                let added = added_of(&*fs.store, &path)?;
                 added.map(|(path, _)| path).ok_or(Error::NotFound)?
             }
         };
         // Joined to nothing it would end with a slash.
-        let names = directory.below.iter();
+        let names = self.below.iter();
         Ok(names.fold(own, |path, name| path.join(name)))
     }
 
     /// Where files lie that are shown in such a directory, if there is such a place: a file may
     /// have the name of a group that came later.
-    pub(super) fn found_beside(&self, directory: &ContainerDirectory) -> Result<Option<PathBuf>> {
-        let path = match self.beside(directory) {
+    pub(super) fn found_beside(&self, fs: &MountedFs) -> Result<Option<PathBuf>> {
+        let path = match self.beside(fs) {
             Err(e) if e.is_not_found() => return Ok(None),
             other => other?,
         };
-        match self.store.stat(&path) {
+        match fs.store.stat(&path) {
             Err(e) if e.is_not_found() => Ok(None),
             other => Ok((other?.kind == FileKind::Directory).then_some(path)),
         }
     }
 
-    /// Finds a name in a directory of a container that is none of its entries'. Counts one look-up.
-    pub(super) fn enter_beside(&self, link: Dirent) -> Result<Attr> {
-        match self.container_directory(link.parent)? {
-            Some(directory) if directory.shows_beside(&link.name) => {
-                let above = self.found_beside(&directory)?;
-                self.enter_source(link, &above.ok_or(Error::NotFound)?)
-            }
-            _ => Err(Error::NotFound),
+    /// Whether a file of this name may lie in it.
+    pub(super) fn shows_beside(&self, name: &OsStr) -> bool {
+        self.opened.shows_beside(self.at, name)
+    }
+
+    /// What is, or was before it was removed, the entry of this name; and whether it is shown.
+    pub(super) fn entry(&self, name: &OsStr) -> Option<(EntryIndex, bool)> {
+        let removed = || self.opened.find_removed(self.at, name);
+        match self.opened.find(self.at, name) {
+            Some(entry) => Some((entry, true)),
+            None => removed().map(|entry| (entry, false)),
         }
     }
 }

@@ -6,8 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::half_removed::HalfRemoved;
+use super::inode::InodeId;
+use super::mounted_fs::MountedFs;
 use super::node::Node;
-use super::{InodeId, Tree};
 use crate::commit::added::added_of;
 use crate::error::Result;
 use crate::live::LiveContainer;
@@ -17,61 +19,59 @@ use crate::source::{FileKind, Listed, Store};
 /// Most names that it tells of a kind.
 const NAMES: usize = 20;
 
-impl Tree {
-    /// None if there is nothing to say.
-    pub(super) fn quiet_state(
-        &self,
-        inode: InodeId,
-        (container, opened): (&LiveContainer, &OpenContainer),
-    ) -> Option<String> {
-        if let (Ok(outermost), true) = (opened.outermost(), self.disk.is_some())
-            && let Some(why) = outermost.why_only_read()
-        {
-            return Some(format!("clean: read-only: {why}"));
-        }
-        let removed = self.removed_of(inode);
-        let beside = self.beside_arrays(inode, container).unwrap_or_default();
-        let parts = [
-            (removed, "removed by themselves, back when the mount ends"),
-            (beside, "files beside the arrays, which are none"),
-        ];
-        let told = parts.iter().filter(|(names, _)| !names.is_empty());
-        let told: Vec<String> = told
-            .map(|(names, what)| format!("{what}: {}", listed(names)))
-            .collect();
-        (!told.is_empty()).then(|| format!("clean: {}", told.join("; ")))
+/// None if there is nothing to say.
+pub(super) fn quiet_state(
+    (fs, half_removed): (&MountedFs, &HalfRemoved),
+    inode: InodeId,
+    (container, opened): (&LiveContainer, &OpenContainer),
+) -> Option<String> {
+    if let (Ok(outermost), true) = (opened.outermost(), fs.disk.is_some())
+        && let Some(why) = outermost.why_only_read()
+    {
+        return Some(format!("clean: read-only: {why}"));
     }
+    let removed = half_removed.arrays_of(inode);
+    let beside = beside_arrays(fs, inode, container).unwrap_or_default();
+    let parts = [
+        (removed, "removed by themselves, back when the mount ends"),
+        (beside, "files beside the arrays, which are none"),
+    ];
+    let told = parts.iter().filter(|(names, _)| !names.is_empty());
+    let told: Vec<String> = told
+        .map(|(names, what)| format!("{what}: {}", listed(names)))
+        .collect();
+    (!told.is_empty()).then(|| format!("clean: {}", told.join("; ")))
+}
 
-    /// What is to be said of an array that cannot be written where others of its container can be.
-    pub(super) fn array_state(&self, inode: InodeId) -> Result<Option<String>> {
-        let node = self.inodes.get(inode)?;
-        let Node::Entry(version, entry) = &*node else {
-            return Ok(None);
-        };
-        let opened = self.live.opener.open(version)?;
-        if self.disk.is_none() {
-            return Ok(None);
-        }
-        if let Some(why) = opened.why_unreadable(*entry) {
-            return Ok(Some(format!("read-only: it is not shown: {why}")));
-        }
-        let Some(number) = opened.shown_array(*entry) else {
-            return Ok(None);
-        };
-        let path = opened.array(number)?.path();
-        let why = opened.outermost()?.arrays_only_read().remove(&path);
-        Ok(why.map(|why| format!("read-only: {why}")))
+/// What is to be said of an array that cannot be written where others of its container can be.
+pub(super) fn array_state(fs: &MountedFs, inode: InodeId) -> Result<Option<String>> {
+    let node = fs.inodes.get(inode)?;
+    let Node::Entry(version, entry) = &*node else {
+        return Ok(None);
+    };
+    let opened = fs.live.opener.open(version)?;
+    if fs.disk.is_none() {
+        return Ok(None);
     }
+    if let Some(why) = opened.why_unreadable(*entry) {
+        return Ok(Some(format!("read-only: it is not shown: {why}")));
+    }
+    let Some(number) = opened.shown_array(*entry) else {
+        return Ok(None);
+    };
+    let path = opened.array(number)?.path();
+    let why = opened.outermost()?.arrays_only_read().remove(&path);
+    Ok(why.map(|why| format!("read-only: {why}")))
+}
 
-    /// Files that lie beside the arrays of a container that is one file, by their paths in it,
-    /// unless they may become arrays.
-    fn beside_arrays(&self, inode: InodeId, container: &LiveContainer) -> Result<Vec<String>> {
-        let takes_later = || self.live.lasting.facts_of(container).takes_later;
-        if container.stored != FileKind::File || container.new.is_new() || takes_later() {
-            return Ok(Vec::new());
-        }
-        files_beside(&*self.store, &self.container_path(inode)?)
+/// Files that lie beside the arrays of a container that is one file, by their paths in it,
+/// unless they may become arrays.
+fn beside_arrays(fs: &MountedFs, inode: InodeId, container: &LiveContainer) -> Result<Vec<String>> {
+    let takes_later = || fs.live.lasting.facts_of(container).takes_later;
+    if container.stored != FileKind::File || container.new.is_new() || takes_later() {
+        return Ok(Vec::new());
     }
+    files_beside(&*fs.store, &fs.container_path(inode)?)
 }
 
 /// The added files of a container, by their paths in its directory.

@@ -4,12 +4,11 @@
 //! Before that the kernel believes what it has been told of them. It forgets that before the first
 //! request is answered that may write. Used by `writing`, and by `kernel::serving`.
 
+use super::inode::InodeId;
 use crate::sync::Mutex;
 
-use super::InodeId;
-
 #[derive(Default)]
-pub(super) struct FollowingEntries(Mutex<Vec<InodeId>>);
+pub(crate) struct FollowingEntries(Mutex<Vec<InodeId>>);
 
 impl FollowingEntries {
     pub(super) fn add(&self, entries: Vec<InodeId>) {
@@ -18,7 +17,7 @@ impl FollowingEntries {
     }
 
     /// Gives each of them away. Whoever comes meanwhile waits until that is done.
-    pub(super) fn drain(&self, each: impl FnMut(InodeId)) {
+    pub(crate) fn drain(&self, each: impl FnMut(InodeId)) {
         let mut all = self.0.lock();
         all.drain(..).for_each(each);
     }

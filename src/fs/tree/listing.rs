@@ -4,141 +4,47 @@
 //! steps ([`super::listing_cache`]). What a version of a container holds never changes: it is
 //! listed from the container itself. Used by `kernel::directory`.
 
-use std::ffi::{OsStr, OsString};
-use std::ops::Range;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::arrival::is_shown;
+use super::attr::Attr;
 use super::container_directory::ContainerDirectory;
-use super::inode::Dirent;
-use super::listing_cache::{NameRun, RunBuilder};
+use super::inode::{Dirent, InodeId};
+use super::listing_cache::{ListingCache, NameRun, RunBuilder};
+use super::listing_step::{Inside, ListedEntry, ListingStep, STEP, StepNames};
+use super::lookup::NameLookup;
+use super::mounted_fs::MountedFs;
 use super::node::Node;
-use super::{Attr, InodeId, Tree};
 use crate::error::{Error, Result};
 use crate::live::LiveContainer;
 use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
-use crate::live::shown::open_container::{OpenContainer, Views};
 use crate::live::version::ContainerVersion;
 use crate::source::{FileKind, Listed};
 
-/// About as many names as fit into an answer to the kernel; so many are looked at at once. The
-/// lists of them stay below what can be refused ([`crate::memory`]).
-const STEP: usize = 500;
-
-/// An entry of a listing.
-pub struct ListedEntry {
-    pub attr: Attr,
-    /// Whether the entry could be looked at. If not, the attributes say nothing but what kind it
-    /// is, and are not to be believed: a look-up of the entry returns the error.
-    pub seen: bool,
+/// Lists directories.
+pub(crate) struct DirectoryListing {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) names: Arc<NameLookup>,
+    pub(super) listing_cache: Arc<ListingCache>,
 }
 
-/// The names of a directory that follow some place, as far as one step goes.
-pub struct ListingStep {
-    directory: InodeId,
-    names: StepNames,
-    is_last: bool,
-    /// What of the source the names lie in, if they do.
-    path: Option<PathBuf>,
-    /// The container that the directory belongs to.
-    inside: Option<Inside>,
-}
-
-enum StepNames {
-    /// A part of a run.
-    Source(Arc<NameRun>, Range<usize>),
-    /// Entries of a container that are shown.
-    Container(Vec<(Cookie, EntryIndex)>),
-}
-
-/// A directory of a version of a container.
-struct Inside {
-    version: Arc<ContainerVersion>,
-    opened: Arc<OpenContainer>,
-    directory: EntryIndex,
-}
-
-impl Inside {
-    fn find(&self, name: &OsStr) -> Option<EntryIndex> {
-        self.opened.find(self.directory, name)
-    }
-
-    /// At most so many entries that are listed behind a place.
-    fn children_after(
-        &self,
-        (place, most): (Cookie, usize),
-        views: Views,
-    ) -> Result<Vec<(Cookie, EntryIndex)>> {
-        let opened = &self.opened;
-        opened.children_after(self.directory, place, most, views)
-    }
-
-    fn name(&self, entry: EntryIndex) -> Option<&OsStr> {
-        self.opened.name(entry).ok().map(OsString::as_os_str)
-    }
-}
-
-impl ListingStep {
-    fn in_source(directory: InodeId, run: Arc<NameRun>, after: Cookie, path: PathBuf) -> Self {
-        let start = run.names.partition_point(|name| name.at <= after);
-        let end = run.names.len().min(start + STEP);
-        ListingStep {
-            directory,
-            is_last: run.is_last() && end == run.names.len(),
-            names: StepNames::Source(run, start..end),
-            path: Some(path),
-            inside: None,
-        }
-    }
-
-    /// Names and their places, in order.
-    pub fn names(&self) -> Vec<(Cookie, &OsStr)> {
-        match &self.names {
-            StepNames::Source(run, part) => {
-                let names = run.names[part.clone()].iter();
-                names.map(|found| (found.at, &*found.name)).collect()
-            }
-            StepNames::Container(entries) => {
-                let name = |entry: &EntryIndex| self.inside.as_ref()?.name(*entry);
-                let named = entries.iter();
-                let named = named.filter_map(|(at, entry)| Some((*at, name(entry)?)));
-                named.collect()
-            }
-        }
-    }
-
-    /// Whether no name follows these.
-    pub fn is_last(&self) -> bool {
-        self.is_last
-    }
-
-    /// What the source's own listing says that an entry is.
-    fn stored_kind(&self, name: &OsStr) -> FileKind {
-        let named = match &self.names {
-            StepNames::Source(run, part) => run.names[part.clone()].iter(),
-            StepNames::Container(_) => [].iter(),
-        };
-        let mut named = named.filter(|found| *found.name == *name);
-        named.next().map_or(FileKind::File, |found| found.kind)
-    }
-}
-
-impl Tree {
+impl DirectoryListing {
     /// The names of a directory that follow a place, as it is now or was after the listing began.
     pub fn list(&self, directory: InodeId, after: Cookie) -> Result<ListingStep> {
-        match &*self.inodes.get(directory)? {
+        match &*self.fs.inodes.get(directory)? {
             node @ Node::Directory(_) => {
-                let path = self.locate_directory(directory, node)?;
-                let shown = |name: &OsStr| self.shows(name);
+                let path = self.fs.places.locate_directory(directory, node)?;
+                let shown = |name: &OsStr| self.fs.shows(name);
                 let run = self.names_in_source(directory, &path, after, shown, &[])?;
                 Ok(ListingStep::in_source(directory, run, after, path))
             }
             Node::Container(container) => self.list_container(directory, container, after),
             Node::Entry(version, entry) => {
                 if after == Cookie::START {
-                    self.live.current.check(version)?;
+                    self.fs.live.current.check(version)?;
                 }
                 match self.listed_beside(directory) {
                     Ok(Some(beside)) => self.list_beside(directory, beside, after),
@@ -148,14 +54,15 @@ impl Tree {
                 }
             }
             Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(_) => Err(self.unseen(directory)),
+            Node::Unseen(_) => Err(self.fs.unseen(directory)),
         }
     }
 
     /// The kernel has read a listing to its end, and keeps it. What belongs to a version of a
     /// container stays as it is; a directory of the source is to be asked for again the next time.
     pub fn listed_to_the_end(&self, directory: InodeId) {
-        let in_source = self.inodes.get(directory).is_ok_and(|node| match &*node {
+        let node = self.fs.inodes.get(directory);
+        let in_source = node.is_ok_and(|node| match &*node {
             Node::Directory(_) => true,
             Node::Container(container) => {
                 container.stored == FileKind::Directory
@@ -167,7 +74,7 @@ impl Tree {
         });
         if in_source {
             self.listing_cache.forget(directory);
-            self.invalidate(directory, None);
+            self.fs.places.invalidate(directory, None);
         }
     }
 
@@ -176,10 +83,11 @@ impl Tree {
     /// for its inode.
     pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
         let link = Dirent::new(step.directory, name);
-        let entered = match (entry_in(step, name), &step.inside, &step.path) {
+        let live = &self.fs.live;
+        let entered = match (step.entry(name), &step.inside, &step.path) {
             // To know its size, all of the text must be read: only who asks for it waits for that.
             (Some(entry), Some(at), _)
-                if self.live.text_views.is_unmeasured(
+                if live.text_views.is_unmeasured(
                     &at.version,
                     &at.opened,
                     at.opened.file_of(entry),
@@ -187,8 +95,11 @@ impl Tree {
             {
                 return self.enter_unseen(step, name);
             }
-            (Some(entry), Some(at), _) => self.enter(&at.version, &at.opened, entry, link),
-            (None, _, Some(path)) => self.retry(|| self.enter_source_listed(link.clone(), path)),
+            (Some(entry), Some(at), _) => self.names.enter(&at.version, &at.opened, entry, link),
+            (None, _, Some(path)) => {
+                let enter = || self.names.enter_source_listed(link.clone(), path);
+                self.fs.moves.retry(enter)
+            }
             _ => return Ok(None),
         };
         match entered {
@@ -202,7 +113,7 @@ impl Tree {
     }
 
     fn enter_unseen(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
-        let (node, kind) = match (entry_in(step, name), &step.inside, &step.path) {
+        let (node, kind) = match (step.entry(name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => {
                 let kind = at.opened.kind(entry)?;
                 let file = at.opened.file_of(entry);
@@ -215,17 +126,18 @@ impl Tree {
             _ => return Ok(None),
         };
         let link = Dirent::new(step.directory, name);
-        let (inode, _) = self.inodes.enter(link, node)?;
-        let attr = Attr::unseen(inode, kind, &self.settings);
+        let (inode, _) = self.fs.inodes.enter(link, node)?;
+        let attr = Attr::unseen(inode, kind, &self.fs.settings);
         Ok(Some(ListedEntry { attr, seen: false }))
     }
 
     /// What a listed entry is, without an inode; None if it has gone meanwhile.
     pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Option<FileKind> {
-        match (entry_in(step, name), &step.inside, &step.path) {
+        match (step.entry(name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => at.opened.kind(entry).ok(),
             (None, _, Some(path)) => {
-                match self.shown_kind(&Dirent::new(step.directory, name), path) {
+                let link = Dirent::new(step.directory, name);
+                match self.names.shown_kind(&link, path) {
                     Ok(kind) => Some(kind),
                     Err(e) if e.is_not_found() => None,
                     Err(_) => Some(step.stored_kind(name)),
@@ -242,12 +154,12 @@ impl Tree {
         container: &LiveContainer,
         after: Cookie,
     ) -> Result<ListingStep> {
-        let mut version = self.live.current.version_of(inode.into(), container)?;
+        let mut version = self.fs.live.current.version_of(inode.into(), container)?;
         if container.new.is_new() {
             match self.list_drafts(inode, after) {
                 // It has been packed meanwhile: what was put into it is in the container now.
                 Err(e) if e.is_not_found() => {
-                    version = self.live.current.version_of(inode.into(), container)?;
+                    version = self.fs.live.current.version_of(inode.into(), container)?;
                     if container.new.is_new() {
                         return Err(e);
                     }
@@ -263,10 +175,10 @@ impl Tree {
 
     /// A directory of a container beside whose entries something may lie, and where that is.
     fn listed_beside(&self, inode: InodeId) -> Result<Option<(ContainerDirectory, PathBuf)>> {
-        let Some(directory) = self.container_directory(inode)? else {
+        let Some(directory) = ContainerDirectory::find(&self.fs, inode)? else {
             return Ok(None);
         };
-        let path = self.found_beside(&directory)?;
+        let path = directory.found_beside(&self.fs)?;
         Ok(path.map(|path| (directory, path)))
     }
 
@@ -283,7 +195,7 @@ impl Tree {
     ) -> Result<ListingStep> {
         let inside = self.inside(&directory.version, directory.at)?;
         let all = (Cookie::START, usize::MAX);
-        let own = inside.children_after(all, self.settings.views)?;
+        let own = inside.children_after(all, self.fs.settings.views)?;
         let own: Vec<&OsStr> = own
             .iter()
             .filter_map(|(_, entry)| inside.name(*entry))
@@ -300,7 +212,7 @@ impl Tree {
 
     /// What has been put into a new container.
     fn list_drafts(&self, container: InodeId, after: Cookie) -> Result<ListingStep> {
-        let Some(path) = self.live.drafts.at(container.into())? else {
+        let Some(path) = self.fs.live.drafts.at(container.into())? else {
             return Ok(ListingStep {
                 directory: container,
                 names: StepNames::Container(Vec::new()),
@@ -321,7 +233,7 @@ impl Tree {
         after: Cookie,
     ) -> Result<ListingStep> {
         let inside = self.inside(version, entry)?;
-        let mut entries = inside.children_after((after, STEP + 1), self.settings.views)?;
+        let mut entries = inside.children_after((after, STEP + 1), self.fs.settings.views)?;
         let is_last = entries.len() <= STEP;
         entries.truncate(STEP);
         Ok(ListingStep {
@@ -336,7 +248,7 @@ impl Tree {
     fn inside(&self, version: &Arc<ContainerVersion>, directory: EntryIndex) -> Result<Inside> {
         Ok(Inside {
             version: Arc::clone(version),
-            opened: self.live.opener.open(version)?,
+            opened: self.fs.live.opener.open(version)?,
             directory,
         })
     }
@@ -356,10 +268,10 @@ impl Tree {
             return Ok(run);
         }
         let moment = self.listing_cache.moment(directory, anew);
-        let mut names = RunBuilder::new(after, self.cache.budget());
+        let mut names = RunBuilder::new(after, &self.fs.budget);
         let mut add = |name: &OsStr| names.add(name, FileKind::File);
         others.iter().for_each(|name| add(name));
-        self.store.list(path, &mut |Listed { name, kind, .. }| {
+        self.fs.store.list(path, &mut |Listed { name, kind, .. }| {
             if wanted(name) {
                 names.add(name, kind);
             }
@@ -370,11 +282,6 @@ impl Tree {
     }
 }
 
-/// The container's entry of that name: entries that lie beside one have other names.
-fn entry_in(step: &ListingStep, name: &OsStr) -> Option<EntryIndex> {
-    step.inside.as_ref()?.find(name)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -383,7 +290,7 @@ mod tests {
     use crate::array::prefetch::ReadAheadWorkers;
     use crate::cache::BlockCache;
     use crate::source::local::LocalStore;
-    use crate::tree::Settings;
+    use crate::tree::{Settings, Tree};
 
     fn tree_of(source: &Path) -> Tree {
         let store = Arc::new(LocalStore::open(source, source).unwrap());
@@ -406,7 +313,7 @@ mod tests {
     impl Reader {
         fn step(&mut self, tree: &Tree, most: usize) {
             let after = self.at.unwrap_or(Cookie::START);
-            let step = tree.list(InodeId::ROOT, after).unwrap();
+            let step = tree.listing.list(InodeId::ROOT, after).unwrap();
             let names = step.names();
             self.done = step.is_last() && names.len() <= most;
             for (at, name) in names.into_iter().take(most) {
@@ -464,7 +371,7 @@ mod tests {
         let source = tempfile::tempdir().unwrap();
         (0..2 * STEP).for_each(|number| write(source.path(), &number.to_string()));
         let tree = tree_of(source.path());
-        let first = tree.list(InodeId::ROOT, Cookie::START).unwrap();
+        let first = tree.listing.list(InodeId::ROOT, Cookie::START).unwrap();
         assert!(first.names().len() == STEP && !first.is_last());
         let mut reader = Reader::default();
         while !reader.done {

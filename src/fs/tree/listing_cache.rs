@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use lru::LruCache;
 
-use super::InodeId;
+use super::inode::InodeId;
 use crate::error::Result;
 use crate::live::shown::cookie::{Cookie, NameHash, Numbering};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::set_aside;
 use crate::source::FileKind;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// Bytes of one run of names, and of all that are kept.
 const RUN: usize = 4 << 20;
@@ -186,7 +186,7 @@ impl Default for ListingCache {
 impl ListingCache {
     /// A run to go on with from this place.
     pub(super) fn find(&self, directory: InodeId, place: Cookie) -> Option<Arc<NameRun>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let runs = &state.directories.get(&directory)?.runs;
         let mut fitting = runs.iter().filter(|run| run.leads_on_from(place));
         fitting.next().map(Arc::clone)
@@ -194,7 +194,7 @@ impl ListingCache {
 
     /// Must be asked before the directory is read. `anew`: a listing begins.
     pub(super) fn moment(&self, directory: InodeId, anew: bool) -> Moment {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.now += 1;
         let moment = Moment(state.now);
         if anew || state.directories.get(&directory).is_none() {
@@ -209,7 +209,7 @@ impl ListingCache {
 
     /// Keeps a run that was read at that moment, unless a listing began after it.
     pub(super) fn keep(&self, directory: InodeId, read: Moment, run: &Arc<NameRun>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(listed) = state.directories.get_mut(&directory) else {
             return;
         };
@@ -222,14 +222,10 @@ impl ListingCache {
 
     /// A listing has come to its end, or the directory has been forgotten.
     pub(super) fn forget(&self, directory: InodeId) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(gone) = state.directories.pop(&directory) {
             state.weight -= gone.weight();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, KeptRuns> {
-        self.state.lock()
     }
 }
 
@@ -354,7 +350,7 @@ mod tests {
         kept.forget(directory);
         kept.keep(directory, late, &run(1));
         assert!(kept.find(directory, Cookie::START).is_none());
-        assert_eq!(kept.lock().weight, 0);
+        assert_eq!(kept.state.lock().weight, 0);
     }
 
     #[test]
@@ -373,7 +369,7 @@ mod tests {
         assert_eq!(there, [false, false, true, true]);
         let moment = kept.moment(InodeId(5), false);
         (0..3).for_each(|_| kept.keep(InodeId(5), moment, &heavy()));
-        let state = kept.lock();
+        let state = kept.state.lock();
         assert!(state.weight <= ALL, "{}", state.weight);
         assert_eq!(state.directories.peek(&InodeId(5)).unwrap().runs.len(), 2);
     }

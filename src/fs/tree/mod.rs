@@ -1,26 +1,30 @@
 //! The virtual tree: what exists in the mount, without any knowledge of FUSE.
 //!
-//! [`Tree`] answers the questions a kernel asks: look up, describe, list, open, read. Entries of
-//! the source are shown as they are; what [`crate::container`] recognises becomes a directory whose
-//! entries belong to one [`version`] of the container. Every version has inodes of its own, so the
-//! kernel's cached pages of two versions never mix; an open of an old version's inode is answered
-//! with [`Error::Changed`], whereupon the kernel looks the path up again and finds the new one.
-//! Used by `kernel::adapter`; tests call it without a kernel.
+//! [`Tree`] answers the questions a kernel asks (look up, describe, list, open, read, change), each
+//! by a part of its own; all parts share what is mounted ([`mounted_fs`]). Entries of the source
+//! are shown as they are; what [`crate::container`] recognises becomes a directory whose entries
+//! belong to one version of the container (`live::version`). Every version has inodes of its own,
+//! so the kernel's cached pages of two versions never mix; an open of an old version's inode is
+//! answered with [`crate::error::Error::Changed`], whereupon the kernel looks the path up again and
+//! finds the new one. Used by `kernel`; tests call it without a kernel.
 
 mod absorbed;
-mod access_lists;
 mod arrival;
 mod attr;
-mod by_name;
+mod attributes;
 mod container_directory;
 pub mod container_state;
-mod entries;
+mod enclosing;
 mod following;
 mod half_removed;
 mod inode;
+mod invalidation;
 mod listing;
 mod listing_cache;
+mod listing_step;
+mod lookup;
 pub mod mount_status;
+mod mounted_fs;
 mod moves;
 mod named;
 mod node;
@@ -28,28 +32,43 @@ mod open_file;
 mod ordinary;
 mod outdated;
 mod places;
+mod reading;
+mod settings;
 mod status;
+mod stored_xattrs;
 mod writing;
 mod written_here;
 pub mod xattr;
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::BorrowedFd;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::Receiver;
 
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
-use crate::disk::Disk;
-use crate::error::{Error, Result};
-use crate::live::recognition::recognise;
-use crate::live::shown::entry_table::EntryIndex;
-use crate::live::{ContainerSettings, Containers};
-use crate::source::acl::AccessList;
-use crate::source::{Source, Space, Store, on_descriptor};
+use crate::disk::{Caller, Disk, NewEntry, Renaming};
+use crate::error::Result;
+use crate::live::Containers;
+use crate::source::{Space, SpecialKind, Store};
+use attributes::EntryAttributes;
+use half_removed::HalfRemoved;
+use listing::DirectoryListing;
+use lookup::NameLookup;
+use mounted_fs::MountedFs;
+use named::ErrorLines;
+use outdated::Outdated;
+use reading::FileReading;
+use status::StatusReport;
+use writing::TreeWriting;
+use writing::attributes::AttributeChanges;
+use writing::closing::FileClosing;
+use writing::content::FileContents;
+use writing::making::Making;
+use writing::removal::Removing;
+use writing::rename::Renames;
+use xattr::Xattrs;
 
 pub use crate::live::shown::cookie::Cookie;
 pub use crate::live::shown::open_container::Views;
@@ -57,112 +76,40 @@ pub use crate::live::shown::open_entry::PageCache;
 pub use crate::live::{InUse, Later, PACKING, Pacing, TO_THE_END};
 pub use attr::Attr;
 pub use inode::InodeId;
-pub use listing::{ListedEntry, ListingStep};
-pub use open_file::HandleId;
+pub use invalidation::Invalidation;
+pub use listing_step::{ListedEntry, ListingStep};
+pub use open_file::{HandleId, Open};
 pub use ordinary::StalePages;
 pub use outdated::PageDrop;
+pub use settings::Settings;
 #[cfg(test)]
 pub(crate) use writing::tests as driven;
 pub use writing::{COMES_BACK, Hole};
 
-use absorbed::AbsorbedFiles;
-use arrival::node_of;
-use following::FollowingEntries;
-use half_removed::HalfRemoved;
-use inode::{Dirent, Inodes};
-use listing_cache::ListingCache;
-use moves::Moves;
-use node::Node;
-use open_file::{OpenFile, OpenFiles, Stored, takes_away_bits};
-use ordinary::{OrdinaryFile, StillKnown};
-use outdated::Outdated;
-use places::TreePlaces;
-use status::Watched;
-use written_here::WrittenHere;
-
-/// What the kernel should forget, because the source changed or may change underneath.
-#[derive(Debug, Clone)]
-pub struct Invalidation {
-    /// Its attributes go,
-    pub inode: InodeId,
-    /// its cached pages,
-    pub content: bool,
-    /// and this name of it.
-    pub name: Option<(InodeId, OsString)>,
-}
-
-/// How the tree is shown.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    pub uid: Option<u32>,
-    pub gid: Option<u32>,
-    pub umask: Option<u16>,
-    pub containers: ContainerSettings,
-    pub lists: ShownLists,
-    pub views: Views,
-}
-
-/// Whether access control lists are shown, which is known when the kernel has agreed to look at
-/// them. Without, modes are all that it decides by.
-#[derive(Debug, Clone, Default)]
-pub struct ShownLists(Arc<AtomicBool>);
-
-impl ShownLists {
-    fn are_shown(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Settings {
-    /// Of the mode that allows nobody more than the list does, and that beside the list.
-    fn shown_mode(&self, alone: u16, list: Option<&AccessList>) -> u16 {
-        match list {
-            Some(list) if self.lists.are_shown() => list.mode(),
-            _ => alone,
-        }
-    }
-}
-
+/// What is asked of a mount, by the part that answers.
 pub struct Tree {
-    store: Arc<dyn Store>,
-    /// What the source is changed through; a tree without is read-only.
-    disk: Option<Arc<dyn Disk>>,
-    /// The containers that it shows.
-    live: Containers,
-    places: Arc<TreePlaces>,
-    inodes: Arc<Inodes>,
-    moves: Arc<Moves>,
-    open_files: Arc<OpenFiles>,
-    /// What was made or written through it.
-    written_here: Arc<WrittenHere>,
-    listing_cache: Arc<ListingCache>,
-    outdated: Arc<Outdated>,
-    absorbed: AbsorbedFiles,
-    half_removed: HalfRemoved,
-    following: FollowingEntries,
-    cache: Arc<BlockCache>,
-    workers: ReadAheadWorkers,
-    settings: Settings,
-    watched: Watched,
-}
-
-/// An opened file.
-pub struct Open {
-    pub handle: HandleId,
-    /// Whether the kernel's cached pages of this inode still hold.
-    pub keep_cache: bool,
-    /// Whether the kernel may hold an older size of it.
-    pub size_is_old: bool,
-    /// The file is shown as it is.
-    pub ordinary: bool,
-    /// It has bits of its mode that a write takes away.
-    pub set_id: bool,
+    pub(crate) fs: Arc<MountedFs>,
+    pub(crate) names: Arc<NameLookup>,
+    pub(crate) listing: DirectoryListing,
+    pub(crate) attributes: Arc<EntryAttributes>,
+    pub(crate) xattrs: Arc<Xattrs>,
+    pub(crate) reading: Arc<FileReading>,
+    pub(crate) making: Making,
+    pub(crate) removing: Removing,
+    pub(crate) renames: Renames,
+    pub(crate) contents: Arc<FileContents>,
+    pub(crate) changes: AttributeChanges,
+    pub(crate) closing: FileClosing,
+    pub(crate) outdated: Arc<Outdated>,
+    pub(crate) error_lines: Arc<ErrorLines>,
+    pub half_removed: Arc<HalfRemoved>,
+    pub status: Arc<StatusReport>,
 }
 
 /// What is staged is in logs, or given up: their locks go with it.
 impl Drop for Tree {
     fn drop(&mut self) {
-        self.inodes.clear();
+        self.fs.inodes.clear();
     }
 }
 
@@ -177,288 +124,93 @@ impl Tree {
         workers: ReadAheadWorkers,
         settings: Settings,
     ) -> Result<(Self, Receiver<Invalidation>)> {
-        let (invalidations, receiver) = crossbeam_channel::unbounded();
-        let stat = store.stat(root)?;
-        let preferences = settings.containers.preferences;
-        let recognised = recognise(&*store, root, &stat, preferences)?;
-        let root_node = node_of(&stat, recognised.known());
-        let inodes = Arc::new(Inodes::new(root_node, root, cache.budget()));
-        let places = Arc::new(TreePlaces {
-            store: Arc::clone(&store),
-            inodes: Arc::clone(&inodes),
-            moves: Arc::default(),
-            open_files: Arc::default(),
-            written_here: Arc::new(WrittenHere::new(cache.budget())),
-            listing_cache: Arc::default(),
-            outdated: Arc::default(),
-            invalidations,
+        let (fs, receiver) = MountedFs::new(store, disk, root, &cache, settings)?;
+        let listing_cache = &fs.places.listing_cache;
+        let names = Arc::new(NameLookup {
+            fs: Arc::clone(&fs),
+            written_here: Arc::clone(&fs.places.written_here),
+            listing_cache: Arc::clone(listing_cache),
+            absorbed: Arc::default(),
         });
-        let live = Containers::new(
-            Arc::clone(&store),
-            disk.clone(),
-            Arc::clone(&cache),
-            Arc::clone(&places) as _,
-            settings.containers.clone(),
-        );
-        let tree = Tree {
-            store,
-            disk,
-            live,
-            inodes,
-            moves: Arc::clone(&places.moves),
-            open_files: Arc::clone(&places.open_files),
-            written_here: Arc::clone(&places.written_here),
-            listing_cache: Arc::clone(&places.listing_cache),
-            outdated: Arc::clone(&places.outdated),
-            absorbed: AbsorbedFiles::default(),
-            places,
-            half_removed: HalfRemoved::default(),
-            following: FollowingEntries::default(),
-            cache,
+        let attributes = Arc::new(EntryAttributes {
+            fs: Arc::clone(&fs),
+        });
+        let reading = Arc::new(FileReading {
+            fs: Arc::clone(&fs),
+            outdated: Arc::clone(&fs.places.outdated),
             workers,
-            settings,
-            watched: Watched::new(),
+        });
+        let error_lines = Arc::new(ErrorLines {
+            fs: Arc::clone(&fs),
+            attributes: Arc::clone(&attributes),
+        });
+        let xattrs = Arc::new(Xattrs::new(&fs, cache));
+        let writing = TreeWriting::new(&names, &reading, &xattrs, &error_lines);
+        let tree = Tree {
+            listing: DirectoryListing {
+                fs: Arc::clone(&fs),
+                names: Arc::clone(&names),
+                listing_cache: Arc::clone(listing_cache),
+            },
+            making: writing.making,
+            removing: writing.removing,
+            renames: writing.renames,
+            contents: writing.contents,
+            changes: writing.changes,
+            closing: writing.closing,
+            outdated: Arc::clone(&fs.places.outdated),
+            half_removed: Arc::clone(&xattrs.half_removed),
+            status: Arc::clone(&xattrs.status),
+            fs,
+            names,
+            attributes,
+            xattrs,
+            reading,
+            error_lines,
         };
         Ok((tree, receiver))
     }
 
     /// From now on access control lists are shown, and the kernel looks at them.
     pub fn show_lists(&self) {
-        self.settings.lists.0.store(true, Ordering::Relaxed);
+        self.fs.settings.lists.show();
     }
 
-    /// Gives away the entries whose attributes the kernel is to forget before it gets an answer.
-    pub fn take_following(&self, each: impl FnMut(InodeId)) {
-        self.following.drain(each);
-    }
-
-    /// Finds `name` in a directory and counts one look-up of the inode it returns.
-    pub fn lookup(&self, parent: InodeId, name: &OsStr) -> Result<Attr> {
-        if !self.shows(name) {
-            return Err(Error::NotFound);
-        }
-        let link = Dirent::new(parent, name);
-        match &*self.inodes.get(parent)? {
-            node @ Node::Directory(_) => self.enter_found(link, node),
-            Node::Container(container) => {
-                let version = self.live.current.version_of(parent.into(), container)?;
-                if container.new.is_new() {
-                    return self.lookup_draft(parent, link);
-                }
-                let opened = self.live.opener.open(&version)?;
-                match opened.find(EntryIndex::ROOT, name) {
-                    Some(entry) => self.enter(&version, &opened, entry, link),
-                    None => self.enter_beside(link),
-                }
-            }
-            Node::Entry(version, entry) => {
-                self.live.current.check(version)?;
-                let opened = self.live.opener.open(version)?;
-                match opened.find(*entry, name) {
-                    Some(child) => self.enter(version, &opened, child, link),
-                    None => self.enter_beside(link),
-                }
-            }
-            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(_) => Err(self.unseen(parent)),
-        }
-    }
-
-    /// The kernel no longer refers to `count` of its look-ups of the inode. Says whether these were
-    /// the last.
-    pub fn forget(&self, inode: InodeId, count: u64) -> bool {
-        let gone = self.inodes.forget(inode, count);
-        if gone.is_some() {
-            self.absorbed.forget(inode);
-        }
-        match gone.as_deref() {
-            Some(Node::Container(container)) => {
-                self.listing_cache.forget(inode);
-                self.live.versions.close(container);
-            }
-            Some(Node::Directory(_) | Node::Entry(..)) => self.listing_cache.forget(inode),
-            Some(Node::File(_) | Node::Special(..) | Node::Unseen(_)) | None => {}
-        }
-        gone.is_some()
-    }
-
-    pub fn attr(&self, inode: InodeId) -> Result<Attr> {
-        let node = self.inodes.get(inode)?;
-        if let Node::Entry(version, entry) = &*node {
-            let opened = self.live.opener.open(version)?;
-            let stat = self.live.entries.stat(version, &opened, *entry)?;
-            return Ok(Attr::of_entry(inode, &stat, &self.settings));
-        }
-        self.notice_change(inode, &node);
-        let moment = node.ordinary().map(OrdinaryFile::moment);
-        let stat = match self.locate(inode, &node) {
-            Ok((_, stat)) => stat,
-            Err(missing) => match self.of_open(inode, missing, |source| source.stat()) {
-                Ok(stat) => stat,
-                Err(missing) => match self.inodes.removed(inode) {
-                    Some(mut removed) => {
-                        // It is an array's content by now, and as long.
-                        let open = self.open_files.of_inode(inode);
-                        if let Some(entry) = open.iter().find_map(|file| file.entry()) {
-                            removed.size = entry.len();
-                        }
-                        removed
-                    }
-                    // It has other names than those in the table, or another has its name by now.
-                    None if missing.is_not_found() => return Err(self.changed(Path::new(""))),
-                    None => return Err(missing),
-                },
-            },
+    /// Renames, and makes a device 0:0 under the old name, which overlayfs takes for one. Not at
+    /// once: after a crash between the two what lies below has its name again.
+    pub fn rename_and_hide(
+        &self,
+        from: (InodeId, &OsStr),
+        to: (InodeId, &OsStr),
+        how: Renaming,
+        caller: Caller,
+    ) -> Result<()> {
+        self.renames.rename(from, to, how)?;
+        let whiteout = NewEntry::Special {
+            kind: SpecialKind::CharDevice,
+            mode: libc::S_IFCHR,
+            device: 0,
         };
-        let mut attr = self.source_attr(inode, &node, &stat);
-        if let (Some(file), Some(moment)) = (node.ordinary(), moment) {
-            attr.stale = file.stale(moment, stat.identity());
-        }
-        Ok(attr)
-    }
-
-    /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if
-    /// it is open.
-    fn of_open<T>(
-        &self,
-        inode: InodeId,
-        missing: Error,
-        ask: impl FnOnce(&dyn Source) -> Result<T>,
-    ) -> Result<T> {
-        let open = self.open_files.of_inode(inode);
-        match open.iter().find_map(|file| file.source()) {
-            Some(source) => ask(source),
-            None => Err(missing),
-        }
-    }
-
-    pub fn read_link(&self, inode: InodeId) -> Result<OsString> {
-        let node = self.inodes.get(inode)?;
-        match &*node {
-            Node::Entry(version, entry) => self.live.opener.open(version)?.read_link(*entry),
-            _ => {
-                let (path, _) = self.locate(inode, &node)?;
-                self.store.posix()?.read_link(&path)
+        match self.making.make(from.0, from.1, whiteout, caller) {
+            Ok(made) => {
+                self.names.forget(made.inode, 1);
+                Ok(())
             }
-        }
-    }
-
-    /// Opens what an inode stands for, to be read. The handle keeps what it opened, whatever
-    /// happens to its name.
-    pub fn open(&self, inode: InodeId) -> Result<Open> {
-        let node = self.inodes.get(inode)?;
-        self.refuse_absorbed(inode, &node)?;
-        let mut set_id = false;
-        let (file, known, ordinary) = match &*node {
-            Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
-            Node::Special(..) => return Err(Error::Unsuitable),
-            Node::Unseen(_) => return Err(self.unseen(inode)),
-            Node::File(file) => {
-                let moment = file.moment();
-                let source = match self.open_ordinary(inode, file) {
-                    Ok(source) => source,
-                    Err(e) => return self.open_again(inode, false).ok_or(e),
-                };
-                let known = file.opened(moment, source.identity());
-                let stored = Stored::Read(source);
-                set_id = takes_away_bits(&stored);
-                let file = OpenFile::Ordinary(stored, Arc::clone(&node));
-                (file, known, true)
-            }
-            Node::Entry(version, entry) => {
-                self.live.current.check(version)?;
-                self.live.recovery.recover_again(version)?;
-                let opened = self.live.entries.open(version, *entry)?;
-                let pages = self.keeps_pages(inode, &opened);
-                let opened = OpenFile::Entry(opened);
-                (opened, StillKnown { pages, size: true }, false)
-            }
-        };
-        Ok(Open {
-            handle: self.open_files.insert(inode, file),
-            keep_cache: known.pages,
-            size_is_old: !known.size,
-            ordinary,
-            set_id,
-        })
-    }
-
-    /// Gives the bytes of an open file to `reply`.
-    pub fn read<R>(
-        &self,
-        handle: HandleId,
-        offset: u64,
-        len: usize,
-        pages: PageCache,
-        reply: impl FnOnce(Result<&[u8]>) -> R,
-    ) -> R {
-        match self.open_files.get(handle) {
-            Ok(file) => file.read(&self.workers, offset, len, pages, reply),
-            Err(e) => reply(Err(e)),
-        }
-    }
-
-    /// Gives the bytes of an open file to `reply` from memory alone, for a thread that must not
-    /// wait: bytes that need a decode, the source, or another thread's work are not read, and
-    /// `reply` is not called.
-    pub fn read_in_memory<R>(
-        &self,
-        handle: HandleId,
-        offset: u64,
-        len: usize,
-        pages: PageCache,
-        reply: impl FnOnce(&[u8]) -> R,
-    ) -> Option<R> {
-        let file = self.open_files.get(handle).ok()?;
-        file.read_in_memory(&self.workers, offset, len, pages, reply)
-    }
-
-    /// Runs `with` on the local descriptor of an open file that is shown as it is.
-    pub fn with_fd<R>(
-        &self,
-        handle: HandleId,
-        with: impl FnOnce(BorrowedFd<'_>) -> R,
-    ) -> Option<R> {
-        let handle = self.open_files.get(handle).ok()?;
-        on_descriptor(handle.source()?, with).ok()
-    }
-
-    pub fn release(&self, handle: HandleId) {
-        let closed = self.open_files.get(handle);
-        let inode = self.open_files.inode_of(handle);
-        self.end_stray(handle);
-        // Before it is closed, so that no thread finds it neither open nor used.
-        if let Ok(inode) = inode {
-            self.note_use(inode);
-        }
-        self.open_files.remove(handle);
-        if let Ok(closed) = closed {
-            if let Some(writer) = closed.array_writer() {
-                self.live.arrays.end(writer);
-            }
-            if let Some((file, _)) = closed.written()
-                && let Err(e) = file.release()
-            {
-                let told = inode.as_ref().map(|inode| self.named(*inode, None, &e));
-                log::error!("{}", told.unwrap_or_else(|_| e.to_string()));
-            }
-            if let Some(derived) = closed.entry().and_then(|entry| entry.derived()) {
-                let staged = &derived.version.writes;
-                staged.note_edition(derived.entry, derived.edition);
-            }
-        }
-        if let Ok(inode) = inode {
-            self.note_let_go(inode);
+            // The old name would hide nothing: nothing has happened.
+            Err(e) => self
+                .renames
+                .rename(to, from, Renaming::NoReplace)
+                .and(Err(e)),
         }
     }
 
     /// The containers that it shows.
     pub fn containers(&self) -> &Containers {
-        &self.live
+        &self.fs.live
     }
 
     pub fn space(&self) -> Result<Space> {
-        let posix = self.store.as_posix();
+        let posix = self.fs.store.as_posix();
         posix.map_or(Ok(Space::UNKNOWN), |posix| posix.space())
     }
 }

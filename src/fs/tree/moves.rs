@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use super::Tree;
 use crate::error::{Error, Result};
-use crate::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 #[derive(Default)]
-pub(super) struct Moves {
+pub(crate) struct Moves {
     /// Held while a directory is moved in the source and in the table of inodes.
     under_way: RwLock<()>,
     done: AtomicU64,
@@ -31,7 +30,7 @@ struct Starved<'a>(&'a Moves);
 impl Drop for Starved<'_> {
     fn drop(&mut self) {
         let own = std::thread::current().id();
-        let mut starved = self.0.starved();
+        let mut starved = self.0.starved.lock();
         if let Some(at) = starved.iter().position(|thread| *thread == own) {
             starved.swap_remove(at);
         }
@@ -69,12 +68,8 @@ impl Moves {
         }
     }
 
-    fn starved(&self) -> MutexGuard<'_, Vec<ThreadId>> {
-        self.starved.lock()
-    }
-
     fn starve(&self) -> Starved<'_> {
-        self.starved().push(std::thread::current().id());
+        self.starved.lock().push(std::thread::current().id());
         Starved(self)
     }
 
@@ -84,7 +79,7 @@ impl Moves {
         let own = std::thread::current().id();
         let others = |starved: &mut Vec<ThreadId>| starved.iter().any(|thread| *thread != own);
         self.fed
-            .wait_while_for(&mut self.starved(), others, PATIENCE);
+            .wait_while_for(&mut self.starved.lock(), others, PATIENCE);
     }
 
     /// To be taken before a name is looked at that is entered later.
@@ -128,7 +123,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 impl Moves {
     /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    pub(super) fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn retry<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut before = self.mark();
         let mut starved = None;
         for tried in 0..TRIES {
@@ -172,13 +167,6 @@ impl Moves {
                 true
             }
         }
-    }
-}
-
-impl Tree {
-    /// Runs `work`, again if it finds nothing and a directory has been moved meanwhile.
-    pub fn retry<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        self.moves.retry(work)
     }
 }
 
@@ -238,6 +226,6 @@ mod tests {
             drop(starved);
         });
         assert!(moves.mark() > mark);
-        assert!(moves.starved().is_empty());
+        assert!(moves.starved.lock().is_empty());
     }
 }

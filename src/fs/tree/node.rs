@@ -1,6 +1,6 @@
 //! What an inode stands for.
 //!
-//! Made by [`super::arrival`] for entries of the source and by [`super::Tree::lookup`] for entries
+//! Made by [`super::arrival`] for entries of the source and by [`super::lookup`] for entries
 //! of a container; kept by [`super::inode`], which knows where it lies. A node never changes its
 //! kind: what becomes something else gets another inode; but for a directory that is filled with
 //! what makes it a container, which gets another node.

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::InodeId;
+use super::inode::InodeId;
 use super::node::Node;
-use super::ordinary::{OrdinaryFile, SET_ID};
+use super::ordinary::{OrdinaryFile, SET_ID, StillKnown};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::disk::DiskFile;
 use crate::error::{Error, Result};
@@ -21,6 +21,32 @@ use crate::sync::RwLock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HandleId(pub u64);
+
+/// An opened file.
+pub struct Open {
+    pub handle: HandleId,
+    /// Whether the kernel's cached pages of this inode still hold.
+    pub keep_cache: bool,
+    /// Whether the kernel may hold an older size of it.
+    pub size_is_old: bool,
+    /// The file is shown as it is.
+    pub ordinary: bool,
+    /// It has bits of its mode that a write takes away.
+    pub set_id: bool,
+}
+
+impl Open {
+    /// Of a mode without such bits.
+    pub(super) fn new(handle: HandleId, known: StillKnown, ordinary: bool) -> Open {
+        Open {
+            handle,
+            keep_cache: known.pages,
+            size_is_old: !known.size,
+            ordinary,
+            set_id: false,
+        }
+    }
+}
 
 pub(super) enum OpenFile {
     /// An entry of a container.
@@ -176,6 +202,21 @@ impl OpenFiles {
         let handles = table.by_inode.get(&inode).into_iter().flatten();
         let files = handles.filter_map(|handle| table.files.get(handle));
         files.map(|(_, file)| Arc::clone(file)).collect()
+    }
+
+    /// Asks what is left of an entry whose names have gone, or are other files' now: the file, if
+    /// it is open.
+    pub(super) fn ask<T>(
+        &self,
+        inode: InodeId,
+        missing: Error,
+        ask: impl FnOnce(&dyn Source) -> Result<T>,
+    ) -> Result<T> {
+        let open = self.of_inode(inode);
+        match open.iter().find_map(|file| file.source()) {
+            Some(source) => ask(source),
+            None => Err(missing),
+        }
     }
 
     /// Has handles of an inode stand for what `by` makes of each, and returns what they stood for.

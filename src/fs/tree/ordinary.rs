@@ -10,10 +10,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use super::node::StoredAt;
-use super::{InodeId, Tree};
 use crate::error::Result;
 use crate::source::{SeenContent, SourceIdentity};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// Of a mode: set-user-id and set-group-id.
 pub(super) const SET_ID: u16 = 0o6000;
@@ -114,28 +113,28 @@ impl OrdinaryFile {
 
     /// Notes that it was looked into as `identity` and is no container.
     pub(super) fn note(&self, identity: SourceIdentity) {
-        self.content().seen = self.is_of(identity).then(|| identity.content());
+        self.content.lock().seen = self.is_of(identity).then(|| identity.content());
     }
 
     pub(super) fn was_seen_as(&self, identity: SourceIdentity) -> bool {
-        let seen = self.content().seen;
+        let seen = self.content.lock().seen;
         seen.is_some_and(|seen| self.is(seen, identity))
     }
 
     /// It has another name: what it is may go by that.
     pub(super) fn look_again(&self) {
-        self.content().seen = None;
+        self.content.lock().seen = None;
     }
 
     /// To be taken before the file is looked at.
     pub(super) fn moment(&self) -> LookedAt {
-        let content = self.content();
+        let content = self.content.lock();
         LookedAt((content.changing == 0).then_some(content.turn))
     }
 
     /// Whether the identity found calls for another look, at a noted moment.
     pub(super) fn may_be_foreign(&self, found: SourceIdentity) -> bool {
-        let known = self.content().known;
+        let known = self.content.lock().known;
         known.is_some_and(|known| !self.is(known, found))
     }
 
@@ -143,7 +142,7 @@ impl OrdinaryFile {
     /// has pages, if the file was found like this after `moment`. Returned until it has been
     /// dropped.
     pub(super) fn stale(&self, moment: LookedAt, found: SourceIdentity) -> Option<StalePages> {
-        let content = self.content();
+        let content = self.content.lock();
         let known = content.known.filter(|&known| !self.is(known, found))?;
         content.is_now(moment).then_some(StalePages {
             moment,
@@ -154,7 +153,7 @@ impl OrdinaryFile {
 
     /// The kernel has pages of nothing older, unless a change of ours has come between.
     pub(super) fn dropped(&self, stale: StalePages) {
-        let mut content = self.content();
+        let mut content = self.content.lock();
         if content.is_now(stale.moment) {
             content.known = Some(stale.found.content());
         }
@@ -163,7 +162,7 @@ impl OrdinaryFile {
     /// Notes that its size and mode are going to be reported to the kernel.
     pub(super) fn tell(&self, size: u64, mode: u16) {
         self.told_bits.store(mode & SET_ID, Ordering::Relaxed);
-        let mut content = self.content();
+        let mut content = self.content.lock();
         content.told = match content.told {
             ReportedSize::Nothing => ReportedSize::Size(size),
             ReportedSize::Size(told) if told == size => content.told,
@@ -180,7 +179,7 @@ impl OrdinaryFile {
     /// Notes that it is opened, found like this after `moment`, and says what the kernel knows of
     /// that. It is going to forget a size that is not this one.
     pub(super) fn opened(&self, moment: LookedAt, found: SourceIdentity) -> StillKnown {
-        let mut content = self.content();
+        let mut content = self.content.lock();
         let size = content.told == ReportedSize::Size(found.size());
         if !size {
             content.told = ReportedSize::Nothing;
@@ -211,10 +210,6 @@ impl OrdinaryFile {
         (done, foreign)
     }
 
-    fn content(&self) -> MutexGuard<'_, Content> {
-        self.content.lock()
-    }
-
     fn is(&self, known: SeenContent, found: SourceIdentity) -> bool {
         self.is_of(found) && known == found.content()
     }
@@ -240,7 +235,7 @@ struct ChangeUnderWay<'a, F: Fn() -> Result<SourceIdentity>> {
 
 impl<'a, F: Fn() -> Result<SourceIdentity>> ChangeUnderWay<'a, F> {
     fn begin(file: &'a OrdinaryFile, now: &'a F) -> Self {
-        let mut content = file.content();
+        let mut content = file.content.lock();
         // Asked under the lock: no change of ours begins meanwhile.
         let foreign = content.changing == 0
             && content
@@ -254,34 +249,13 @@ impl<'a, F: Fn() -> Result<SourceIdentity>> ChangeUnderWay<'a, F> {
 
 impl<F: Fn() -> Result<SourceIdentity>> Drop for ChangeUnderWay<'_, F> {
     fn drop(&mut self) {
-        let mut content = self.file.content();
+        let mut content = self.file.content.lock();
         content.changing -= 1;
         content.turn += 1;
         if content.changing == 0 && content.known.is_some() {
             let now = (self.now)().ok().map(|now| now.content());
             content.known = now.or(content.known);
         }
-    }
-}
-
-impl Tree {
-    /// The kernel has dropped its pages.
-    pub fn dropped(&self, inode: InodeId, stale: StalePages) {
-        if let Ok(node) = self.inodes.get(inode)
-            && let Some(file) = node.ordinary()
-        {
-            file.dropped(stale);
-        }
-    }
-
-    /// The last byte of a file that has grown, and where it is, if the file is open.
-    pub fn last_byte(&self, inode: InodeId, stale: StalePages) -> Option<(u64, u8)> {
-        let at = stale.grown_to()?.checked_sub(1)?;
-        let open = self.open_files.of_inode(inode);
-        let source = open.iter().find_map(|file| file.source())?;
-        let mut last = [0];
-        let n = source.read(at, &mut last).ok()?;
-        (n == 1).then_some((at, last[0]))
     }
 }
 

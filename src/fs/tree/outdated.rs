@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::{InodeId, Tree};
+use super::inode::InodeId;
 use crate::live::writing::replacing::OldPages;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// How often the pages of each of these are still to be dropped.
 type WaitingAnswers = Arc<Mutex<HashMap<InodeId, usize>>>;
 
 /// Of a tree.
-pub(super) struct Outdated {
+pub(crate) struct Outdated {
     queue: Sender<PageDrop>,
     taken: Receiver<PageDrop>,
     waiting: WaitingAnswers,
@@ -54,7 +54,7 @@ impl Default for Outdated {
 impl Outdated {
     /// `of`: what else ends when they have gone.
     pub(super) fn add(&self, inode: InodeId, of: Option<Arc<OldPages>>) {
-        *lock(&self.waiting).entry(inode).or_default() += 1;
+        *self.waiting.lock().entry(inode).or_default() += 1;
         let _ = self.queue.send(PageDrop::Outdated(OutdatedPages {
             inode,
             waiting: Arc::clone(&self.waiting),
@@ -62,28 +62,22 @@ impl Outdated {
         }));
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        lock(&self.waiting).is_empty()
-    }
-
-    pub(super) fn has(&self, inode: InodeId) -> bool {
-        lock(&self.waiting).contains_key(&inode)
-    }
-}
-
-impl Tree {
-    pub fn has_outdated(&self) -> bool {
-        !self.outdated.is_empty()
-    }
-
     /// Is called when all pages have gone that are outdated by now, by who drops them.
-    pub fn after_outdated(&self, done: impl FnOnce() + Send + 'static) {
-        let _ = self.outdated.queue.send(PageDrop::Then(Box::new(done)));
+    pub(crate) fn after(&self, done: impl FnOnce() + Send + 'static) {
+        let _ = self.queue.send(PageDrop::Then(Box::new(done)));
     }
 
     /// All there will be, in their order.
-    pub fn page_drops(&self) -> impl Iterator<Item = PageDrop> {
-        self.outdated.taken.iter()
+    pub(crate) fn page_drops(&self) -> impl Iterator<Item = PageDrop> {
+        self.taken.iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.lock().is_empty()
+    }
+
+    pub(super) fn has(&self, inode: InodeId) -> bool {
+        self.waiting.lock().contains_key(&inode)
     }
 }
 
@@ -91,7 +85,7 @@ impl Drop for OutdatedPages {
     fn drop(&mut self) {
         // Before a request finds that nothing is outdated any more, and is answered.
         drop(self.of.take());
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if let Some(times) = waiting.get_mut(&self.inode) {
             *times -= 1;
             if *times == 0 {
@@ -99,10 +93,6 @@ impl Drop for OutdatedPages {
             }
         }
     }
-}
-
-fn lock(waiting: &WaitingAnswers) -> MutexGuard<'_, HashMap<InodeId, usize>> {
-    waiting.lock()
 }
 
 #[cfg(test)]

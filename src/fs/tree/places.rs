@@ -2,7 +2,7 @@
 //! kernel forgets what no longer holds.
 //!
 //! Assumes that a container's number is that of its inode. Used by `live`, as its [`Places`], and
-//! by [`super::arrival`].
+//! by all parts of the tree.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 
 use super::arrival::node_of;
-use super::inode::{Dirent, Inodes};
+use super::inode::{Dirent, InodeId, Inodes};
+use super::invalidation::Invalidation;
 use super::listing_cache::ListingCache;
 use super::moves::Moves;
 use super::node::Node;
 use super::open_file::OpenFiles;
 use super::outdated::Outdated;
 use super::written_here::WrittenHere;
-use super::{InodeId, Invalidation};
 use crate::cache::VersionId;
 use crate::error::{Error, Result};
 use crate::live::places::{Forget, Stale};

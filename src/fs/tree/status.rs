@@ -2,18 +2,22 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::Serialize;
 
+use super::half_removed::HalfRemoved;
+use super::inode::InodeId;
 use super::mount_status::{
     FileInTrouble, HeldBackStatus, LogStatus, MountStatus, RequestsStatus, SourceId, StagedStatus,
     UnloggedArray, UnloggedStatus,
 };
-use super::{InodeId, Tree, Views};
+use super::mounted_fs::MountedFs;
+use crate::cache::BlockCache;
 use crate::container::names::path_text;
 use crate::error::Error;
+use crate::live::shown::open_container::Views;
 use crate::source::Timestamp;
 use crate::stage::Unlogged;
 
@@ -42,23 +46,16 @@ const REASON: usize = 1000;
 /// Says something of the mount.
 type ToldOfMount<T> = OnceLock<Box<dyn Fn() -> T + Send + Sync>>;
 
-/// What a tree is watched by, beside what its parts count.
-pub(super) struct Watched {
-    /// What whoever serves it has counted of its requests.
+/// Answers the status of a mount.
+pub struct StatusReport {
+    fs: Arc<MountedFs>,
+    half_removed: Arc<HalfRemoved>,
+    pub(super) cache: Arc<BlockCache>,
+    /// What whoever serves the tree has counted of its requests.
     requests: ToldOfMount<RequestsStatus>,
     /// What was logged of it.
     log: ToldOfMount<LogStatus>,
     since: Instant,
-}
-
-impl Watched {
-    pub(super) fn new() -> Watched {
-        Watched {
-            requests: OnceLock::new(),
-            log: OnceLock::new(),
-            since: Instant::now(),
-        }
-    }
 }
 
 /// As many as fit, and how many do not.
@@ -171,12 +168,27 @@ fn short(why: impl Into<String>) -> String {
     }
 }
 
-impl Tree {
+impl StatusReport {
+    pub(super) fn new(
+        fs: &Arc<MountedFs>,
+        half_removed: &Arc<HalfRemoved>,
+        cache: Arc<BlockCache>,
+    ) -> StatusReport {
+        StatusReport {
+            fs: Arc::clone(fs),
+            half_removed: Arc::clone(half_removed),
+            cache,
+            requests: OnceLock::new(),
+            log: OnceLock::new(),
+            since: Instant::now(),
+        }
+    }
+
     fn staged_containers(&self) -> Vec<StagedStatus> {
-        let staged = self.live.written.all().into_iter();
+        let staged = self.fs.live.written.all().into_iter();
         let each = staged.filter_map(|(inode, version)| {
             let container = version.writes.now()?;
-            self.live.held.look_who_holds(&version);
+            self.fs.live.held.look_who_holds(&version);
             let (log, log_bytes) = container.stage.logged().unzip();
             let beside = version.writes.log.unrecovered();
             let unlogged = container.stage.unlogged();
@@ -199,9 +211,9 @@ impl Tree {
 
     /// New containers into which something has been put: where that is, it is on the disk.
     fn new_with_drafts(&self) -> impl Iterator<Item = StagedStatus> {
-        let new = self.live.new.all().into_iter();
+        let new = self.fs.live.new.all().into_iter();
         let with_drafts =
-            new.filter(|(inode, _)| self.live.added.has_drafts(*inode).unwrap_or(true));
+            new.filter(|(inode, _)| self.fs.live.added.has_drafts(*inode).unwrap_or(true));
         with_drafts.map(|(inode, used)| StagedStatus {
             new: true,
             why: Some(short(used.why())),
@@ -211,9 +223,9 @@ impl Tree {
 
     /// A container and where it lies.
     fn nothing_staged(&self, inode: InodeId) -> StagedStatus {
-        let path = self.inodes.path(inode).unwrap_or_default();
+        let path = self.fs.inodes.path(inode).unwrap_or_default();
         StagedStatus {
-            path: self.store.display(&path).to_string_lossy().into_owned(),
+            path: self.fs.store.display(&path).to_string_lossy().into_owned(),
             inside: self.text_of_place(&path),
             ..StagedStatus::default()
         }
@@ -222,13 +234,13 @@ impl Tree {
     /// The path of an entry of the source from the root of the mount, as text that leads back to
     /// its bytes.
     fn text_of_place(&self, path: &Path) -> String {
-        let root = self.inodes.path(InodeId::ROOT).unwrap_or_default();
+        let root = self.fs.inodes.path(InodeId::ROOT).unwrap_or_default();
         path_text(path.strip_prefix(root).unwrap_or(path))
     }
 
     fn source_id(&self) -> Option<SourceId> {
-        let root = self.inodes.path(InodeId::ROOT);
-        let stat = root.and_then(|root| self.store.stat(&root)).ok()?;
+        let root = self.fs.inodes.path(InodeId::ROOT);
+        let stat = root.and_then(|root| self.fs.store.stat(&root)).ok()?;
         Some(SourceId {
             device: stat.id.device,
             inode: stat.id.inode,
@@ -237,7 +249,7 @@ impl Tree {
 
     /// What is held back of files. Paths are the first of them.
     fn held_back(&self) -> Option<HeldBackStatus> {
-        let held = self.disk.as_ref()?.held_back()?;
+        let held = self.fs.disk.as_ref()?.held_back()?;
         let told = |files: &[(PathBuf, Error)]| {
             let told = files.iter().take(MOST_FAILED).map(|(at, e)| FileInTrouble {
                 path: at.to_string_lossy().into_owned(),
@@ -262,17 +274,17 @@ impl Tree {
     /// What is told of requests, by whoever serves them.
     pub fn tell_requests(&self, told: impl Fn() -> RequestsStatus + Send + Sync + 'static) {
         // A tree is served once.
-        let _ = self.watched.requests.set(Box::new(told));
+        let _ = self.requests.set(Box::new(told));
     }
 
     /// What is told of the log, by whoever keeps it.
     pub fn tell_log(&self, told: impl Fn() -> LogStatus + Send + Sync + 'static) {
-        let _ = self.watched.log.set(Box::new(told));
+        let _ = self.log.set(Box::new(told));
     }
 
     /// Where an inode, or a name in it, lies in the mount, for messages.
     pub fn path_in_mount(&self, inode: InodeId, name: Option<&OsStr>) -> String {
-        match self.inodes.path(inode) {
+        match self.fs.inodes.path(inode) {
             Ok(path) => {
                 let path = name.map_or_else(|| path.clone(), |name| path.join(name));
                 format!("/{}", self.text_of_place(&path))
@@ -294,21 +306,18 @@ impl Tree {
         let unlogged_bytes = sum(|of| of.unlogged.as_ref().map_or(0, |unlogged| unlogged.bytes));
         let staged_over_a_minute = overdue(&staged);
         let (staged, staged_unlisted) = that_fit(staged);
-        let half_removed = self.half_removed();
-        let not_kept = self.live.new.not_kept.lines();
+        let half_removed = self.half_removed.arrays();
+        let source = self.fs.store.display(Path::new(""));
+        let not_kept = self.fs.live.new.not_kept.lines();
         MountStatus {
             pid: std::process::id(),
-            source: self
-                .store
-                .display(Path::new(""))
-                .to_string_lossy()
-                .into_owned(),
+            source: source.to_string_lossy().into_owned(),
             source_id: self.source_id(),
             version: env!("CARGO_PKG_VERSION").into(),
-            open_files: self.open_files.len(),
-            open_containers: self.live.versions.open_count(),
+            open_files: self.fs.open_files.len(),
+            open_containers: self.fs.live.versions.open_count(),
             resident_bytes: crate::memory::resident(),
-            seconds: self.watched.since.elapsed().as_secs(),
+            seconds: self.since.elapsed().as_secs(),
             staged_bytes,
             staged,
             staged_unlisted,
@@ -318,11 +327,11 @@ impl Tree {
             not_kept_unlisted: not_kept.more,
             half_removed: first_paths(&half_removed),
             half_removed_unlisted: unlisted(&half_removed, MOST_PATHS),
-            views_listed: self.settings.views == Views::Listed,
+            views_listed: self.fs.settings.views == Views::Listed,
             held_back: self.held_back(),
-            counted: self.live.counters.snapshot(),
-            requests: told_by(&self.watched.requests),
-            log: told_by(&self.watched.log),
+            counted: self.fs.live.counters.snapshot(),
+            requests: told_by(&self.requests),
+            log: told_by(&self.log),
             cache: self.cache.status(),
         }
     }

@@ -1,12 +1,18 @@
 //! Extended attributes: `user.arrayfs.*` of arrays and containers, and those of files shown as they
-//! are. Access control lists are the business of [`super::access_lists`].
+//! are. Access control lists are the business of [`super::stored_xattrs`].
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
+use super::container_state::{array_state, quiet_state};
+use super::half_removed::HalfRemoved;
+use super::inode::InodeId;
+use super::mounted_fs::MountedFs;
 use super::node::Node;
-use super::{InodeId, Tree};
+use super::status::StatusReport;
+use super::stored_xattrs::StoredXattrs;
 use crate::array::Info;
+use crate::cache::BlockCache;
 use crate::container::describe::ratio;
 use crate::container::inside::ContainerNumber;
 use crate::error::{Error, Result};
@@ -46,26 +52,34 @@ pub const DEAD_BYTES: &str = "user.arrayfs.dead_bytes";
 /// On the root of the mount: what `arrayfs status` shows.
 pub const STATUS: &str = "user.arrayfs.status";
 
-/// Namespaces with attributes that could exist here. The others are answered with "not supported",
-/// which `ls -l` understands for the whole mount instead of asking for every file.
-fn is_of_users(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b"user.")
+/// Answers `getxattr` and `listxattr`.
+pub(crate) struct Xattrs {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) stored: StoredXattrs,
+    pub(super) half_removed: Arc<HalfRemoved>,
+    pub(super) status: Arc<StatusReport>,
 }
 
-impl Tree {
-    pub(super) fn offers(&self, name: &OsStr) -> bool {
-        is_of_users(name) || self.settings.lists.are_shown() && is_list(name)
+impl Xattrs {
+    pub(super) fn new(fs: &Arc<MountedFs>, cache: Arc<BlockCache>) -> Xattrs {
+        let half_removed = Arc::new(HalfRemoved::new(fs));
+        Xattrs {
+            fs: Arc::clone(fs),
+            stored: StoredXattrs(Arc::clone(fs)),
+            status: Arc::new(StatusReport::new(fs, &half_removed, cache)),
+            half_removed,
+        }
     }
 
     pub fn xattr(&self, inode: InodeId, name: &OsStr) -> Result<Vec<u8>> {
-        if !self.offers(name) {
+        if !self.stored.offers(name) {
             return Err(Error::Unsupported);
         }
         if is_list(name) {
-            return self.access_list(inode, name);
+            return self.stored.access_list(inode, name);
         }
         if inode == InodeId::ROOT && name == STATUS {
-            let status = serde_json::to_vec(&self.status());
+            let status = serde_json::to_vec(&self.status.status());
             return status.map_err(|e| Error::Bug(e.to_string()));
         }
         if name == DEAD_BYTES
@@ -73,7 +87,7 @@ impl Tree {
         {
             return Ok(bytes.to_string().into_bytes());
         }
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let asked = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let found = match (&*node, asked) {
             (Node::Container(container), Some(asked)) => {
@@ -81,81 +95,43 @@ impl Tree {
             }
             (Node::Entry(version, entry), Some(asked)) => {
                 match self.xattr_of_entry(version, *entry, asked)? {
-                    None if name == STATE => self.array_state(inode)?,
+                    None if name == STATE => array_state(&self.fs, inode)?,
                     found => found,
                 }
             }
             (Node::Container(_) | Node::Entry(..), None) => None,
-            (node, _) => return self.source_xattr(inode, node, name),
+            (node, _) => return self.stored.xattr(inode, node, name),
         };
         found.map(String::into_bytes).ok_or(Error::NoAttribute)
     }
 
-    /// Of what is shown as it is.
-    pub(super) fn source_xattr(
-        &self,
-        inode: InodeId,
-        node: &Node,
-        name: &OsStr,
-    ) -> Result<Vec<u8>> {
-        self.refuse_absorbed(inode, node)?;
-        match self.locate(inode, node) {
-            Ok((path, _)) => self.store.posix()?.xattr(&path, node.file(), name),
-            Err(missing) => {
-                let missing = self.without_names(inode, missing);
-                self.of_open(inode, missing, |source| source.posix()?.xattr(name))
-            }
-        }
-    }
-
-    pub fn xattr_names(&self, inode: InodeId) -> Result<Vec<OsString>> {
-        let node = self.inodes.get(inode)?;
+    pub fn names(&self, inode: InodeId) -> Result<Vec<OsString>> {
+        let node = self.fs.inodes.get(inode)?;
         let own: &[&str] = match &*node {
             Node::Container(_) => &OF_CONTAINER,
             Node::Entry(version, entry) => {
-                let opened = self.live.opener.open(version)?;
+                let opened = self.fs.live.opener.open(version)?;
                 match (opened.part_at(*entry), opened.shown_array(*entry).is_some()) {
                     (Some(_), _) => &OF_CONTAINER,
                     (None, true) => &OF_ARRAY,
                     (None, false) => &[],
                 }
             }
-            _ => return self.source_xattr_names(inode, &node),
+            _ => return self.stored.names(inode, &node),
         };
         let own = own.iter().map(|name| format!("{PREFIX}{name}").into());
-        Ok(own.chain(self.list_names(inode)).collect())
-    }
-
-    fn source_xattr_names(&self, inode: InodeId, node: &Node) -> Result<Vec<OsString>> {
-        self.refuse_absorbed(inode, node)?;
-        let names = match self.locate(inode, node) {
-            Ok((path, _)) => self.store.posix()?.xattr_names(&path, node.file()),
-            Err(missing) => {
-                let missing = self.without_names(inode, missing);
-                self.of_open(inode, missing, |source| source.posix()?.xattr_names())
-            }
-        }?;
-        Ok(names.into_iter().filter(|name| self.offers(name)).collect())
+        Ok(own.chain(self.stored.list_names(inode)).collect())
     }
 
     /// Of the file that a container is.
     fn dead_bytes(&self, inode: InodeId) -> Result<Option<u64>> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let Some(container) = node.container().filter(|found| !found.new.is_new()) else {
             return Ok(None);
         };
-        let version = self.live.current.version_of(inode.into(), container)?;
-        let opened = self.live.opener.open(&version)?;
+        let version = self.fs.live.current.version_of(inode.into(), container)?;
+        let opened = self.fs.live.opener.open(&version)?;
         Ok(opened.rewrite().map(|rewrite| rewrite.dead_bytes()))
-    }
-
-    /// A file that was renamed over an array has no name any more, but the kernel goes on taking
-    /// the array's name for it: it is to look again.
-    pub(super) fn without_names(&self, inode: InodeId, missing: Error) -> Error {
-        match self.inodes.paths(inode).is_empty() {
-            true => self.unseen(inode),
-            false => missing,
-        }
     }
 
     /// An attribute of a container's own directory.
@@ -165,16 +141,17 @@ impl Tree {
         container: &Arc<LiveContainer>,
         asked: &str,
     ) -> Result<Option<String>> {
-        let version = self.live.current.version_of(inode.into(), container)?;
-        let opened = self.live.opener.open(&version)?;
+        let version = self.fs.live.current.version_of(inode.into(), container)?;
+        let opened = self.fs.live.opener.open(&version)?;
         let part = ContainerNumber::OUTERMOST;
         if asked != "state" {
             return self.xattr_of_part(&version, &opened, part, asked);
         }
-        self.live.held.look_who_holds(&version);
+        self.fs.live.held.look_who_holds(&version);
         let staged = version.writes.state();
-        let staged = staged.or_else(|| self.live.packing.new_state(inode.into()));
-        let quiet = || self.quiet_state(inode, (container, &opened));
+        let staged = staged.or_else(|| self.fs.live.packing.new_state(inode.into()));
+        let known = (&*self.fs, &*self.half_removed);
+        let quiet = || quiet_state(known, inode, (container, &opened));
         state_of(&opened, part, (staged, &quiet)).map(Some)
     }
 
@@ -191,7 +168,13 @@ impl Tree {
         Ok(match asked {
             "format" => Some(container.format.to_owned()),
             "version" => {
-                let restated = self.live.restating.restated(version, part)?.version.clone();
+                let restated = self
+                    .fs
+                    .live
+                    .restating
+                    .restated(version, part)?
+                    .version
+                    .clone();
                 Some(restated.unwrap_or_else(|| container.version.clone()))
             }
             "state" => Some(state_of(opened, part, (None, &|| None))?),
@@ -205,7 +188,7 @@ impl Tree {
         entry: EntryIndex,
         asked: &str,
     ) -> Result<Option<String>> {
-        let opened = self.live.opener.open(version)?;
+        let opened = self.fs.live.opener.open(version)?;
         if let Some(part) = opened.part_at(entry) {
             return self.xattr_of_part(version, &opened, part, asked);
         }
@@ -216,7 +199,7 @@ impl Tree {
             return Ok(None);
         };
         let restated = || match opened.shown_array(entry) {
-            Some(number) => self.live.restating.info(version, number),
+            Some(number) => self.fs.live.restating.info(version, number),
             None => Ok(None),
         };
         of_array(format, &stored, restated, asked)

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use super::super::node::Node;
+use super::id::{Dirent, InodeId};
+use super::inodes::Inodes;
 use super::table::{Inode, InodeKey, InodeTable};
-use super::{Dirent, InodeId, Inodes};
 use crate::source::Stat;
 
 impl Inodes {

@@ -7,7 +7,6 @@
 //! comes first. Used by [`super`] and `links`.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::super::node::Node;
+use super::id::{Dirent, InodeId, NameIn};
 use super::short_name::ShortName;
-use super::{Dirent, InodeId};
 use crate::cache::VersionId;
 use crate::commit::added::added_path;
 use crate::commit::drafts::drafts_path;
@@ -24,13 +23,6 @@ use crate::error::Result;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::memory::no_memory;
 use crate::source::{FileId, FileKind, MountId, Stat};
-
-/// A name in a directory of the mount, as it lies in a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct NameIn<'a> {
-    pub(crate) parent: InodeId,
-    pub(crate) name: &'a OsStr,
-}
 
 /// What makes two look-ups find the same inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -28,7 +28,10 @@ fn tree_of(source: &Path) -> Tree {
 }
 
 fn look_up(tree: &Tree, directory: InodeId, name: &str) -> InodeId {
-    tree.lookup(directory, OsStr::new(name)).unwrap().inode
+    tree.names
+        .lookup(directory, OsStr::new(name))
+        .unwrap()
+        .inode
 }
 
 #[test]
@@ -39,13 +42,15 @@ fn a_file_takes_at_most_300_bytes_which_are_charged() {
         std::fs::write(source.path().join(name(number)), "").unwrap();
     }
     let tree = tree_of(source.path());
-    let charged = || tree.cache.budget().used();
+    let charged = || tree.status.cache.budget().used();
     let look = || (0..FILES).map(|n| look_up(&tree, InodeId::ROOT, &name(n)));
     let (inodes, held) = held_after(|| look().collect::<Vec<_>>());
     let held = held - (FILES * size_of::<InodeId>()) as i64;
     assert!(held <= 300 * FILES as i64, "{}", held / FILES as i64);
     assert!(charged() as i64 >= held, "{} bytes are charged", charged());
-    let forgotten = inodes.into_iter().filter(|&inode| tree.forget(inode, 1));
+    let forgotten = inodes
+        .into_iter()
+        .filter(|&inode| tree.names.forget(inode, 1));
     assert_eq!(forgotten.count(), FILES);
     assert!(charged() <= 128 << 10, "{} bytes are charged", charged());
 }
@@ -63,7 +68,7 @@ fn an_entry_takes_at_most_150_bytes_and_a_container_2000() {
     let tree = tree_of(source.path());
     let list = |number| {
         let inode = look_up(&tree, InodeId::ROOT, &name(number));
-        tree.list(inode, Cookie::START).unwrap();
+        tree.listing.list(inode, Cookie::START).unwrap();
         inode
     };
     let mut inodes: Vec<InodeId> = Vec::with_capacity(CONTAINERS);
@@ -83,7 +88,10 @@ fn an_entry_takes_at_most_150_bytes_and_a_container_2000() {
     let each = held / (4 * others.len()) as i64;
     assert!(each <= 150, "{each} bytes for an entry");
     let least = (CONTAINERS * (2000 + 4 * 150)) as u64;
-    assert!(tree.cache.budget().used() >= least, "all of it is charged");
+    assert!(
+        tree.status.cache.budget().used() >= least,
+        "all of it is charged"
+    );
 }
 
 /// What is staged of a container is found at unmount, whatever the kernel has forgotten.
@@ -96,17 +104,17 @@ fn directories_above_what_is_kept_are_kept() {
     let a = look_up(&tree, InodeId::ROOT, "a");
     let b = look_up(&tree, a, "b");
     let file = look_up(&tree, b, "file");
-    tree.inodes.hold(file);
+    tree.fs.inodes.hold(file);
     for inode in [file, b, a] {
-        tree.forget(inode, 1);
+        tree.names.forget(inode, 1);
     }
-    let path = tree.inodes.path(file).unwrap();
+    let path = tree.fs.inodes.path(file).unwrap();
     assert_eq!(path, Path::new("a/b/file"));
-    assert!(!tree.inodes.is_unnamed(file));
-    let mut gone = tree.inodes.let_go(file);
+    assert!(!tree.fs.inodes.is_unnamed(file));
+    let mut gone = tree.fs.inodes.let_go(file);
     gone.sort();
     let mut above = vec![a, b];
     above.sort();
     assert_eq!(gone, above);
-    assert!(tree.forget(file, 1));
+    assert!(tree.names.forget(file, 1));
 }

@@ -1,25 +1,34 @@
 //! Mode, owner, times and extended attributes of files, directories and containers.
 //!
-//! Used by [`super`].
+//! Used by `kernel::adapter`.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::attr::Attr;
+use super::super::attributes::EntryAttributes;
+use super::super::inode::InodeId;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
-use super::super::{Attr, HandleId, InodeId, Tree};
-use super::refused;
+use super::super::open_file::HandleId;
+use super::super::xattr::Xattrs;
+use super::content::FileContents;
+use super::directories::SourceDirectories;
+use super::requests::Requests;
+use super::retyped::set_type;
+use super::targets::{change_said, with_target};
 use crate::commit::added::added_of;
 use crate::container::MemberStats;
 use crate::disk::{Caller, Disk, NewAttributes, Target, XattrSetting};
 use crate::error::{Error, Result};
-use crate::live::LiveContainer;
 use crate::live::creation::given::{PREFIX, given_type};
 use crate::live::shown::entry::WRITABLE;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::version::ContainerVersion;
+use crate::live::{LiveContainer, refused};
+use crate::source::FileKind;
 use crate::source::acl::{ACCESS, is_list};
-use crate::source::{FileKind, SourceIdentity};
 
 /// The bits of a container's mode that its files get: they are not executable.
 const READABLE: u32 = 0o666;
@@ -42,7 +51,17 @@ fn follows_from_data(name: &OsStr) -> bool {
     own.is_some_and(|own| FOLLOWING.contains(&own))
 }
 
-impl Tree {
+/// Sets attributes, as far as they are not computed.
+pub(crate) struct AttributeChanges {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) attributes: Arc<EntryAttributes>,
+    pub(super) xattrs: Arc<Xattrs>,
+    pub(super) directories: Arc<SourceDirectories>,
+    pub(super) contents: Arc<FileContents>,
+    pub(super) requests: Requests,
+}
+
+impl AttributeChanges {
     /// Sets a length and other attributes, in this order, and says what they are then.
     pub fn set_attributes(
         &self,
@@ -52,16 +71,16 @@ impl Tree {
         to: &NewAttributes,
         caller: Caller,
     ) -> Result<Attr> {
-        self.live.ground.writable()?;
-        let node = self.inodes.get(inode)?;
+        self.fs.live.ground.writable()?;
+        let node = self.fs.inodes.get(inode)?;
         // That of an array may be a commit, which takes long.
         if let (Some(len), Node::Entry(..)) = (len, &*node) {
-            self.set_len(inode, handle, len, caller)?;
+            self.contents.set_len(inode, handle, len, caller)?;
         }
-        let stays = self.share_new(inode);
+        let stays = self.fs.enclosing.share_new(inode);
         let set = match (len, &*node) {
             (None, _) | (_, Node::Entry(..)) => Ok(()),
-            (Some(len), _) => self.set_len(inode, handle, len, caller),
+            (Some(len), _) => self.contents.set_len(inode, handle, len, caller),
         };
         let set = set.and_then(|()| match !to.is_empty() || len.is_none() {
             true => self.set_other_attributes(inode, &node, to, caller),
@@ -69,9 +88,9 @@ impl Tree {
         });
         // A packer has read it as it was: the use has it look again.
         if stays.is_some() {
-            self.note_use(inode);
+            self.fs.enclosing.note_use(inode);
         }
-        set.and_then(|()| self.attr(inode))
+        set.and_then(|()| self.attributes.attr(inode))
     }
 
     fn set_other_attributes(
@@ -85,13 +104,13 @@ impl Tree {
             Node::Container(_) => self.set_container_attributes(inode, to, caller, true),
             Node::Entry(version, entry) => {
                 if *entry != EntryIndex::ROOT {
-                    self.live.current.check(version)?;
+                    self.fs.live.current.check(version)?;
                 }
                 let is_directory = *entry == EntryIndex::ROOT;
                 let to = self.of_entry(version, *entry, to)?;
                 self.set_container_attributes(version.container.into(), &to, caller, is_directory)
             }
-            _ => self.set_source_attributes(inode, node, self.live.ground.writable()?, to),
+            _ => self.set_source_attributes(inode, node, self.fs.live.ground.writable()?, to),
         }
     }
 
@@ -103,7 +122,7 @@ impl Tree {
         entry: EntryIndex,
         to: &NewAttributes,
     ) -> Result<NewAttributes> {
-        let opened = self.live.opener.open(version)?;
+        let opened = self.fs.live.opener.open(version)?;
         let shows_all = opened.kind(entry)? != FileKind::File || opened.is_writable(entry);
         let writable = u32::from(WRITABLE);
         let now = u32::from(version.owner().mode_with_list()) & writable;
@@ -123,43 +142,17 @@ impl Tree {
         disk: &dyn Disk,
         to: &NewAttributes,
     ) -> Result<()> {
-        self.with_target(inode, node, |target, now| match node.ordinary() {
+        with_target(&self.fs, inode, node, |target, now| match node.ordinary() {
             // Contents are told apart by their times.
             Some(of) if to.changes_times() => {
                 let (done, foreign) = of.change(now, || disk.set_attributes(target, to));
                 if foreign {
-                    self.invalidate(inode, None);
+                    self.fs.places.invalidate(inode, None);
                 }
                 done
             }
             _ => disk.set_attributes(target, to),
         })
-    }
-
-    /// Runs `with` on what an inode stands for: by one of its names, or by a handle if it has none
-    /// any more. `now` says what it is like.
-    pub(super) fn with_target<T>(
-        &self,
-        inode: InodeId,
-        node: &Node,
-        with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<SourceIdentity>) -> Result<T>,
-    ) -> Result<T> {
-        self.refuse_absorbed(inode, node)?;
-        match self.locate(inode, node) {
-            Ok((path, stat)) => {
-                let (path, id) = (&*path, stat.id);
-                let now = || self.store.stat(path).map(|stat| stat.identity());
-                with(Target::Named { path, id }, &now)
-            }
-            Err(missing) => {
-                let open = self.open_files.of_inode(inode);
-                let Some(source) = open.iter().find_map(|file| file.source()) else {
-                    return Err(missing);
-                };
-                let now = || source.stat().map(|stat| stat.identity());
-                with(Target::Open(source), &now)
-            }
-        }
     }
 
     /// Of all files of a container: a user who may read one of them may read all. `is_directory`:
@@ -172,38 +165,34 @@ impl Tree {
         caller: Caller,
         is_directory: bool,
     ) -> Result<()> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let container = node.container().ok_or(Error::NotADirectory)?;
-        let version = self.live.current.version_of(inode.into(), container)?;
-        let path = self.container_path(inode)?;
-        let found = version.recognised.stat(&*self.store, &path)?;
+        let version = self.fs.live.current.version_of(inode.into(), container)?;
+        let path = self.fs.container_path(inode)?;
+        let found = version.recognised.stat(&*self.fs.store, &path)?;
         self.let_in_to_change((inode, container), &version, (&found, &path), to, caller)?;
-        let now = self.live.times.now_or_at_commit(&version, to);
+        let now = self.fs.live.times.now_or_at_commit(&version, to);
         let own_mode = match container.stored {
             // That of an array is its files' alone.
             FileKind::Directory => to.mode.filter(|_| is_directory),
             _ => to.mode.map(|mode| mode & READABLE),
         };
-        if now.changes_times()
-            && !self
-                .live
-                .times
-                .set_times(&version, &path, (&found, now.atime, now.mtime))?
-        {
+        let (live, times) = (&self.fs.live, (&found, now.atime, now.mtime));
+        if now.changes_times() && !live.times.set_times(&version, &path, times)? {
             // Something has just got into the log.
-            self.live.times.now_or_at_commit(&version, to);
+            self.fs.live.times.now_or_at_commit(&version, to);
         }
         let added = match container.stored {
-            FileKind::File => added_of(&*self.store, &path)?,
+            FileKind::File => added_of(&*self.fs.store, &path)?,
             _ => None,
         };
         self.set_files_of(&version, (&found, &path), to, own_mode)?;
-        self.live.drafts.give(inode.into(), to)?;
-        self.give_added(added, to)?;
-        self.notice_change(inode, &node);
+        self.fs.live.drafts.give(inode.into(), to)?;
+        self.directories.give_added(added, to)?;
+        self.fs.notice_change(inode, &node);
         if !is_directory {
             // The kernel takes the answer for attributes of the array alone.
-            self.invalidate(inode, None);
+            self.fs.places.invalidate(inode, None);
         }
         Ok(())
     }
@@ -225,9 +214,8 @@ impl Tree {
         }
         let mut owners = files().map(|stat| stat.uid);
         if to.uid.is_some_and(|uid| owners.any(|owner| owner != uid)) {
-            self.live
-                .asked
-                .commit_before_move(inode.into(), container, path)?;
+            let (live, id) = (&self.fs.live, inode.into());
+            live.asked.commit_before_move(id, container, path)?;
             if version.writes.state().is_some() {
                 return Err(refused("give away", path, libc::EBUSY));
             }
@@ -251,8 +239,8 @@ impl Tree {
             ..*to
         };
         if others.mode.is_some() || others.uid.is_some() || others.gid.is_some() {
-            self.live
-                .times
+            let live = &self.fs.live;
+            live.times
                 .set_of_files(version, path, found, &others, own_mode)?;
         }
         if let Some(staged) = version.writes.now().filter(|_| others.uid.is_some()) {
@@ -270,8 +258,8 @@ impl Tree {
         (value, how): (&[u8], XattrSetting),
         keeps_group_bit: &dyn Fn(u32) -> bool,
     ) -> Result<()> {
-        self.live.ground.writable()?;
-        if let Some(done) = self.requested(inode, name) {
+        self.fs.live.ground.writable()?;
+        if let Some(done) = self.requests.answer(inode, name) {
             return done;
         }
         // Attributes that are computed cannot be written; a copy says again what follows from its
@@ -281,7 +269,7 @@ impl Tree {
         }
         let change = |disk: &dyn Disk, target: Target<'_>| disk.set_xattr(target, name, value, how);
         match given_type(name, value) {
-            Some(to) => self.set_type(inode, &to?, change),
+            Some(to) => set_type(&self.fs, inode, &to?, change),
             None => self.change_xattr(inode, name, change),
         }?;
         match name == ACCESS {
@@ -294,10 +282,10 @@ impl Tree {
     /// source's file system has taken the daemon for him.
     fn take_group_bit(&self, inode: InodeId, keeps: &dyn Fn(u32) -> bool) -> Result<()> {
         const SET_GROUP: u16 = 0o2000;
-        let (node, disk) = (self.inodes.get(inode)?, self.live.ground.writable()?);
-        self.with_target(inode, &node, |target, _| {
+        let (node, disk) = (self.fs.inodes.get(inode)?, self.fs.live.ground.writable()?);
+        with_target(&self.fs, inode, &node, |target, _| {
             let now = match target {
-                Target::Named { path, .. } => self.store.posix()?.stat_with_list(path)?,
+                Target::Named { path, .. } => self.fs.store.posix()?.stat_with_list(path)?,
                 Target::Open(source) => source.stat()?,
             };
             if now.mode & SET_GROUP == 0 || keeps(now.gid) {
@@ -315,12 +303,12 @@ impl Tree {
     pub fn remove_xattr(&self, inode: InodeId, name: &OsStr) -> Result<()> {
         let change = |disk: &dyn Disk, target: Target<'_>| disk.remove_xattr(target, name);
         let is_own = follows_from_data(name) || given_type(name, b"[]").is_some();
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let removed = match &*node {
             _ if !is_own => self.change_xattr(inode, name, change),
             // Copies take away what their source lacks.
-            Node::Container(_) | Node::Entry(..) => self.live.ground.writable().map(drop),
-            _ => self.change_said(inode, &node, change),
+            Node::Container(_) | Node::Entry(..) => self.fs.live.ground.writable().map(drop),
+            _ => change_said(&self.fs, inode, &node, change),
         };
         removed.map_err(|e| match e.is_no_data() {
             true => Error::NoAttribute,
@@ -331,12 +319,12 @@ impl Tree {
     /// Whether an attribute is one that copies set, and that has no meaning where it is set. Who
     /// gives an array that is stored another codec wants more than that.
     fn is_said_again(&self, inode: InodeId, name: &OsStr, value: &[u8]) -> Result<bool> {
-        let is_array = matches!(&*self.inodes.get(inode)?, Node::Entry(..));
+        let is_array = matches!(&*self.fs.inodes.get(inode)?, Node::Entry(..));
         if follows_from_data(name) && !(is_array && name == CODEC) {
             return Ok(true);
         }
         let is_ours = name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
-        Ok(is_array && is_ours && self.xattr(inode, name).is_ok_and(|now| now == value))
+        Ok(is_array && is_ours && self.xattrs.xattr(inode, name).is_ok_and(|now| now == value))
     }
 
     fn change_xattr(
@@ -345,23 +333,23 @@ impl Tree {
         name: &OsStr,
         change: impl FnOnce(&dyn Disk, Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        let disk = self.live.ground.writable()?;
-        if !self.offers(name) {
+        let disk = self.fs.live.ground.writable()?;
+        if !self.xattrs.stored.offers(name) {
             return Err(Error::Unsupported);
         }
         if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             return Err(refused("set an attribute", Path::new(name), libc::EPERM));
         }
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         match &*node {
             Node::Container(_) | Node::Entry(..) if is_list(name) => Err(Error::Unsupported),
             Node::Container(_) | Node::Entry(..) => Err(Error::ReadOnly),
             // It would be lost when this is packed.
-            _ if self.share_new(inode).is_some() => Err(Error::Unsupported),
+            _ if self.fs.enclosing.share_new(inode).is_some() => Err(Error::Unsupported),
             _ => {
-                let changed = self.with_target(inode, &node, |target, _| change(disk, target));
+                let changed = with_target(&self.fs, inode, &node, |target, _| change(disk, target));
                 changed.map_err(|e| match e.is_not_found() {
-                    true => self.without_names(inode, e),
+                    true => self.fs.without_names(inode, e),
                     false => e,
                 })
             }

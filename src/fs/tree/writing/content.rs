@@ -1,16 +1,28 @@
-//! Bytes of ordinary files: opening for writing, writing, lengths, ranges, syncing. Those of arrays
-//! are in [`super::arrays`].
+//! Bytes of files: opening for writing, writing, lengths, ranges, and copies within the mount that
+//! a program leaves to the system (copy_file_range(2)).
 //!
-//! Used by [`super`].
+//! What is written to arrays goes to the container's stage (`live::writing`). Copies of files are
+//! made by the source's file system, those of what containers show by reading it here, so that none
+//! of its bytes go through the kernel. Used by `kernel::adapter`, and by [`super::making`].
 
 use std::sync::Arc;
 
+use super::super::absorbed::AbsorbedFiles;
+use super::super::following::FollowingEntries;
+use super::super::inode::InodeId;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
-use super::super::open_file::{OpenFile, Stored};
-use super::super::ordinary::{OrdinaryFile, SET_ID};
-use super::super::{HandleId, InodeId, Open, Tree};
-use crate::disk::{Allocation, Caller, DiskFile, Putting, Target};
+use super::super::open_file::{HandleId, Open, OpenFile, Stored};
+use super::super::ordinary::{OrdinaryFile, SET_ID, StillKnown};
+use super::super::outdated::Outdated;
+use super::super::reading::FileReading;
+use super::super::written_here::WrittenHere;
+use super::strays::Strays;
+use crate::disk::{Allocation, Caller, DiskFile, Putting};
 use crate::error::{Error, Result};
+use crate::live::shown::entry_table::EntryIndex;
+use crate::live::shown::open_entry::PageCache;
+use crate::live::version::ContainerVersion;
 use crate::source::SourceIdentity;
 
 /// What a seek looks for.
@@ -24,39 +36,74 @@ fn identity_of(file: &dyn DiskFile) -> Result<SourceIdentity> {
     file.source().stat().map(|stat| stat.identity())
 }
 
-impl Tree {
+/// Bytes that are read at once, and most of a request: its program cannot be interrupted before.
+const PART: u64 = 256 << 10;
+const MOST: u64 = 16 << 20;
+
+/// Opens files for writing, and changes their bytes.
+pub(crate) struct FileContents {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) reading: Arc<FileReading>,
+    pub(super) strays: Arc<Strays>,
+    pub(super) written_here: Arc<WrittenHere>,
+    pub(super) absorbed: Arc<AbsorbedFiles>,
+    pub(super) outdated: Arc<Outdated>,
+    pub(crate) following: FollowingEntries,
+}
+
+impl FileContents {
     /// Opens what an inode stands for, to be written. From the first time on it stays ordinary.
     pub fn open_for_writing(&self, inode: InodeId) -> Result<Open> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let Node::File(of) = &*node else {
             return match &*node {
                 Node::Entry(version, entry) => self.open_array_for_writing(inode, version, *entry),
-                _ => self.open(inode),
+                _ => self.reading.open(inode),
             };
         };
-        self.refuse_absorbed(inode, &node)?;
-        self.refuse_to_write_stray(inode)?;
-        let disk = self.live.ground.writable()?;
-        let stays = self.share_new(inode);
+        self.fs.refuse_absorbed(inode, &node)?;
+        self.strays.refuse_to_write_stray(inode)?;
+        let disk = self.fs.live.ground.writable()?;
+        let stays = self.fs.enclosing.share_new(inode);
         let moment = of.moment();
-        let file = match self.by_a_name(inode, of, |path| disk.open(path, of.at.id)) {
+        let file = match self
+            .reading
+            .by_a_name(inode, of, |path| disk.open(path, of.at.id))
+        {
             Ok(file) => file,
-            Err(e) => return self.open_again(inode, true).ok_or(e),
+            Err(e) => return self.reading.open_again(inode, true).ok_or(e),
         };
         self.written_here.add(of.at.id)?;
         let known = of.opened(moment, file.source().identity());
         let opened = OpenFile::Ordinary(Stored::Written(file), Arc::clone(&node));
-        let handle = self.open_files.insert(inode, opened);
+        let handle = self.fs.open_files.insert(inode, opened);
         if stays.is_some() {
-            self.note_use(inode);
+            self.fs.enclosing.note_use(inode);
         }
-        Ok(Open {
-            handle,
-            keep_cache: known.pages,
-            size_is_old: !known.size,
-            ordinary: true,
-            set_id: false,
-        })
+        Ok(Open::new(handle, known, true))
+    }
+
+    /// Opens an entry of a container, to be written.
+    pub(super) fn open_array_for_writing(
+        &self,
+        inode: InodeId,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+    ) -> Result<Open> {
+        let is_first = version.writes.now().is_none();
+        let opened = self.fs.live.arrays.open(version, entry)?;
+        if is_first {
+            self.following.add(self.known_entries(version));
+        }
+        let handle = self.fs.open_files.insert(inode, OpenFile::Entry(opened));
+        let (pages, size) = (!self.outdated.has(inode), true);
+        Ok(Open::new(handle, StillKnown { pages, size }, false))
+    }
+
+    /// The entries of a version that the kernel knows.
+    fn known_entries(&self, version: &ContainerVersion) -> Vec<InodeId> {
+        let entries = self.fs.inodes.of_version(version.id).into_iter();
+        entries.map(|(inode, _)| inode).collect()
     }
 
     /// Makes a change of ours to a file. A change by another process before it costs the kernel's
@@ -70,7 +117,7 @@ impl Tree {
     ) -> Result<T> {
         let (done, foreign) = of.change(|| identity_of(file), work);
         if foreign {
-            self.invalidate(inode, None);
+            self.fs.places.invalidate(inode, None);
         }
         done
     }
@@ -85,16 +132,16 @@ impl Tree {
         how: Putting,
         caller: Caller,
     ) -> Result<usize> {
-        let open = self.open_files.get(handle)?;
+        let open = self.fs.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
             let Some(by) = self.absorbed.of(inode) else {
-                return self.live.arrays.write(writer, offset, bytes, how);
+                return self.fs.live.arrays.write(writer, offset, bytes, how);
             };
             // Pages of a file that has become the array are not the array's.
             let of_mapping = false;
             let how = Putting { of_mapping, ..how };
-            let written = self.live.arrays.write(writer, offset, bytes, how);
-            if let Some(array) = self.inodes.of_entry(by) {
+            let written = self.fs.live.arrays.write(writer, offset, bytes, how);
+            if let Some(array) = self.fs.inodes.of_entry(by) {
                 self.outdated.add(array, None);
             }
             return written;
@@ -106,7 +153,7 @@ impl Tree {
     /// Whether a write took bits of the mode away in the source that were reported to the kernel
     /// before.
     pub fn has_lost_bits(&self, handle: HandleId) -> bool {
-        let Ok(open) = self.open_files.get(handle) else {
+        let Ok(open) = self.fs.open_files.get(handle) else {
             return false;
         };
         let written = open.written();
@@ -125,12 +172,12 @@ impl Tree {
         len: u64,
         caller: Caller,
     ) -> Result<()> {
-        let disk = self.live.ground.writable()?;
-        let open = handle.and_then(|handle| self.open_files.get(handle).ok());
+        let disk = self.fs.live.ground.writable()?;
+        let open = handle.and_then(|handle| self.fs.open_files.get(handle).ok());
         if let Some(writer) = open.as_ref().and_then(|open| open.array_writer()) {
-            return self.live.arrays.truncate(writer, len);
+            return self.fs.live.arrays.truncate(writer, len);
         }
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let of = match &*node {
             Node::File(of) => of,
             Node::Entry(version, entry) => {
@@ -138,15 +185,43 @@ impl Tree {
             }
             Node::Directory(_) | Node::Container(_) => return Err(Error::IsADirectory),
             Node::Special(..) => return Err(Error::Unsuitable),
-            Node::Unseen(_) => return Err(self.unseen(inode)),
+            Node::Unseen(_) => return Err(self.fs.unseen(inode)),
         };
         if let Some((file, _)) = open.as_ref().and_then(|open| open.written()) {
             return self.change(inode, of, file, || file.set_len(len, caller));
         }
-        self.refuse_absorbed(inode, &node)?;
-        let file = self.by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
+        self.fs.refuse_absorbed(inode, &node)?;
+        let file = self
+            .reading
+            .by_a_name(inode, of, |path| disk.open(path, of.at.id))?;
         self.written_here.add(of.at.id)?;
         self.change(inode, of, &*file, || file.set_len(len, caller))
+    }
+
+    /// Changes the length of an array by its name alone: that is committed at once, unless a handle
+    /// is open for writing, which is about to write: an open that begins anew (O_TRUNC) looks the
+    /// same.
+    pub(super) fn set_array_len(
+        &self,
+        inode: InodeId,
+        version: &Arc<ContainerVersion>,
+        entry: EntryIndex,
+        len: u64,
+    ) -> Result<()> {
+        let others = self.fs.open_files.of_inode(inode);
+        let mut writers = others.iter().rev().filter_map(|file| file.array_writer());
+        match writers.next() {
+            Some(writer) if len == 0 => self.fs.live.arrays.empty(writer),
+            Some(writer) => self.fs.live.arrays.truncate(writer, len),
+            None => {
+                let is_first = version.writes.now().is_none();
+                self.fs.live.arrays.set_len(version, entry, len)?;
+                if is_first {
+                    self.following.add(self.known_entries(version));
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Allocates or frees a range of an open file.
@@ -157,9 +232,9 @@ impl Tree {
         what: Allocation,
         caller: Caller,
     ) -> Result<()> {
-        let open = self.open_files.get(handle)?;
+        let open = self.fs.open_files.get(handle)?;
         if let Some(writer) = open.array_writer() {
-            return self.live.arrays.allocate(writer, what);
+            return self.fs.live.arrays.allocate(writer, what);
         }
         let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
         self.change(inode, of, file, || file.allocate(what, caller))
@@ -168,8 +243,8 @@ impl Tree {
     /// The next data or hole of an open file. An array has none but its end, nor has a file that is
     /// open for writing: the kernel may hold bytes of a mapping that it has not sent yet.
     pub fn seek(&self, inode: InodeId, handle: HandleId, offset: u64, hole: Hole) -> Result<u64> {
-        let open = self.open_files.get(handle)?;
-        let all = self.open_files.of_inode(inode);
+        let open = self.fs.open_files.get(handle)?;
+        let all = self.fs.open_files.of_inode(inode);
         let is_written = all.iter().any(|file| file.written().is_some());
         let end = match open.source() {
             Some(source) if is_written => source.stat()?.size,
@@ -190,62 +265,61 @@ impl Tree {
         }
     }
 
-    /// Returns when what was written to a file has reached the disk. `data`: without what is not
-    /// needed to find it. A handle that is open for reading may ask for that as well.
-    pub fn sync(&self, inode: InodeId, handle: HandleId, data: bool) -> Result<()> {
-        let open = self.open_files.get(handle)?;
-        if let Some(writer) = open.array_writer() {
-            return self.live.arrays.sync(writer);
+    /// Copies a range of one open file to another, as far as the source can. Into arrays the
+    /// program writes what it reads.
+    pub fn copy_range(
+        &self,
+        from: (HandleId, u64),
+        to: (InodeId, HandleId, u64),
+        len: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let (source, open) = (
+            self.fs.open_files.get(from.0)?,
+            self.fs.open_files.get(to.1)?,
+        );
+        if open.array_writer().is_some() {
+            return Err(Error::Unsupported);
         }
-        match (open.source(), &self.disk) {
-            (Some(source), Some(disk)) => {
-                if open.written().is_some() {
-                    self.refuse_to_write_stray(inode)?;
-                }
-                disk.sync(Target::Open(source), data)?;
-                self.sync_new_above(handle)?;
-                self.sync_added_above(inode)
-            }
-            _ => match self.inodes.get(inode).as_deref() {
-                Ok(Node::Entry(version, _)) => self.live.arrays.sync_staged(version),
-                // Nothing was written.
-                _ => Ok(()),
-            },
-        }
+        let (file, of) = open.written().ok_or(Error::NotOpenForWriting)?;
+        let range = from.1..from.1.saturating_add(len);
+        let at = to.2;
+        self.change(to.0, of, file, || match source.source() {
+            Some(source) => file.copy(source, range, at, caller),
+            None => self.copy_shown((&source, range.start), (file, at), len, caller),
+        })
     }
 
-    /// Returns when the names in a directory have reached the disk.
-    pub fn sync_directory(&self, inode: InodeId, data: bool) -> Result<()> {
-        let Some(disk) = &self.disk else {
-            return Ok(());
-        };
-        if let Some(done) = self.live.packing.sync_new(inode.into()) {
-            return done;
-        }
-        let version = match self.inodes.get(inode).as_deref() {
-            Ok(Node::Container(container)) => container.known().version.clone(),
-            Ok(Node::Entry(version, _)) => Some(Arc::clone(version)),
-            _ => None,
-        };
-        // The names of a container's arrays are never dirty, what is staged of it is.
-        if let Some(version) = version {
-            self.live.later.commit_closed(&version)?;
-            self.live.arrays.sync_staged(&version)?;
-        }
-        let directory = match self.container_directory(inode) {
-            Ok(Some(directory)) => return self.sync_beside(&directory),
-            Ok(None) => self.directory(inode),
-            Err(e) => Err(e),
-        };
-        match directory {
-            Ok(directory) => {
-                let (path, id) = (&*directory.path, directory.id);
-                disk.sync(Target::Named { path, id }, data)
+    /// What a container shows, as far as a request goes.
+    fn copy_shown(
+        &self,
+        (source, from): (&OpenFile, u64),
+        (file, to): (&dyn DiskFile, u64),
+        len: u64,
+        caller: Caller,
+    ) -> Result<usize> {
+        let (most, mut done) = (len.min(MOST), 0);
+        while done < most {
+            let (at, len) = (from.saturating_add(done), PART.min(most - done) as usize);
+            let put = |bytes: Result<&[u8]>| {
+                let bytes = bytes?;
+                let at = to.saturating_add(done);
+                let put = file.put(at, bytes, Putting::default(), caller)?;
+                Ok((put, put < bytes.len()))
+            };
+            let pages = PageCache::Bypassed;
+            match source.read(&self.reading.workers, at, len, pages, put) {
+                // The next request finds out why.
+                Err(_) if done > 0 => break,
+                Err(e) => return Err(e),
+                Ok((n, is_full)) => {
+                    done += n as u64;
+                    if n == 0 || is_full {
+                        break;
+                    }
+                }
             }
-            // Entries of a container are never dirty, whatever lies above them, and a directory
-            // that was removed has none.
-            Err(Error::ReadOnly | Error::NotFound) => Ok(()),
-            Err(e) => Err(e),
         }
+        Ok(done as usize)
     }
 }

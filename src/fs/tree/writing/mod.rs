@@ -5,72 +5,156 @@
 //! renamed or removed as the file or directory that it is. Assumes that the kernel has let the
 //! caller in. Used by `kernel::adapter`.
 
-mod added;
-mod arrays;
-mod attributes;
-mod content;
-mod copies;
-mod create;
-mod names;
+pub(super) mod attributes;
+pub(super) mod closing;
+pub(super) mod content;
+mod directories;
+pub(super) mod making;
 mod promote;
-mod removal;
-mod rename;
+pub(super) mod removal;
+pub(super) mod rename;
 mod rename_into;
 mod rename_new;
 mod replace;
 mod requests;
 mod retyped;
 mod strays;
+mod targets;
 #[cfg(test)]
 pub(crate) mod tests;
-mod whiteout;
 
-use std::ffi::OsStr;
+use std::sync::Arc;
+
+use super::following::FollowingEntries;
+use super::lookup::NameLookup;
+use super::named::ErrorLines;
+use super::reading::FileReading;
+use super::xattr::Xattrs;
+use attributes::AttributeChanges;
+use closing::FileClosing;
+use content::FileContents;
+use directories::SourceDirectories;
+use making::Making;
+use promote::Promotion;
+use removal::Removing;
+use rename::Renames;
+use rename_into::RenamesInto;
+use rename_new::RenamesOfNew;
+use requests::Requests;
+use strays::Strays;
 
 pub use content::Hole;
 pub use removal::COMES_BACK;
 
-use super::node::Node;
-use super::{InodeId, Tree};
-use crate::error::{Error, Result};
-use crate::live::directory::SourceDirectory;
-use crate::live::{refused, refused_saying};
-use crate::source::FileKind;
+/// The parts, each with its job, as the tree gets them.
+pub(super) struct TreeWriting {
+    pub(super) contents: Arc<FileContents>,
+    pub(super) making: Making,
+    pub(super) removing: Removing,
+    pub(super) renames: Renames,
+    pub(super) changes: AttributeChanges,
+    pub(super) closing: FileClosing,
+}
 
-impl Tree {
-    /// The directory of the source that an inode is. Of a container that is new it is the directory
-    /// of its drafts; of another one that of what lies beside its arrays. NotFound if it has none.
-    fn directory(&self, inode: InodeId) -> Result<SourceDirectory> {
-        match &*self.inodes.get(inode)? {
-            Node::Directory(at) => Ok(SourceDirectory {
-                takes_any_name: self.has_no_containers(),
-                ..SourceDirectory::new(self.inodes.path(inode)?, at.id)
-            }),
-            Node::Container(container) if container.new.is_new() => {
-                self.live.drafts.to_change(inode.into())
-            }
-            Node::Container(_) | Node::Entry(..) => {
-                let directory = self.container_directory(inode)?;
-                self.directory_beside(&directory.ok_or(Error::ReadOnly)?)
-            }
-            Node::File(_) | Node::Special(..) => Err(Error::NotADirectory),
-            Node::Unseen(_) => Err(self.unseen(inode)),
+impl TreeWriting {
+    /// Beside what reads the tree.
+    pub(super) fn new(
+        names: &Arc<NameLookup>,
+        reading: &Arc<FileReading>,
+        xattrs: &Arc<Xattrs>,
+        error_lines: &Arc<ErrorLines>,
+    ) -> TreeWriting {
+        let fs = &names.fs;
+        let directories = &Arc::new(SourceDirectories {
+            fs: Arc::clone(fs),
+            written_here: Arc::clone(&names.written_here),
+            listing_cache: Arc::clone(&names.listing_cache),
+        });
+        let strays = &Arc::new(Strays {
+            fs: Arc::clone(fs),
+            directories: Arc::clone(directories),
+        });
+        let promotion = &Arc::new(Promotion {
+            fs: Arc::clone(fs),
+            directories: Arc::clone(directories),
+        });
+        let contents = Arc::new(FileContents {
+            fs: Arc::clone(fs),
+            reading: Arc::clone(reading),
+            strays: Arc::clone(strays),
+            written_here: Arc::clone(&names.written_here),
+            absorbed: Arc::clone(&names.absorbed),
+            outdated: Arc::clone(&reading.outdated),
+            following: FollowingEntries::default(),
+        });
+        TreeWriting {
+            making: Making {
+                fs: Arc::clone(fs),
+                names: Arc::clone(names),
+                written_here: Arc::clone(&names.written_here),
+                directories: Arc::clone(directories),
+                contents: Arc::clone(&contents),
+            },
+            removing: Removing {
+                fs: Arc::clone(fs),
+                names: Arc::clone(names),
+                half_removed: Arc::clone(&xattrs.half_removed),
+                directories: Arc::clone(directories),
+            },
+            renames: renames(
+                names,
+                reading,
+                error_lines,
+                (directories, strays, promotion),
+            ),
+            changes: AttributeChanges {
+                fs: Arc::clone(fs),
+                attributes: Arc::clone(&error_lines.attributes),
+                xattrs: Arc::clone(xattrs),
+                directories: Arc::clone(directories),
+                contents: Arc::clone(&contents),
+                requests: Requests {
+                    fs: Arc::clone(fs),
+                    written_here: Arc::clone(&names.written_here),
+                    directories: Arc::clone(directories),
+                },
+            },
+            closing: FileClosing {
+                fs: Arc::clone(fs),
+                directories: Arc::clone(directories),
+                strays: Arc::clone(strays),
+                promotion: Arc::clone(promotion),
+                error_lines: Arc::clone(error_lines),
+            },
+            contents,
         }
     }
+}
 
-    /// The directory of the source that an inode is, for putting something of this name into it:
-    /// made, if there is none yet.
-    fn directory_to_fill(&self, inode: InodeId, name: &OsStr) -> Result<SourceDirectory> {
-        match self.container_directory(inode)? {
-            Some(directory) if directory.container.stored == FileKind::File => {
-                self.added_made(&directory, name)
-            }
-            _ => self.directory(inode),
-        }
-    }
-
-    /// What is shown of a directory has changed.
-    fn names_changed(&self, directory: InodeId) {
-        self.listing_cache.forget(directory);
+fn renames(
+    names: &Arc<NameLookup>,
+    reading: &Arc<FileReading>,
+    error_lines: &Arc<ErrorLines>,
+    (directories, strays, promotion): (&Arc<SourceDirectories>, &Arc<Strays>, &Arc<Promotion>),
+) -> Renames {
+    let fs = &names.fs;
+    Renames {
+        fs: Arc::clone(fs),
+        names: Arc::clone(names),
+        directories: Arc::clone(directories),
+        strays: Arc::clone(strays),
+        promotion: Arc::clone(promotion),
+        into: RenamesInto {
+            fs: Arc::clone(fs),
+            directories: Arc::clone(directories),
+            reading: Arc::clone(reading),
+            absorbed: Arc::clone(&names.absorbed),
+            error_lines: Arc::clone(error_lines),
+        },
+        of_new: RenamesOfNew {
+            fs: Arc::clone(fs),
+            directories: Arc::clone(directories),
+            error_lines: Arc::clone(error_lines),
+        },
     }
 }

@@ -1,47 +1,105 @@
-//! Removing containers: entry by entry, as `rm -r` does it, and then the directory, which is the
-//! container.
+//! Removing names: of files, of directories, and of containers entry by entry, as `rm -r` does it,
+//! and then the directory, which is the container.
 //!
-//! Used by [`super::names`].
+//! Used by `kernel::adapter`.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::super::arrival::is_shown;
+use super::super::container_directory::ContainerDirectory;
+use super::super::half_removed::HalfRemoved;
+use super::super::inode::{Dirent, InodeId};
+use super::super::lookup::NameLookup;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
-use super::super::{InodeId, Tree};
-use super::{SourceDirectory, refused};
+use super::directories::{SourceDirectories, spot_in};
 use crate::commit::added::{added_of, remove_empty};
 use crate::disk::Place;
 use crate::error::{Error, Result};
-use crate::live::LiveContainer;
+use crate::live::directory::SourceDirectory;
 use crate::live::shown::cookie::Cookie;
 use crate::live::shown::entry_table::EntryIndex;
 use crate::live::shown::open_container::{OpenContainer, Views};
-use crate::live::version::ContainerVersion;
+use crate::live::{LiveContainer, refused};
 use crate::source::{FileKind, Listed, Stat};
 
 /// The warning about an array that was removed while its container stays.
 pub const COMES_BACK: &str = "is there again: an array is only removed with its container (rm -r)";
 
-impl Tree {
+/// Removes what `unlink` and `rmdir` name.
+pub(crate) struct Removing {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) names: Arc<NameLookup>,
+    pub(super) half_removed: Arc<HalfRemoved>,
+    pub(super) directories: Arc<SourceDirectories>,
+}
+
+impl Removing {
+    /// Removes a name that is no directory's.
+    pub fn unlink(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+        let disk = self.fs.live.ground.writable()?;
+        let _stays = self.fs.live.new.shared();
+        if self.removes_entry(parent, name, false)? {
+            return Ok(());
+        }
+        let directory = self.directories.find(parent)?;
+        let (link, stat) = (
+            Dirent::new(parent, name),
+            self.fs.store.stat(&directory.join(name))?,
+        );
+        self.directories.as_looked_up(&link, &stat)?;
+        disk.unlink(directory.place(name))?;
+        self.directories.forget_name(&link, &stat);
+        self.directories.tidy_added(parent);
+        Ok(())
+    }
+
+    /// Removes a directory: of the source, if it is empty, or of a container.
+    pub fn remove_directory(&self, parent: InodeId, name: &OsStr) -> Result<()> {
+        let disk = self.fs.live.ground.writable()?;
+        if self.removes_entry(parent, name, true)? {
+            return Ok(());
+        }
+        let directory = self.directories.find(parent)?;
+        let link = Dirent::new(parent, name);
+        let stat = self.fs.store.stat(&directory.join(name))?;
+        let (inode, node) = self.directories.as_looked_up(&link, &stat)?;
+        match &*node {
+            Node::Container(container) => {
+                let at = spot_in(&directory, name);
+                let logs = self.fs.live.discarding.logs_beside(&at);
+                let place = directory.place(name);
+                match self
+                    .fs
+                    .live
+                    .drafts
+                    .remove_new(inode.into(), container, place)
+                {
+                    Some(removed) => removed?,
+                    None => self.remove_container(inode, container, &directory, name, &stat)?,
+                }
+                self.fs.live.discarding.discard_removed(container);
+                self.fs.live.discarding.remove_logs(&at, &logs);
+            }
+            _ => disk.remove_directory(directory.place(name))?,
+        }
+        self.directories.forget_name(&link, &stat);
+        Ok(())
+    }
+
     /// Hides an entry of a container until the container itself is removed. False if the name is
     /// none of a container's own: what lies beside its arrays is removed as any other file.
-    pub(super) fn removes_entry(
-        &self,
-        parent: InodeId,
-        name: &OsStr,
-        is_directory: bool,
-    ) -> Result<bool> {
-        let (version, at) = match &*self.inodes.get(parent)? {
+    fn removes_entry(&self, parent: InodeId, name: &OsStr, is_directory: bool) -> Result<bool> {
+        let (version, at) = match &*self.fs.inodes.get(parent)? {
             Node::Container(container) if !container.new.is_new() => (
-                self.live.current.version_of(parent.into(), container)?,
+                self.fs.live.current.version_of(parent.into(), container)?,
                 EntryIndex::ROOT,
             ),
             Node::Entry(version, entry) => (Arc::clone(version), *entry),
             _ => return Ok(false),
         };
-        let opened = self.live.opener.open(&version)?;
+        let opened = self.fs.live.opener.open(&version)?;
         let Some(entry) = opened.find(at, name) else {
             return match opened.group_path(at).is_some() && opened.shows_beside(at, name) {
                 true => Ok(false),
@@ -54,89 +112,40 @@ impl Tree {
             _ => {}
         }
         if is_directory
-            && !(is_empty(&opened, entry, self.settings.views)? && self.is_bare((parent, name))?)
+            && !(is_empty(&opened, entry, self.fs.settings.views)?
+                && self.is_bare((parent, name))?)
         {
-            let path = self.inodes.path(version.container.into())?.join(name);
+            let path = self.fs.inodes.path(version.container.into())?.join(name);
             return Err(refused("remove", &path, libc::ENOTEMPTY));
         }
         // No listing has led anybody there, so this is no `rm -r` on its way.
         let is_in_views =
             opened.group_path(at).is_none() || is_directory && opened.group_path(entry).is_none();
-        if is_in_views && self.settings.views == Views::Unlisted {
-            let path = self.inodes.path(version.container.into())?.join(name);
+        if is_in_views && self.fs.settings.views == Views::Unlisted {
+            let path = self.fs.inodes.path(version.container.into())?.join(name);
             return Err(refused("remove", &path, libc::EPERM));
         }
         version.tombstones.add(entry);
-        self.remember_half_removed(&version);
-        self.names_changed(parent);
+        self.half_removed.remember(&version);
+        self.directories.names_changed(parent);
         Ok(true)
     }
 
     /// Whether no file lies in a group beside its arrays.
     fn is_bare(&self, (parent, name): (InodeId, &OsStr)) -> Result<bool> {
-        let Some(above) = self.container_directory(parent)? else {
+        let Some(above) = ContainerDirectory::find(&self.fs, parent)? else {
             return Ok(true);
         };
-        let path = self.found_beside(&above)?.map(|path| path.join(name));
-        match path.map(|path| self.is_empty(&path)) {
+        let path = above.found_beside(&self.fs)?.map(|path| path.join(name));
+        match path.map(|path| self.directories.is_empty(&path)) {
             Some(Err(e)) if e.is_not_found() => Ok(true),
             Some(is_empty) => is_empty,
             None => Ok(true),
         }
     }
 
-    /// What was removed of a container is remembered as long as the mount lives, whatever the
-    /// kernel forgets.
-    fn remember_half_removed(&self, version: &Arc<ContainerVersion>) {
-        let added = self.half_removed.insert(version.container.into(), version);
-        if added {
-            self.inodes.hold(version.container.into());
-        }
-    }
-
-    /// Arrays that were removed, each by itself, of containers that are still there: they come back
-    /// when the mount ends.
-    pub fn half_removed(&self) -> Vec<PathBuf> {
-        let mut arrays = Vec::new();
-        for (inode, version) in self.half_removed.all() {
-            if let Ok(path) = self.inodes.path(inode) {
-                let names = self.removed_arrays(inode, &version).into_iter();
-                arrays.extend(names.map(|name| self.store.display(&path.join(name))));
-            }
-        }
-        arrays.sort();
-        arrays
-    }
-
-    /// Arrays that were removed, each by itself, of one container, as they are called in it.
-    pub(crate) fn removed_of(&self, container: InodeId) -> Vec<String> {
-        let all = self.half_removed.all().into_iter();
-        let own = all.filter(|(inode, _)| *inode == container);
-        let names = own.flat_map(|(inode, version)| self.removed_arrays(inode, &version));
-        let mut names: Vec<String> = names.map(|name| name.display().to_string()).collect();
-        names.sort();
-        names
-    }
-
-    fn removed_arrays(&self, inode: InodeId, version: &Arc<ContainerVersion>) -> Vec<PathBuf> {
-        let is_shown = |node: &Node| {
-            let known = node.container()?.known().version.clone();
-            known.map(|known| Arc::ptr_eq(&known, version))
-        };
-        let node = self.inodes.get(inode).ok();
-        let (Some(true), Ok(opened)) = (
-            node.and_then(|node| is_shown(&node)),
-            self.live.opener.open(version),
-        ) else {
-            return Vec::new();
-        };
-        let removed = version.tombstones.all().into_iter();
-        let removed = removed.filter(|entry| opened.array_at(*entry).is_some());
-        removed.filter_map(|entry| opened.path_of(entry)).collect()
-    }
-
     /// Removes a container whose entries have been removed, all of them.
-    pub(super) fn remove_container(
+    fn remove_container(
         &self,
         inode: InodeId,
         container: &LiveContainer,
@@ -144,20 +153,22 @@ impl Tree {
         name: &OsStr,
         stat: &Stat,
     ) -> Result<()> {
-        let version = self.live.current.version_of(inode.into(), container)?;
-        let opened = self.live.opener.open(&version)?;
+        let version = self.fs.live.current.version_of(inode.into(), container)?;
+        let opened = self.fs.live.opener.open(&version)?;
         let not_empty = || refused("remove", &above.join(name), libc::ENOTEMPTY);
-        if !is_empty(&opened, EntryIndex::ROOT, self.settings.views)? {
+        if !is_empty(&opened, EntryIndex::ROOT, self.fs.settings.views)? {
             return Err(not_empty());
         }
         let left = match stat.kind {
             FileKind::Directory => self.files_not_shown(&above.join(name), &opened)?,
             _ => {
                 let path = above.join(name);
-                if added_of(&*self.store, &path)?.is_some() {
-                    let (disk, spot) =
-                        (self.live.ground.writable()?, self.live.ground.spot(&path)?);
-                    remove_empty(disk, &*self.store, &spot)?;
+                if added_of(&*self.fs.store, &path)?.is_some() {
+                    let (disk, spot) = (
+                        self.fs.live.ground.writable()?,
+                        self.fs.live.ground.spot(&path)?,
+                    );
+                    remove_empty(disk, &*self.fs.store, &spot)?;
                 }
                 Some(Vec::new())
             }
@@ -165,18 +176,18 @@ impl Tree {
         let removed = self.remove_files(above.place(name), stat, left.ok_or_else(not_empty)?);
         if removed.is_err() {
             version.tombstones.clear();
-            self.invalidate(inode, None);
+            self.fs.places.invalidate(inode, None);
         }
         if self.half_removed.remove(inode) {
-            self.inodes.let_go(inode);
-            self.forget(inode, 1);
+            self.fs.inodes.let_go(inode);
+            self.names.forget(inode, 1);
         }
         removed
     }
 
     /// Removes a container's file, or its directory with these files in it.
     fn remove_files(&self, place: Place<'_>, stat: &Stat, files: Vec<OsString>) -> Result<()> {
-        let disk = self.live.ground.writable()?;
+        let disk = self.fs.live.ground.writable()?;
         if stat.kind != FileKind::Directory {
             return disk.unlink(place);
         }
@@ -200,7 +211,7 @@ impl Tree {
         opened: &OpenContainer,
     ) -> Result<Option<Vec<OsString>>> {
         let (mut files, mut others) = (Vec::new(), false);
-        self.store.list(path, &mut |Listed { name, kind, .. }| {
+        self.fs.store.list(path, &mut |Listed { name, kind, .. }| {
             // A log of ours goes with what it is of.
             let is_other = is_shown(name) && opened.shows_beside(EntryIndex::ROOT, name);
             others |= kind == FileKind::Directory || is_other;

@@ -1,33 +1,31 @@
 //! Renaming, of files, directories and containers alike.
 //!
-//! Used by [`super`].
+//! Used by `kernel::adapter`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::container_directory::ContainerDirectory;
-use super::super::inode::Dirent;
+use super::super::inode::{Dirent, InodeId};
+use super::super::lookup::NameLookup;
+use super::super::mounted_fs::MountedFs;
 use super::super::moves::Moving;
 use super::super::node::Node;
-use super::super::{InodeId, Tree};
-use super::rename_new::Emptied;
-use super::{SourceDirectory, refused};
+use super::directories::{Side, SourceDirectories};
+use super::promote::Promotion;
+use super::rename_into::RenamesInto;
+use super::rename_new::{Emptied, RenamesOfNew};
+use super::replace::{replace_directory, replace_other_kind};
+use super::strays::Strays;
 use crate::disk::Renaming;
 use crate::error::{Error, Result};
-use crate::live::InUse;
-use crate::live::LiveContainer;
 use crate::live::committing::moves_its_log;
 use crate::live::creation::outcome::PackOutcome;
+use crate::live::directory::SourceDirectory;
+use crate::live::{InUse, LiveContainer, refused};
 use crate::source::{FileKind, Stat};
 use crate::sync::{RwLockReadGuard, RwLockWriteGuard};
-
-/// A name that is renamed, and what it led to before.
-pub(super) struct Side {
-    pub(super) link: Dirent,
-    pub(super) directory: SourceDirectory,
-    pub(super) stat: Stat,
-}
 
 /// The name that it gets, and what that led to before.
 struct RenameTarget {
@@ -47,27 +45,38 @@ struct Begun<'a> {
     _stays: Option<RwLockReadGuard<'a, ()>>,
 }
 
-impl Tree {
+/// Renames whatever is shown, each kind in its own way.
+pub(crate) struct Renames {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) names: Arc<NameLookup>,
+    pub(super) directories: Arc<SourceDirectories>,
+    pub(super) strays: Arc<Strays>,
+    pub(super) promotion: Arc<Promotion>,
+    pub(super) into: RenamesInto,
+    pub(super) of_new: RenamesOfNew,
+}
+
+impl Renames {
     pub fn rename(
         &self,
         from: (InodeId, &OsStr),
         to: (InodeId, &OsStr),
         how: Renaming,
     ) -> Result<()> {
-        self.live.ground.writable()?;
+        self.fs.live.ground.writable()?;
         if self.renames_entry(from, to, how)? {
             return Ok(());
         }
-        let mut moved = self.side(from)?;
+        let mut moved = self.directories.side(from)?;
         self.takes(to, &moved)?;
-        if self.rename_new(&moved, to, how)? {
+        if self.of_new.rename(&moved, to, how)? {
             return Ok(());
         }
-        let mut emptied = Emptied::new(self);
+        let mut emptied = Emptied::new(&self.of_new);
         // What lies below is not to be looked for meanwhile; paths above may have changed until no
         // other thread moves.
         let begun = self.begin_move(&moved, to, &mut emptied)?;
-        moved.directory = self.directory(from.0)?;
+        moved.directory = self.directories.find(from.0)?;
         let to = self.target(to)?;
         self.check_ends(&moved, &to, &begun)?;
         let over = self.replaced_file(&to, &moved.stat, how);
@@ -77,7 +86,7 @@ impl Tree {
         // If it has come to nothing, that is what is found.
         follow
             .iter()
-            .for_each(|path| self.live.added.finish_moving_added(path));
+            .for_each(|path| self.fs.live.added.finish_moving_added(path));
         let container = renamed?.or(over);
         self.note_renamed(&moved, &to, how);
         begun.moving.made();
@@ -86,21 +95,21 @@ impl Tree {
         if let Some(replaced) = &container
             && let Some(container) = replaced.0.container()
         {
-            self.live.discarding.discard_removed(container);
+            self.fs.live.discarding.discard_removed(container);
         }
-        self.tidy_added(from.0);
+        self.directories.tidy_added(from.0);
         if moved.stat.kind == FileKind::File {
-            self.arrived(to.link.parent, &to.link.name);
-            self.tell_moved_beside((&to.link, &moved.stat));
+            self.promotion.arrived(to.link.parent, &to.link.name);
+            self.strays.tell_moved_beside((&to.link, &moved.stat));
         }
         Ok(())
     }
 
     /// Where a name is to lead from now on.
     fn target(&self, (parent, name): (InodeId, &OsStr)) -> Result<RenameTarget> {
-        let directory = self.directory_to_fill(parent, name)?;
+        let directory = self.directories.find_to_fill(parent, name)?;
         directory.new_place(name)?;
-        let replaced = match self.store.stat(&directory.join(name)) {
+        let replaced = match self.fs.store.stat(&directory.join(name)) {
             Ok(stat) => Some(stat),
             Err(e) if e.is_not_found() => None,
             Err(e) => return Err(e),
@@ -119,13 +128,13 @@ impl Tree {
             to.replaced.as_ref().map(|stat| (&to.link, stat)),
         ];
         for (link, stat) in ends.into_iter().flatten() {
-            let (_, node) = self.as_looked_up(link, stat)?;
+            let (_, node) = self.directories.as_looked_up(link, stat)?;
             let Some(container) = node.container() else {
                 continue;
             };
-            let path = self.inodes.path(link.parent)?.join(&link.name);
+            let path = self.fs.inodes.path(link.parent)?.join(&link.name);
             if begun.alone.is_none() {
-                return Err(self.changed(&path));
+                return Err(self.fs.live.ground.changed(&path));
             }
             // A program has begun to fill it since.
             if container.new.is_new() {
@@ -140,20 +149,20 @@ impl Tree {
         match (how, &to.replaced) {
             (Renaming::Exchange, Some(stat)) => {
                 let ends = ((&moved.link, &moved.stat), (&to.link, stat));
-                self.inodes.exchanged(ends.0, ends.1);
+                self.fs.inodes.exchanged(ends.0, ends.1);
                 self.look_again(&moved.link, stat);
             }
             (_, replaced) => {
                 let replaced = replaced.as_ref();
                 if let Some(stat) = replaced.filter(|stat| !is_same(stat, &moved.stat)) {
-                    self.forget_name(&to.link, stat);
+                    self.directories.forget_name(&to.link, stat);
                 }
-                self.inodes.renamed(&moved.link, &to.link, &moved.stat);
+                self.fs.inodes.renamed(&moved.link, &to.link, &moved.stat);
             }
         }
         self.look_again(&to.link, &moved.stat);
-        self.names_changed(moved.link.parent);
-        self.names_changed(to.link.parent);
+        self.directories.names_changed(moved.link.parent);
+        self.directories.names_changed(to.link.parent);
     }
 
     /// A container that is a file, over which something is about to be renamed.
@@ -167,7 +176,7 @@ impl Tree {
         let file = replaced.filter(|stat| stat.kind == FileKind::File && how == Renaming::Over);
         // Two names of one file stay as they are.
         let other = file.filter(|stat| !is_same(stat, moved))?;
-        let (_, node) = self.inodes.named(link, other)?;
+        let (_, node) = self.fs.inodes.named(link, other)?;
         node.container().is_some().then(|| ReplacedContainer(node))
     }
 
@@ -181,7 +190,7 @@ impl Tree {
         match &to.replaced {
             // In the mount both are directories; in the source only one is.
             Some(stat) if how == Renaming::Over && differ(stat.kind, moved.stat.kind) => {
-                self.replace_other_kind(moved, directory, &link.name, stat)?;
+                replace_other_kind(&self.directories, moved, directory, &link.name, stat)?;
                 Ok(None)
             }
             // They are empty only to us.
@@ -189,19 +198,18 @@ impl Tree {
                 if how == Renaming::Over
                     && stat.kind == FileKind::Directory
                     && !is_same(stat, &moved.stat)
-                    && self.is_named_container(link, stat)
-                    && self.is_named_container(&moved.link, &moved.stat) =>
+                    && self.directories.is_named_container(link, stat)
+                    && self
+                        .directories
+                        .is_named_container(&moved.link, &moved.stat) =>
             {
-                let (_, node) = self.as_looked_up(link, stat)?;
-                self.replace_directory(moved, directory, &link.name)?;
+                let (_, node) = self.directories.as_looked_up(link, stat)?;
+                replace_directory(&self.directories, moved, directory, &link.name)?;
                 Ok(Some(ReplacedContainer(node)))
             }
             _ => {
-                let (old, new) = (
-                    moved.directory.place(&moved.link.name),
-                    directory.place(&link.name),
-                );
-                self.live.ground.writable()?.rename(old, new, how)?;
+                let (old, new) = (moved.place(), directory.place(&link.name));
+                self.fs.live.ground.writable()?.rename(old, new, how)?;
                 Ok(None)
             }
         }
@@ -221,28 +229,17 @@ impl Tree {
             replaced,
         } = to;
         let is_one_file = |link: &Dirent, stat: &Stat| {
-            stat.kind == FileKind::File && self.is_named_container(link, stat)
+            stat.kind == FileKind::File && self.directories.is_named_container(link, stat)
         };
-        let (old, new) = (
-            moved.directory.join(&moved.link.name),
-            directory.join(&link.name),
-        );
+        let (old, new) = (moved.path(), directory.join(&link.name));
         let replaces = replaced.as_ref();
         let replaces = replaces.is_some_and(|stat| is_one_file(link, stat));
-        let mut follow = Vec::new();
+        let (live, mut follow) = (&self.fs.live, Vec::new());
         if is_one_file(&moved.link, &moved.stat) || how != Renaming::Exchange && replaces {
-            follow.extend(
-                self.live
-                    .added
-                    .begin_moving_added(&old, &new, (how, replaces))?,
-            );
+            follow.extend(live.added.begin_moving_added(&old, &new, (how, replaces))?);
         }
         if how == Renaming::Exchange && replaces {
-            follow.extend(
-                self.live
-                    .added
-                    .begin_moving_added(&new, &old, (how, false))?,
-            );
+            follow.extend(live.added.begin_moving_added(&new, &old, (how, false))?);
         }
         Ok(follow)
     }
@@ -250,15 +247,18 @@ impl Tree {
     /// A container's directory takes files, and containers are none: in one of any kind another
     /// would be a file, without the files that were put into it.
     fn takes(&self, to: (InodeId, &OsStr), moved: &Side) -> Result<()> {
-        if self.is_named_container(&moved.link, &moved.stat) {
-            return match self.is_of_container(to.0) {
-                true => Err(self.only_files(to)),
+        if self
+            .directories
+            .is_named_container(&moved.link, &moved.stat)
+        {
+            return match self.fs.enclosing.is_of_container(to.0) {
+                true => Err(self.directories.only_files(to)),
                 false => Ok(()),
             };
         }
         match moved.stat.kind {
-            FileKind::File => self.refuse_stray_moved(moved, to),
-            _ => self.refuse_in_container(to.0, to.1),
+            FileKind::File => self.strays.refuse_stray_moved(moved, to),
+            _ => self.directories.refuse_in_container(to.0, to.1),
         }
     }
 
@@ -271,27 +271,27 @@ impl Tree {
         how: Renaming,
     ) -> Result<bool> {
         let refuse = |code| {
-            let path = self.inodes.path(from.0).unwrap_or_default().join(from.1);
+            let path = self.fs.path_in(from.0, from.1);
             Err(refused("rename", &path, code))
         };
         let is_changed = |directory: &ContainerDirectory| {
             let known = directory.container.known();
             known.recognised.format.is_changed()
         };
-        if let Some(above) = self.container_directory(from.0)?
+        if let Some(above) = ContainerDirectory::find(&self.fs, from.0)?
             && above.entry(from.1).is_some()
         {
             return match how {
                 _ if !is_changed(&above) => Err(Error::ReadOnly),
                 Renaming::Over => {
-                    self.tell_not_moved(&above, from.1);
+                    self.strays.tell_not_moved(&above, from.1);
                     refuse(libc::EPERM)
                 }
                 _ => refuse(libc::EINVAL),
             };
         }
         // What lies among drafts is one of them.
-        let Some(below) = self.container_directory(to.0)? else {
+        let Some(below) = ContainerDirectory::find(&self.fs, to.0)? else {
             return Ok(false);
         };
         match below.entry(to.1) {
@@ -300,7 +300,8 @@ impl Tree {
             Some(_) if how == Renaming::Exchange => refuse(libc::EINVAL),
             Some((_, true)) if how == Renaming::NoReplace => refuse(libc::EEXIST),
             Some((entry, _)) => self
-                .rename_into(from, (to.0, &below), (to.1, entry))
+                .into
+                .rename(from, (to.0, &below), (to.1, entry))
                 .map(|()| true),
         }
     }
@@ -312,12 +313,12 @@ impl Tree {
         to: (InodeId, &OsStr),
     ) -> Result<Vec<(InodeId, Arc<Node>, PathBuf)>> {
         let link = Dirent::new(to.0, to.1);
-        let own = moved.directory.join(&moved.link.name);
+        let own = moved.path();
         let mut sides = vec![(&moved.link, own, moved.stat.clone())];
-        match self.directory(to.0) {
+        match self.directories.find(to.0) {
             Ok(directory) => {
                 let path = directory.join(to.1);
-                if let Ok(over) = self.store.stat(&path) {
+                if let Ok(over) = self.fs.store.stat(&path) {
                     sides.push((&link, path, over));
                 }
             }
@@ -327,7 +328,7 @@ impl Tree {
         }
         let mut found = Vec::new();
         for (link, path, stat) in sides {
-            if let Some((inode, node)) = self.inodes.named(link, &stat)
+            if let Some((inode, node)) = self.fs.inodes.named(link, &stat)
                 && node.container().is_some()
             {
                 found.push((inode, node, path));
@@ -359,16 +360,19 @@ impl Tree {
             for (inode, node, path) in &containers {
                 if let Some(container) = node.container() {
                     // What a daemon before has left is found when it is looked into.
-                    self.live.current.version_of((*inode).into(), container)?;
+                    self.fs
+                        .live
+                        .current
+                        .version_of((*inode).into(), container)?;
                     self.pack_to_move((*inode, container), path, emptied)?;
                     let id = (*inode).into();
-                    self.live.asked.commit_before_move(id, container, path)?;
+                    self.fs.live.asked.commit_before_move(id, container, path)?;
                 }
             }
-            self.moves.let_others_through();
-            let (any, new) = (!containers.is_empty(), &self.live.new);
+            self.fs.moves.let_others_through();
+            let (any, new) = (!containers.is_empty(), &self.fs.live.new);
             let (alone, stays) = (any.then(|| new.exclusive()), (!any).then(|| new.shared()));
-            let moving = self.moves.begin();
+            let moving = self.fs.moves.begin();
             if containers.iter().all(|(_, node, _)| is_clean(node)) {
                 return Ok(Begun {
                     moving,
@@ -377,8 +381,8 @@ impl Tree {
                 });
             }
         }
-        let path = moved.directory.join(&moved.link.name);
-        let shown = self.store.display(&path);
+        let path = moved.path();
+        let shown = self.fs.store.display(&path);
         log::warn!(
             "{}: cannot be renamed: it is being written and synced",
             shown.display()
@@ -395,11 +399,11 @@ impl Tree {
         emptied: &mut Emptied<'_>,
     ) -> Result<()> {
         let busy = || refused("rename", path, libc::EBUSY);
-        match self.live.packing.pack_now(inode.into(), InUse::Spared) {
+        match self.fs.live.packing.pack_now(inode.into(), InUse::Spared) {
             Ok(PackOutcome::Packed) => Ok(()),
             Ok(PackOutcome::Empty) => emptied.add(inode, container).map_err(|_| busy()),
             Ok(PackOutcome::Unfilled(why)) => {
-                let shown = self.store.display(path);
+                let shown = self.fs.store.display(path);
                 log::warn!("{}: cannot be renamed: {why}", shown.display());
                 Err(busy())
             }
@@ -409,37 +413,20 @@ impl Tree {
         }
     }
 
-    pub(super) fn side(&self, (parent, name): (InodeId, &OsStr)) -> Result<Side> {
-        let directory = self.directory(parent)?;
-        Ok(Side {
-            stat: self.store.stat(&directory.join(name))?,
-            link: Dirent::new(parent, name),
-            directory,
-        })
-    }
-
-    pub(super) fn is_named_container(&self, link: &Dirent, stat: &Stat) -> bool {
-        let known = self.inodes.named(link, stat);
-        known.is_some_and(|(_, node)| node.container().is_some())
-    }
-
-    pub(super) fn is_empty(&self, path: &Path) -> Result<bool> {
-        let mut empty = true;
-        self.store.list(path, &mut |_| empty = false)?;
-        Ok(empty)
-    }
-
     /// What an entry is may go by its name: if it is something else now, the kernel is to look the
     /// name up afresh.
     fn look_again(&self, link: &Dirent, stat: &Stat) {
-        let Some((inode, node)) = self.inodes.named(link, stat) else {
+        let Some((inode, node)) = self.fs.inodes.named(link, stat) else {
             return;
         };
         let before = node.container().is_some();
-        let above = self.directory(link.parent).map(|directory| directory.path);
-        match above.and_then(|above| self.shown_kind(link, &above)) {
+        let above = self
+            .directories
+            .find(link.parent)
+            .map(|directory| directory.path);
+        match above.and_then(|above| self.names.shown_kind(link, &above)) {
             Ok(kind) if stat.kind == FileKind::File && before != (kind == FileKind::Directory) => {
-                self.invalidate(inode, Some(link.clone()));
+                self.fs.places.invalidate(inode, Some(link.clone()));
             }
             _ => {}
         }

@@ -6,19 +6,29 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::super::inode::InodeId;
+use super::super::mounted_fs::MountedFs;
 use super::super::node::Node;
+use super::super::written_here::WrittenHere;
 use super::super::xattr::{APPLY, COMMIT, COMMIT_QUICKLY, DISCARD, REFRESH};
-use super::super::{InodeId, Tree};
-use super::refused;
+use super::directories::SourceDirectories;
 use crate::disk::Settling;
 use crate::error::{Error, Result};
-use crate::live::{ContainerId, HURRY, InUse, StaleLogs};
+use crate::live::{ContainerId, HURRY, InUse, StaleLogs, refused};
 use crate::source::{FileKind, Stat};
 
-impl Tree {
+/// Does what commands ask for.
+pub(crate) struct Requests {
+    pub(super) fs: Arc<MountedFs>,
+    pub(super) written_here: Arc<WrittenHere>,
+    pub(super) directories: Arc<SourceDirectories>,
+}
+
+impl Requests {
     /// Does what setting this attribute asks for; none if it asks for nothing.
-    pub(super) fn requested(&self, inode: InodeId, name: &OsStr) -> Option<Result<()>> {
+    pub(super) fn answer(&self, inode: InodeId, name: &OsStr) -> Option<Result<()>> {
         match name.to_str()? {
             COMMIT => Some(self.commit_below(inode, StaleLogs::Kept, Settling::Everything)),
             COMMIT_QUICKLY => Some(self.commit_below(inode, StaleLogs::Kept, Settling::IfCheap)),
@@ -31,14 +41,14 @@ impl Tree {
 
     /// The containers at or below an inode; of what lies in one, that one.
     fn path_asked_of(&self, inode: InodeId) -> Result<PathBuf> {
-        match &*self.inodes.get(inode)? {
-            Node::Entry(version, _) => self.inodes.path(version.container.into()),
-            _ => self.inodes.path(inode),
+        match &*self.fs.inodes.get(inode)? {
+            Node::Entry(version, _) => self.fs.inodes.path(version.container.into()),
+            _ => self.fs.inodes.path(inode),
         }
     }
 
     fn lies_below(&self, inode: InodeId, path: &Path) -> bool {
-        let all = self.inodes.paths(inode);
+        let all = self.fs.inodes.paths(inode);
         all.iter().any(|own| own.starts_with(path))
     }
 
@@ -48,23 +58,25 @@ impl Tree {
         let path = self.path_asked_of(inode)?;
         let hurry = || {
             if how == Settling::IfCheap {
-                self.live.hurry_for(HURRY);
+                self.fs.live.hurry_for(HURRY);
             }
         };
         hurry();
         self.settle(inode, how)?;
-        for (new, _) in self.live.new.all() {
+        for (new, _) in self.fs.live.new.all() {
             if self.lies_below(new.into(), &path) {
                 // What stays new has noted why.
-                let _ = self.live.packing.pack_now(new, InUse::Spared);
+                let _ = self.fs.live.packing.pack_now(new, InUse::Spared);
             }
         }
-        for (staged, version) in self.live.written.all() {
+        for (staged, version) in self.fs.live.written.all() {
             if self.lies_below(staged.into(), &path) {
                 hurry();
                 match stale {
-                    StaleLogs::Kept => drop(self.live.committer.commit_or_keep(staged, &version)),
-                    StaleLogs::Applied => self.live.asked.commit_or_apply(staged, &version),
+                    StaleLogs::Kept => {
+                        drop(self.fs.live.committer.commit_or_keep(staged, &version))
+                    }
+                    StaleLogs::Applied => self.fs.live.asked.commit_or_apply(staged, &version),
                 }
             }
         }
@@ -73,38 +85,37 @@ impl Tree {
 
     /// Has what is held back of a file put in its place, or of all files.
     fn settle(&self, inode: InodeId, how: Settling) -> Result<()> {
-        let one = match &*self.inodes.get(inode)? {
+        let one = match &*self.fs.inodes.get(inode)? {
             Node::File(file) => Some(file.at.id),
             _ => None,
         };
-        let disk = self.disk.as_ref();
-        disk.map_or(Ok(()), |disk| {
+        if let Some(disk) = &self.fs.disk {
             disk.settle(one, how);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// Discards everything that is staged at or below an inode, unless it is open for writing.
     fn discard_below(&self, inode: InodeId) -> Result<()> {
         let path = self.path_asked_of(inode)?;
         let mut done = Ok(());
-        for (staged, version) in self.live.written.all() {
+        for (staged, version) in self.fs.live.written.all() {
             if self.lies_below(staged.into(), &path) {
-                done = done.and(self.live.discarding.discard(staged, &version));
+                done = done.and(self.fs.live.discarding.discard(staged, &version));
             }
         }
         // What has been put into a new container are files, which are removed like any others.
         let with_drafts = |new: &ContainerId| {
             let inode = (*new).into();
-            self.shows_drafts(inode) && self.lies_below(inode, &path)
+            self.fs.enclosing.shows_drafts(inode) && self.lies_below(inode, &path)
         };
-        let mut new = self.live.new.all().into_iter();
+        let mut new = self.fs.live.new.all().into_iter();
         match new.find(|(new, _)| with_drafts(new)) {
             Some((new, _)) => {
-                let path = self.inodes.path(new.into()).unwrap_or_default();
+                let path = self.fs.inodes.path(new.into()).unwrap_or_default();
                 log::warn!(
                     "{}: is new: what was put into it is not staged; rm -r removes it",
-                    self.store.display(&path).display()
+                    self.fs.store.display(&path).display()
                 );
                 done.and(Err(refused("discard what is new in", &path, libc::EBUSY)))
             }
@@ -114,38 +125,39 @@ impl Tree {
 
     /// What was made or written through the mount is looked into again: it may be a container.
     fn refresh(&self, inode: InodeId) -> Result<()> {
-        let node = self.inodes.get(inode)?;
+        let node = self.fs.inodes.get(inode)?;
         let path = match &*node {
             Node::Entry(..) | Node::Special(..) | Node::Unseen(_) => return Ok(()),
             Node::File(_) => return self.look_into_again(inode),
-            Node::Directory(_) | Node::Container(_) => self.inodes.path(inode)?,
+            Node::Directory(_) | Node::Container(_) => self.fs.inodes.path(inode)?,
         };
         let is_below = |known: &InodeId| *known != InodeId::ROOT && self.lies_below(*known, &path);
-        let known: Vec<InodeId> = self.inodes.all().into_iter().filter(is_below).collect();
+        let known: Vec<InodeId> = self.fs.inodes.all().into_iter().filter(is_below).collect();
         let mut done = self.forget_ours_below(&path);
         for inode in known {
             done = done.and(self.look_into_again(inode));
         }
-        self.names_changed(inode);
+        self.directories.names_changed(inode);
         done
     }
 
     /// One file, or the name of a directory; it must not be open for writing.
     fn look_into_again(&self, inode: InodeId) -> Result<()> {
-        let node = self.inodes.get(inode)?;
-        let path = self.inodes.path(inode)?;
+        let node = self.fs.inodes.get(inode)?;
+        let path = self.fs.inodes.path(inode)?;
         if let Node::File(file) = &*node {
-            let open = self.open_files.of_inode(inode);
+            let open = self.fs.open_files.of_inode(inode);
             if open.iter().any(|open| open.written().is_some()) {
                 return Err(refused("look again into", &path, libc::EBUSY));
             }
             self.written_here.remove(file.at.id);
             file.look_again();
         }
-        if let (Node::File(_) | Node::Directory(_), Some(link)) = (&*node, self.inodes.link(inode))
+        if let (Node::File(_) | Node::Directory(_), Some(link)) =
+            (&*node, self.fs.inodes.link(inode))
         {
-            self.names_changed(link.parent);
-            self.invalidate(inode, Some(link));
+            self.directories.names_changed(link.parent);
+            self.fs.places.invalidate(inode, Some(link));
         }
         Ok(())
     }
@@ -164,7 +176,7 @@ impl Tree {
                 FileKind::File if !written.contains(&stat.id) => self.written_here.remove(stat.id),
                 FileKind::File | FileKind::Symlink | FileKind::Other(_) => {}
             };
-            match self.store.list_stats(&directory, &mut each) {
+            match self.fs.store.list_stats(&directory, &mut each) {
                 // It is a container, or has gone meanwhile.
                 Err(Error::NotADirectory | Error::NotFound) => {}
                 other => other?,
@@ -175,8 +187,8 @@ impl Tree {
 
     /// The ordinary files that are open for writing.
     fn written_files(&self) -> Vec<crate::source::FileId> {
-        let inodes = self.open_files.inodes().into_iter();
-        let open = inodes.flat_map(|inode| self.open_files.of_inode(inode));
+        let inodes = self.fs.open_files.inodes().into_iter();
+        let open = inodes.flat_map(|inode| self.fs.open_files.of_inode(inode));
         open.filter_map(|file| Some(file.written()?.1.at.id))
             .collect()
     }

@@ -102,8 +102,10 @@ fn new_times() -> NewAttributes {
 /// Each begins on ground of its own.
 const OPERATIONS: &[(&str, Operation)] = &[
     ("create", |tree| {
-        let (attr, open) = tree.create(ROOT, OsStr::new("new"), 0o644, true, NOBODY)?;
-        tree.write(
+        let (attr, open) = tree
+            .making
+            .create(ROOT, OsStr::new("new"), 0o644, true, NOBODY)?;
+        tree.contents.write(
             attr.inode,
             open.handle,
             3,
@@ -111,8 +113,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
             Putting::default(),
             NOBODY,
         )?;
-        tree.sync(attr.inode, open.handle, false)?;
-        tree.release(open.handle);
+        tree.closing.sync(attr.inode, open.handle, false)?;
+        tree.closing.release(open.handle);
         Ok(())
     }),
     ("write", |tree| {
@@ -121,16 +123,19 @@ const OPERATIONS: &[(&str, Operation)] = &[
             append: true,
             ..Putting::default()
         };
-        tree.write(inode, handle, 0, b"at the end", append, NOBODY)?;
-        tree.write(inode, handle, 5, b"within", Putting::default(), NOBODY)?;
-        tree.release(handle);
+        tree.contents
+            .write(inode, handle, 0, b"at the end", append, NOBODY)?;
+        tree.contents
+            .write(inode, handle, 5, b"within", Putting::default(), NOBODY)?;
+        tree.closing.release(handle);
         Ok(())
     }),
     ("truncate", |tree| {
         let (_, handle) = tree.written("file", true)?;
-        tree.release(handle);
+        tree.closing.release(handle);
         let (inode, attributes) = (tree.inode("other")?, NewAttributes::default());
-        tree.set_attributes(inode, None, Some(4), &attributes, NOBODY)?;
+        tree.changes
+            .set_attributes(inode, None, Some(4), &attributes, NOBODY)?;
         Ok(())
     }),
     ("allocate", |tree| {
@@ -140,18 +145,19 @@ const OPERATIONS: &[(&str, Operation)] = &[
             offset: 0,
             len: 100,
         };
-        tree.allocate(inode, handle, what, NOBODY)?;
-        assert_eq!(tree.seek(inode, handle, 0, Hole::Data)?, 0);
-        tree.release(handle);
+        tree.contents.allocate(inode, handle, what, NOBODY)?;
+        assert_eq!(tree.contents.seek(inode, handle, 0, Hole::Data)?, 0);
+        tree.closing.release(handle);
         Ok(())
     }),
     ("copy", |tree| {
         let (from, to) = (
-            tree.open(tree.inode("file")?)?,
+            tree.reading.open(tree.inode("file")?)?,
             tree.written("other", false)?,
         );
-        tree.copy_range((from.handle, 0), (to.0, to.1, 2), 5, NOBODY)?;
-        tree.release(to.1);
+        tree.contents
+            .copy_range((from.handle, 0), (to.0, to.1, 2), 5, NOBODY)?;
+        tree.closing.release(to.1);
         Ok(())
     }),
     ("make", |tree| {
@@ -161,15 +167,19 @@ const OPERATIONS: &[(&str, Operation)] = &[
         tree.makes("d/made/link", NewEntry::Symlink { target })?;
         let (kind, mode, device) = (SpecialKind::Fifo, 0o644, 0);
         tree.makes("d/made/pipe", NewEntry::Special { kind, mode, device })?;
-        tree.sync_directory(tree.inode("d/made")?, false)
+        tree.closing.sync_directory(tree.inode("d/made")?, false)
     }),
     ("link", |tree| {
         let (parent, name) = tree.parent("d/another")?;
-        tree.link(tree.inode("file")?, parent, name).map(drop)
+        tree.making
+            .link(tree.inode("file")?, parent, name)
+            .map(drop)
     }),
-    ("unlink", |tree| tree.unlink(ROOT, OsStr::new("file"))),
+    ("unlink", |tree| {
+        tree.removing.unlink(ROOT, OsStr::new("file"))
+    }),
     ("rmdir", |tree| {
-        tree.remove_directory(ROOT, OsStr::new("empty"))
+        tree.removing.remove_directory(ROOT, OsStr::new("empty"))
     }),
     ("rename", |tree| {
         tree.renames("d/inner", "moved", Renaming::NoReplace)
@@ -197,7 +207,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("remove a container", |tree| tree.remove_all("one.blp")),
     ("set attributes", |tree| {
         let inode = tree.inode("file")?;
-        tree.set_attributes(inode, None, None, &new_times(), NOBODY)?;
+        tree.changes
+            .set_attributes(inode, None, None, &new_times(), NOBODY)?;
         Ok(())
     }),
     ("set attributes of a container", |tree| {
@@ -207,21 +218,25 @@ const OPERATIONS: &[(&str, Operation)] = &[
                 mode: Some(0o700),
                 ..NewAttributes::default()
             };
-            tree.set_attributes(inode, None, None, &attributes, NOBODY)?;
+            tree.changes
+                .set_attributes(inode, None, None, &attributes, NOBODY)?;
         }
         Ok(())
     }),
     ("xattr", |tree| {
         let (inode, name) = (tree.inode("file")?, OsStr::new("user.x"));
-        match tree.set_xattr(inode, name, (b"value", XattrSetting::Any), &|_| true) {
+        match tree
+            .changes
+            .set_xattr(inode, name, (b"value", XattrSetting::Any), &|_| true)
+        {
             // Not every file system has them.
             Err(Error::Io { cause, .. }) if cause.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 Ok(())
             }
             set => {
                 set?;
-                assert_eq!(tree.xattr(inode, name)?, b"value");
-                tree.remove_xattr(inode, name)
+                assert_eq!(tree.xattrs.xattr(inode, name)?, b"value");
+                tree.changes.remove_xattr(inode, name)
             }
         }
     }),
@@ -311,8 +326,8 @@ fn a_container_is_no_ordinary_directory() {
     let tree = tree_of(directory.path(), |disk| disk);
     let array = tree.inode("one.blp/data").unwrap();
     let refused = [
-        tree.link(array, ROOT, OsStr::new("x")).map(drop),
-        tree.set_xattr(
+        tree.making.link(array, ROOT, OsStr::new("x")).map(drop),
+        tree.changes.set_xattr(
             array,
             OsStr::new("user.x"),
             (b"x", XattrSetting::Any),
@@ -333,10 +348,10 @@ fn what_was_half_removed_is_hidden() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     let container = tree.inode("one.blp").unwrap();
-    tree.unlink(container, OsStr::new("data")).unwrap();
+    tree.removing.unlink(container, OsStr::new("data")).unwrap();
     assert!(tree.inode("one.blp/data").is_err_and(|e| e.is_not_found()));
     assert!(!tree.names(container).contains(&"data".to_owned()));
-    let early = tree.remove_directory(ROOT, OsStr::new("one.blp"));
+    let early = tree.removing.remove_directory(ROOT, OsStr::new("one.blp"));
     assert!(early.is_err(), "there is more of it");
     let stored = directory.path().join("one.blp");
     assert!(
@@ -363,7 +378,7 @@ fn a_name_that_leads_elsewhere_is_looked_up_again() {
         directory.path().join("file"),
     )
     .unwrap();
-    let removed = tree.unlink(ROOT, OsStr::new("file"));
+    let removed = tree.removing.unlink(ROOT, OsStr::new("file"));
     assert!(matches!(removed, Err(Error::Changed { .. })));
     assert!(directory.path().join("file").exists());
 }
@@ -391,7 +406,9 @@ fn only_who_owns_all_files_of_a_container_changes_them() {
     let somebody = Caller::of(rustix::process::geteuid().as_raw() + 4711, 4711);
     for path in ["matrix", "matrix/val", "one.blp"] {
         let inode = tree.inode(path).unwrap();
-        let refused = tree.set_attributes(inode, None, None, &all, somebody);
+        let refused = tree
+            .changes
+            .set_attributes(inode, None, None, &all, somebody);
         assert!(refused.is_err(), "{path}");
     }
 }
@@ -412,19 +429,21 @@ fn who_stands_in_a_directory_that_is_moved_stays_there() {
             done.store(true, std::sync::atomic::Ordering::SeqCst);
         });
         while !done.load(std::sync::atomic::Ordering::SeqCst) {
-            let look = || tree.lookup(inner, OsStr::new("deep"));
-            assert_eq!(tree.retry(look).unwrap().kind, FileKind::File);
-            tree.retry(|| tree.attr(inner)).unwrap();
+            let look = || tree.names.lookup(inner, OsStr::new("deep"));
+            assert_eq!(tree.fs.moves.retry(look).unwrap().kind, FileKind::File);
+            tree.fs.moves.retry(|| tree.attributes.attr(inner)).unwrap();
             let make = || {
-                tree.make(
+                tree.making.make(
                     inner,
                     OsStr::new("new"),
                     NewEntry::File { mode: 0o600 },
                     NOBODY,
                 )
             };
-            tree.retry(make).unwrap();
-            tree.retry(|| tree.unlink(inner, OsStr::new("new")))
+            tree.fs.moves.retry(make).unwrap();
+            tree.fs
+                .moves
+                .retry(|| tree.removing.unlink(inner, OsStr::new("new")))
                 .unwrap();
         }
     });

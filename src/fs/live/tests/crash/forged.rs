@@ -29,9 +29,10 @@ pub(super) fn changed(image: &Image, name: &str, change: impl FnOnce(&mut Stored
 }
 
 pub(super) fn read(tree: &Tree, path: &str) -> Vec<u8> {
-    let open = tree.open(tree.inode(path).unwrap()).unwrap();
+    let open = tree.reading.open(tree.inode(path).unwrap()).unwrap();
     let bytes = |bytes: crate::error::Result<&[u8]>| bytes.unwrap().to_vec();
-    tree.read(open.handle, 0, 1 << 20, PageCache::Used, bytes)
+    tree.reading
+        .read(open.handle, 0, 1 << 20, PageCache::Used, bytes)
 }
 
 /// A tree that can be written, in which an array is what is stored; so it is in one that cannot.
@@ -55,7 +56,10 @@ fn shown_as_stored(
 fn assert_refused(image: &Image, container: &str, session: &Session, what: &str) {
     let array = format!("{container}/data");
     let (directory, tree) = shown_as_stored(image, &array, session, what);
-    let refused = tree.open_for_writing(tree.inode(&array).unwrap()).map(drop);
+    let refused = tree
+        .contents
+        .open_for_writing(tree.inode(&array).unwrap())
+        .map(drop);
     let told = refused.expect_err(what).to_string();
     assert!(told.contains("stage"), "{what}: {told}");
     assert!(
@@ -74,17 +78,18 @@ fn assert_kept(image: &Image, container: &str, session: &Session, what: &str) {
     let mut expected = session.first[0].clone();
     expected[5..8].copy_from_slice(b"new");
     let (inode, handle) = tree.written(&array, false).unwrap();
-    tree.write(inode, handle, 5, b"new", Putting::default(), NOBODY)
+    tree.contents
+        .write(inode, handle, 5, b"new", Putting::default(), NOBODY)
         .unwrap();
-    tree.sync(inode, handle, false).unwrap();
+    tree.closing.sync(inode, handle, false).unwrap();
     let staged = Image::load(directory.path());
     assert_eq!(
         staged.names().len(),
         image.names().len() + 1,
         "{what}: {staged:?}"
     );
-    tree.close(handle).unwrap();
-    tree.release(handle);
+    tree.closing.close(handle).unwrap();
+    tree.closing.release(handle);
     assert!(read(&tree, &array) == expected, "{what}");
     assert!(
         tree.containers().commit_all(InUse::Ignored).is_empty(),

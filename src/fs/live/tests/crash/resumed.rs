@@ -57,7 +57,7 @@ fn tried<T>(tree: &Tree, open: impl Fn(&Tree, InodeId) -> Result<T>) -> Result<T
 
 fn written(tree: &Tree) -> Result<(InodeId, HandleId)> {
     tried(tree, |tree, inode| {
-        let open = tree.open_for_writing(inode)?;
+        let open = tree.contents.open_for_writing(inode)?;
         Ok((inode, open.handle))
     })
 }
@@ -79,7 +79,7 @@ fn tried_again_after_each_failure(code: i32) {
         image.store(directory.path());
         let left = Arc::new(AtomicUsize::new(call));
         let tree = tree_failing(directory.path(), &left, code);
-        let opened = tried(&tree, |tree, inode| tree.open(inode));
+        let opened = tried(&tree, |tree, inode| tree.reading.open(inode));
         if opened.is_ok() {
             assert!(read(&tree, "x.blp/data") == expected, "call {call}");
         }
@@ -95,9 +95,11 @@ fn tried_again_after_each_failure(code: i32) {
         let (inode, handle) = written(&tree).unwrap();
         assert!(read(&tree, "x.blp/data") == expected, "call {call}");
         let how = Putting::default();
-        tree.write(inode, handle, 0, b"go on", how, NOBODY).unwrap();
-        tree.close(handle).unwrap();
-        tree.release(handle);
+        tree.contents
+            .write(inode, handle, 0, b"go on", how, NOBODY)
+            .unwrap();
+        tree.closing.close(handle).unwrap();
+        tree.closing.release(handle);
         let mut expected = expected.clone();
         expected[..5].copy_from_slice(b"go on");
         assert!(read(&tree, "x.blp/data") == expected, "call {call}");

@@ -140,7 +140,10 @@ fn a_time_that_is_set_after_a_commit_outlives_its_log() {
         mtime: Some(NewTime::At(AGO)),
         ..NewAttributes::default()
     };
-    let set = session.tree.set_attributes(file.0, None, None, &to, NOBODY);
+    let set = session
+        .tree
+        .changes
+        .set_attributes(file.0, None, None, &to, NOBODY);
     set.unwrap();
     let left = left_at_the_end(&session);
     for image in &left {

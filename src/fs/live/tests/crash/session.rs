@@ -173,10 +173,10 @@ impl Session {
 
     pub(super) fn open_array(&self, array: usize) -> Opened {
         let inode = self.tree.inode(self.subject.arrays[array]).unwrap();
-        let open = match self.note(self.tree.open_for_writing(inode)) {
+        let open = match self.note(self.tree.contents.open_for_writing(inode)) {
             Some(open) => open,
             // Told, he tries again.
-            None => self.tree.open_for_writing(inode).unwrap(),
+            None => self.tree.contents.open_for_writing(inode).unwrap(),
         };
         (inode, open.handle, array)
     }
@@ -184,7 +184,7 @@ impl Session {
     pub(super) fn write(&self, to: Opened, at: u64, bytes: &[u8]) {
         self.begin(Edit::Write(to.2, at, bytes.to_owned()));
         let how = Putting::default();
-        let written = self.tree.write(to.0, to.1, at, bytes, how, NOBODY);
+        let written = self.tree.contents.write(to.0, to.1, at, bytes, how, NOBODY);
         match self.note(written) {
             Some(n) => assert_eq!(n, bytes.len()),
             None => drop(self.done.lock().edits.pop()),
@@ -193,7 +193,7 @@ impl Session {
 
     pub(super) fn set_len(&self, of: Opened, len: u64) {
         self.begin(Edit::SetLen(of.2, len));
-        let set = self.tree.set_len(of.0, Some(of.1), len, NOBODY);
+        let set = self.tree.contents.set_len(of.0, Some(of.1), len, NOBODY);
         self.note(set);
     }
 
@@ -203,7 +203,7 @@ impl Session {
         let edits = self.edits();
         let inode = self.tree.inode(self.subject.arrays[0]).unwrap();
         if self
-            .note(self.tree.set_len(inode, None, len, NOBODY))
+            .note(self.tree.contents.set_len(inode, None, len, NOBODY))
             .is_some()
         {
             self.safe(edits);
@@ -214,7 +214,10 @@ impl Session {
 
     pub(super) fn sync(&self, of: Opened) {
         let edits = self.edits();
-        if self.note(self.tree.sync(of.0, of.1, false)).is_some() {
+        if self
+            .note(self.tree.closing.sync(of.0, of.1, false))
+            .is_some()
+        {
             self.safe(edits);
         }
     }
@@ -233,6 +236,7 @@ impl Session {
         };
         let set = self
             .tree
+            .changes
             .set_attributes(of.0, Some(of.1), None, &to, NOBODY);
         self.note(set);
     }
@@ -240,7 +244,7 @@ impl Session {
     /// Closed once, and for good.
     pub(super) fn close(&self, of: Opened) {
         let edits = self.edits();
-        let closed = self.note(self.tree.close(of.1));
+        let closed = self.note(self.tree.closing.close(of.1));
         // What does not agree yet is not safe before it is synced.
         let is_committed =
             self.subject.arrays.len() == 1 || self.tree.containers().written.all().is_empty();
@@ -248,7 +252,7 @@ impl Session {
             self.safe(edits);
         }
         let edits = self.edits();
-        self.tree.release(of.1);
+        self.tree.closing.release(of.1);
         if closed.is_some() && self.tree.containers().written.all().is_empty() {
             self.safe(edits);
         }

@@ -121,9 +121,11 @@ pub(super) fn joined(arrays: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn read(tree: &Tree, path: &str) -> Result<Vec<u8>> {
-    let open = tree.open(tree.inode(path)?)?;
+    let open = tree.reading.open(tree.inode(path)?)?;
     let read = |bytes: Result<&[u8]>| bytes.map(<[u8]>::to_vec);
-    let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
-    tree.release(open.handle);
+    let content = tree
+        .reading
+        .read(open.handle, 0, 1 << 20, PageCache::Used, read);
+    tree.closing.release(open.handle);
     content
 }

@@ -37,11 +37,13 @@ fn errno(done: Result<()>) -> Option<i32> {
 
 impl Tree {
     pub(super) fn text(&self, path: &str) -> Option<Vec<u8>> {
-        let open = self.open(self.inode(path).ok()?).unwrap();
-        let text = self.read(open.handle, 0, 1 << 16, PageCache::Used, |bytes| {
-            bytes.unwrap().to_vec()
-        });
-        self.release(open.handle);
+        let open = self.reading.open(self.inode(path).ok()?).unwrap();
+        let text = self
+            .reading
+            .read(open.handle, 0, 1 << 16, PageCache::Used, |bytes| {
+                bytes.unwrap().to_vec()
+            });
+        self.closing.release(open.handle);
         Some(text)
     }
 }
@@ -81,7 +83,7 @@ fn a_file_that_is_put_into_a_container_is_a_file_like_any_other() {
     assert_eq!(tree.text("one.blp/renamed").as_deref(), Some(NOTES));
     for name in ["renamed", ".hidden", "file"] {
         assert_eq!(hidden(directory.path()), [".one.blp.arrayfs-files"]);
-        tree.unlink(one, OsStr::new(name)).unwrap();
+        tree.removing.unlink(one, OsStr::new(name)).unwrap();
     }
     assert_eq!(tree.names(one), own);
     assert!(hidden(directory.path()).is_empty());
@@ -101,7 +103,7 @@ fn only_files_can_be_put_into_the_directory_of_a_container_that_is_a_file() {
         assert_eq!(errno(tree.makes("one.blp/other", what)), Some(libc::EPERM));
     }
     let (parent, name) = tree.parent("one.blp/link").unwrap();
-    let linked = tree.link(tree.inode("file").unwrap(), parent, name);
+    let linked = tree.making.link(tree.inode("file").unwrap(), parent, name);
     assert_eq!(errno(linked.map(drop)), Some(libc::EPERM));
     for from in ["d", "empty", "two.blp", "matrix"] {
         let moved = tree.renames(from, "one.blp/moved", Renaming::NoReplace);
@@ -125,15 +127,15 @@ fn a_container_is_removed_when_no_other_file_is_left() {
     let one = tree.inode("one.blp").unwrap();
     for name in tree.names(one) {
         if name != "notes" && name != "views" {
-            tree.unlink(one, OsStr::new(&name)).unwrap();
+            tree.removing.unlink(one, OsStr::new(&name)).unwrap();
         }
     }
     let name = OsStr::new("one.blp");
-    let removed = tree.remove_directory(ROOT, name);
+    let removed = tree.removing.remove_directory(ROOT, name);
     assert_eq!(errno(removed), Some(libc::ENOTEMPTY));
     assert_eq!(tree.names(one), ["notes"]);
-    tree.unlink(one, OsStr::new("notes")).unwrap();
-    tree.remove_directory(ROOT, name).unwrap();
+    tree.removing.unlink(one, OsStr::new("notes")).unwrap();
+    tree.removing.remove_directory(ROOT, name).unwrap();
     assert!(hidden(directory.path()).is_empty());
     assert!(!directory.path().join("one.blp").exists());
 }
@@ -226,7 +228,7 @@ fn whichever_step_packing_stops_at_what_is_no_array_is_kept() {
         tree.puts("new.blp/notes", NOTES).unwrap();
         tree.puts("new.blp/.config", b"dot").unwrap();
         failure.die_at(call);
-        let _ = tree.sync_directory(new, false);
+        let _ = tree.closing.sync_directory(new, false);
         let done = !failure.has_died();
         drop(tree);
         let next = tree_of(directory.path(), |disk| disk);

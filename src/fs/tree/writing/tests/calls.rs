@@ -115,23 +115,30 @@ fn a_new_file_costs_one_look_at_its_directory_and_none_at_itself() {
     let shared = Arc::clone(&store) as Arc<dyn Store>;
     let (tree, _) = Tree::new(shared, Some(disk), root, cache, workers, settings).unwrap();
     let found = ["a", "b", "c"].iter().try_fold(ROOT, |at, name| {
-        tree.lookup(at, OsStr::new(name)).map(|attr| attr.inode)
+        tree.names
+            .lookup(at, OsStr::new(name))
+            .map(|attr| attr.inode)
     });
     let (parent, name) = (found.unwrap(), OsStr::new("new"));
     store.asked();
-    assert!(tree.lookup(parent, name).unwrap_err().is_not_found());
+    assert!(tree.names.lookup(parent, name).unwrap_err().is_not_found());
     assert_eq!(store.asked(), ["stat in"]);
-    let (attr, open) = tree.create(parent, name, 0o644, true, NOBODY).unwrap();
+    let (attr, open) = tree
+        .making
+        .create(parent, name, 0o644, true, NOBODY)
+        .unwrap();
     let how = Putting::default();
-    let n = tree.write(attr.inode, open.handle, 0, b"some bytes", how, NOBODY);
+    let n = tree
+        .contents
+        .write(attr.inode, open.handle, 0, b"some bytes", how, NOBODY);
     assert_eq!(n.unwrap(), 10);
-    tree.close(open.handle).unwrap();
-    tree.release(open.handle);
+    tree.closing.close(open.handle).unwrap();
+    tree.closing.release(open.handle);
     assert_eq!(store.asked(), [""; 0]);
     let stored = std::fs::read(directory.path().join("a/b/c/new")).unwrap();
     assert_eq!(stored, b"some bytes");
     // A second look-up finds it remembered: it is not opened again.
-    assert_eq!(tree.lookup(parent, name).unwrap().inode, attr.inode);
+    assert_eq!(tree.names.lookup(parent, name).unwrap().inode, attr.inode);
     assert_eq!(store.asked(), ["stat in"]);
 }
 
@@ -144,7 +151,7 @@ fn another_directory_of_that_name_is_not_looked_into() {
     std::fs::create_dir_all(at("a/b")).unwrap();
     std::fs::write(at("a/b/file"), "").unwrap();
     let tree = super::tree_of(directory.path(), |disk| disk);
-    let inode = |at, name: &str| tree.lookup(at, OsStr::new(name)).unwrap().inode;
+    let inode = |at, name: &str| tree.names.lookup(at, OsStr::new(name)).unwrap().inode;
     let parent = inode(inode(ROOT, "a"), "b");
     std::fs::rename(at("a/b"), at("a/c")).unwrap();
     for other in ["directory", "link"] {
@@ -152,10 +159,12 @@ fn another_directory_of_that_name_is_not_looked_into() {
             "link" => std::os::unix::fs::symlink("c", at("a/b")).unwrap(),
             _ => std::fs::create_dir(at("a/b")).unwrap(),
         }
-        let found = tree.lookup(parent, OsStr::new("file"));
+        let found = tree.names.lookup(parent, OsStr::new("file"));
         let changed = matches!(found, Err(crate::error::Error::Changed { .. }));
         assert!(changed, "{other}: {:?}", found.map(|attr| attr.inode));
-        let made = tree.create(parent, OsStr::new("new"), 0o644, true, NOBODY);
+        let made = tree
+            .making
+            .create(parent, OsStr::new("new"), 0o644, true, NOBODY);
         assert!(made.is_err(), "{other}");
         if other == "directory" {
             std::fs::remove_dir(at("a/b")).unwrap();

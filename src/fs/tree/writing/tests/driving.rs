@@ -6,7 +6,9 @@ impl Tree {
     pub(crate) fn inode(&self, path: &str) -> Result<InodeId> {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.into_iter().try_fold(ROOT, |at, name| {
-            self.lookup(at, OsStr::new(name)).map(|attr| attr.inode)
+            self.names
+                .lookup(at, OsStr::new(name))
+                .map(|attr| attr.inode)
         })
     }
 
@@ -17,15 +19,15 @@ impl Tree {
 
     pub(crate) fn written(&self, path: &str, truncate: bool) -> Result<(InodeId, HandleId)> {
         let inode = self.inode(path)?;
-        let open = self.open_for_writing(inode)?;
+        let open = self.contents.open_for_writing(inode)?;
         if truncate {
-            self.set_len(inode, Some(open.handle), 0, NOBODY)?;
+            self.contents.set_len(inode, Some(open.handle), 0, NOBODY)?;
         }
         Ok((inode, open.handle))
     }
 
     pub(crate) fn names(&self, directory: InodeId) -> Vec<String> {
-        let step = self.list(directory, Cookie::START).unwrap();
+        let step = self.listing.list(directory, Cookie::START).unwrap();
         let names = step.names().into_iter();
         let mut names: Vec<_> = names
             .map(|(_, name)| name.to_str().unwrap().into())
@@ -35,7 +37,7 @@ impl Tree {
     }
 
     pub(crate) fn content(&self, inode: InodeId) -> String {
-        let Ok(open) = self.open(inode) else {
+        let Ok(open) = self.reading.open(inode) else {
             return "unreadable".into();
         };
         let read = |bytes: Result<&[u8]>| {
@@ -43,8 +45,10 @@ impl Tree {
             let start = String::from_utf8_lossy(&bytes[..bytes.len().min(20)]);
             format!("{} {start:?} {:08x}", bytes.len(), crc32fast::hash(bytes))
         };
-        let content = self.read(open.handle, 0, 1 << 16, PageCache::Used, read);
-        self.release(open.handle);
+        let content = self
+            .reading
+            .read(open.handle, 0, 1 << 16, PageCache::Used, read);
+        self.closing.release(open.handle);
         content
     }
 
@@ -52,7 +56,7 @@ impl Tree {
     pub(crate) fn shown(&self, directory: InodeId, above: &str) -> String {
         let mut shown = String::new();
         for name in self.names(directory) {
-            let attr = self.lookup(directory, OsStr::new(&name)).unwrap();
+            let attr = self.names.lookup(directory, OsStr::new(&name)).unwrap();
             let path = format!("{above}/{name}");
             let (kind, mode, links) = (attr.kind, attr.mode, attr.nlink);
             write!(shown, "{path} {kind:?} {mode:o} {links}").unwrap();
@@ -71,21 +75,22 @@ impl Tree {
         let inode = self.inode(path)?;
         for name in self.names(inode) {
             let below = format!("{path}/{name}");
-            match self.lookup(inode, OsStr::new(&name))?.kind {
+            match self.names.lookup(inode, OsStr::new(&name))?.kind {
                 FileKind::Directory => self.remove_all(&below)?,
-                _ => self.unlink(inode, OsStr::new(&name))?,
+                _ => self.removing.unlink(inode, OsStr::new(&name))?,
             }
         }
         let (parent, name) = self.parent(path)?;
-        self.remove_directory(parent, name)
+        self.removing.remove_directory(parent, name)
     }
 
     pub(crate) fn renames(&self, from: &str, to: &str, how: Renaming) -> Result<()> {
-        self.rename(self.parent(from)?, self.parent(to)?, how)
+        self.renames
+            .rename(self.parent(from)?, self.parent(to)?, how)
     }
 
     pub(crate) fn makes(&self, path: &str, what: NewEntry<'_>) -> Result<()> {
         let (parent, name) = self.parent(path)?;
-        self.make(parent, name, what, NOBODY).map(drop)
+        self.making.make(parent, name, what, NOBODY).map(drop)
     }
 }

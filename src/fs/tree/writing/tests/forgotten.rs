@@ -14,7 +14,7 @@ const RECORDS: &str = r#"{"format": "netcdf", "dimensions": {"t": {"length": 0, 
 impl Tree {
     /// The kernel has no memory left for anything of this.
     fn kernel_forgets_all(&self) {
-        let table = self.inodes.lock();
+        let table = self.fs.inodes.lock();
         let held = |inode: &InodeId| table.held.get(inode).map_or(0, |count| *count as u64);
         let known: Vec<(InodeId, u64)> = table
             .iter()
@@ -23,7 +23,7 @@ impl Tree {
             .collect();
         drop(table);
         known.into_iter().for_each(|(inode, lookups)| {
-            self.forget(inode, lookups);
+            self.names.forget(inode, lookups);
         });
     }
 
@@ -43,9 +43,11 @@ impl Tree {
             append: true,
             ..Putting::default()
         };
-        self.write(inode, handle, 0, bytes, how, NOBODY).unwrap();
-        self.close(handle).unwrap();
-        self.release(handle);
+        self.contents
+            .write(inode, handle, 0, bytes, how, NOBODY)
+            .unwrap();
+        self.closing.close(handle).unwrap();
+        self.closing.release(handle);
     }
 }
 
@@ -77,7 +79,8 @@ fn record_variables_keep_their_own_lengths() {
         ..NewAttributes::default()
     };
     let container = tree.inode("x.nc").unwrap();
-    tree.set_attributes(container, None, None, &time, NOBODY)
+    tree.changes
+        .set_attributes(container, None, None, &time, NOBODY)
         .unwrap();
     tree.kernel_forgets_all();
     shown([&a, &b]);
@@ -111,7 +114,7 @@ fn what_is_put_into_a_container_that_was_made_here_becomes_an_array() {
         tree.containers().packing.pack_quiet(Duration::ZERO);
         tree.kernel_forgets_all();
         let inode = tree.inode(&path).unwrap();
-        let shape = tree.xattr(inode, OsStr::new("user.arrayfs.shape"));
+        let shape = tree.xattrs.xattr(inode, OsStr::new("user.arrayfs.shape"));
         assert_eq!(shape.unwrap(), b"[5]", "{name}");
         // It was written anew.
         assert_eq!(tree.text("x.nc/b").as_deref(), Some(&[4, 0, 5, 0][..]));
@@ -120,7 +123,7 @@ fn what_is_put_into_a_container_that_was_made_here_becomes_an_array() {
     std::fs::write(directory.path().join("x.nc"), stored).unwrap();
     tree.puts("x.nc/e", b"later").unwrap();
     assert_eq!(tree.containers().commit_all(InUse::Ignored), []);
-    let stays = tree.xattr(
+    let stays = tree.xattrs.xattr(
         tree.inode("x.nc/e").unwrap(),
         OsStr::new("user.arrayfs.shape"),
     );
@@ -162,11 +165,11 @@ fn what_was_removed_of_a_container_stays_hidden() {
         let container = tree.inode(parent).unwrap();
         let before = tree.names(container);
         assert!(before.iter().any(|shown| shown == name), "{before:?}");
-        tree.unlink(container, entry).unwrap();
+        tree.removing.unlink(container, entry).unwrap();
         tree.kernel_forgets_all();
         let after = tree.names(tree.inode(parent).unwrap());
         assert_eq!(after.len() + 1, before.len(), "{after:?}");
     }
-    let removed = tree.half_removed();
+    let removed = tree.half_removed.arrays();
     assert_eq!(removed, [directory.path().join("np.blp/data")]);
 }

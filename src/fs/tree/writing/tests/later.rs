@@ -69,17 +69,19 @@ fn write(tree: &Tree, at: u64, bytes: &[u8]) -> Result<()> {
 /// Writes and closes.
 fn write_into(tree: &Tree, path: &str, at: u64, bytes: &[u8]) -> Result<()> {
     let (inode, handle) = tree.written(path, false)?;
-    let n = tree.write(inode, handle, at, bytes, Putting::default(), NOBODY)?;
+    let n = tree
+        .contents
+        .write(inode, handle, at, bytes, Putting::default(), NOBODY)?;
     assert_eq!(n, bytes.len());
-    let closed = tree.close(handle);
-    tree.release(handle);
+    let closed = tree.closing.close(handle);
+    tree.closing.release(handle);
     closed
 }
 
 fn sync(tree: &Tree) -> Result<()> {
     let (inode, handle) = tree.written(DATA, false)?;
-    let synced = tree.sync(inode, handle, false);
-    tree.release(handle);
+    let synced = tree.closing.sync(inode, handle, false);
+    tree.closing.release(handle);
     synced
 }
 
@@ -88,10 +90,12 @@ fn content(tree: &Tree) -> Vec<u8> {
 }
 
 fn content_of(tree: &Tree, path: &str) -> Vec<u8> {
-    let open = tree.open(tree.inode(path).unwrap()).unwrap();
+    let open = tree.reading.open(tree.inode(path).unwrap()).unwrap();
     let read = |bytes: Result<&[u8]>| bytes.unwrap().to_vec();
-    let content = tree.read(open.handle, 0, 1 << 20, PageCache::Used, read);
-    tree.release(open.handle);
+    let content = tree
+        .reading
+        .read(open.handle, 0, 1 << 20, PageCache::Used, read);
+    tree.closing.release(open.handle);
     content
 }
 
@@ -101,7 +105,9 @@ fn state(tree: &Tree) -> String {
 
 fn state_of(tree: &Tree, container: &str) -> String {
     let container = tree.inode(container).unwrap();
-    let state = tree.xattr(container, OsStr::new("user.arrayfs.state"));
+    let state = tree
+        .xattrs
+        .xattr(container, OsStr::new("user.arrayfs.state"));
     String::from_utf8(state.unwrap()).unwrap()
 }
 
@@ -165,7 +171,9 @@ fn what_is_written_while_commits_are_put_off_is_logged_before_the_close() {
     let log = source.path().join(LOG);
     let (inode, handle) = tree.written(DATA, false).unwrap();
     let all = [7; 20_000];
-    let n = tree.write(inode, handle, 0, &all, Putting::default(), NOBODY);
+    let n = tree
+        .contents
+        .write(inode, handle, 0, &all, Putting::default(), NOBODY);
     assert_eq!(n.unwrap(), all.len());
     let is_logged = |_| {
         std::thread::sleep(Duration::from_millis(1));
@@ -173,7 +181,7 @@ fn what_is_written_while_commits_are_put_off_is_logged_before_the_close() {
     };
     assert!((0..60_000).any(is_logged), "nobody has logged it");
     assert!(after_a_kill(source.path()).starts_with(&all));
-    tree.release(handle);
+    tree.closing.release(handle);
 }
 
 /// A source with a Bloscpack file without an array, so that no stored block shows how well new
@@ -323,7 +331,7 @@ fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
     let ends: [fn(&Tree); 2] = [
         |tree| {
             let directory = tree.inode("one.blp").unwrap();
-            tree.sync_directory(directory, false).unwrap();
+            tree.closing.sync_directory(directory, false).unwrap();
         },
         |tree| assert!(tree.containers().commit_all(InUse::Ignored).is_empty()),
     ];
@@ -352,13 +360,13 @@ fn a_synced_directory_is_committed_whoever_does_it() {
     assert!(state(&tree).contains("in the background"));
     let (_, version) = tree.containers().written.all().pop().unwrap();
     let directory = tree.inode("one.blp").unwrap();
-    tree.sync_directory(directory, false).unwrap();
+    tree.closing.sync_directory(directory, false).unwrap();
     assert_eq!(state(&tree), "clean");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let under_way = version.writes.take_turn();
         let synced = scope.spawn(|| {
-            tree.sync_directory(directory, false).unwrap();
+            tree.closing.sync_directory(directory, false).unwrap();
             has_ended.load(Ordering::Relaxed)
         });
         (0..1000).for_each(|_| std::thread::yield_now());
@@ -375,10 +383,10 @@ fn what_was_emptied_and_not_written_is_in_the_log_when_the_close_returns() {
     let (tree, _) = tree(source.path(), resting(Duration::from_secs(3600)));
     write(&tree, 0, &[1; 10]).unwrap();
     let (_, handle) = tree.written(DATA, true).unwrap();
-    tree.close(handle).unwrap();
+    tree.closing.close(handle).unwrap();
     assert_eq!(content(&tree), b"");
     assert_eq!(after_a_kill(source.path()), b"");
-    tree.release(handle);
+    tree.closing.release(handle);
     assert!(tree.containers().commit_all(InUse::Ignored).is_empty());
     assert_eq!(content(&tree), b"");
 }

@@ -60,7 +60,10 @@ fn bands_larger_than_the_memory_are_merged_from_the_log() {
     let end = ROWS - 1000;
     for (number, part) in written[..end].chunks(WRITTEN).enumerate() {
         let (at, how) = ((number * WRITTEN) as u64, Putting::default());
-        let n = tree.write(inode, handle, at, part, how, NOBODY).unwrap();
+        let n = tree
+            .contents
+            .write(inode, handle, at, part, how, NOBODY)
+            .unwrap();
         assert_eq!(n, part.len());
     }
     let log = source.path().join(".x.dbdf.arrayfs-stage");
@@ -69,8 +72,8 @@ fn bands_larger_than_the_memory_are_merged_from_the_log() {
         logged > end as u64 - MEMORY,
         "{logged} bytes are in the log"
     );
-    tree.close(handle).unwrap();
-    tree.release(handle);
+    tree.closing.close(handle).unwrap();
+    tree.closing.release(handle);
     let mut expected = before;
     expected[..end].copy_from_slice(&written[..end]);
     assert!(std::fs::read(&file).unwrap() == frame([&stays, &expected]));

@@ -19,11 +19,13 @@ impl Tree {
     /// Makes a file with this content.
     pub(super) fn puts(&self, path: &str, content: &[u8]) -> Result<()> {
         let (parent, name) = self.parent(path)?;
-        let (attr, open) = self.create(parent, name, 0o644, true, NOBODY)?;
+        let (attr, open) = self.making.create(parent, name, 0o644, true, NOBODY)?;
         let how = Putting::default();
-        let written = self.write(attr.inode, open.handle, 0, content, how, NOBODY);
-        let closed = written.and_then(|_| self.close(open.handle));
-        self.release(open.handle);
+        let written = self
+            .contents
+            .write(attr.inode, open.handle, 0, content, how, NOBODY);
+        let closed = written.and_then(|_| self.closing.close(open.handle));
+        self.closing.release(open.handle);
         closed
     }
 
@@ -40,18 +42,22 @@ impl Tree {
     /// Sets attributes by path alone.
     fn sets(&self, path: &str, len: Option<u64>, to: NewAttributes) -> Result<()> {
         let inode = self.inode(path)?;
-        self.set_attributes(inode, None, len, &to, NOBODY).map(drop)
+        self.changes
+            .set_attributes(inode, None, len, &to, NOBODY)
+            .map(drop)
     }
 
     pub(super) fn state(&self, path: &str) -> String {
-        let state = self.xattr(self.inode(path).unwrap(), OsStr::new("user.arrayfs.state"));
+        let state = self
+            .xattrs
+            .xattr(self.inode(path).unwrap(), OsStr::new("user.arrayfs.state"));
         String::from_utf8(state.unwrap()).unwrap()
     }
 
     fn is_packed(&self) -> bool {
         let names = self.names(self.inode("new.blp").unwrap());
         assert_eq!(names, ["arrays.json", "data", "metadata.json"]);
-        let shape = self.xattr(
+        let shape = self.xattrs.xattr(
             self.inode("new.blp/data").unwrap(),
             OsStr::new("user.arrayfs.shape"),
         );
@@ -72,7 +78,11 @@ fn a_new_container_shows_what_was_put_into_it_and_then_what_it_is() {
     let tree = tree_of(directory.path(), |disk| disk);
     let new = tree.puts_container().unwrap();
     assert_eq!(tree.names(new), ["arrays.json", "data", "views"]);
-    let state = || tree.xattr(new, OsStr::new("user.arrayfs.state")).unwrap();
+    let state = || {
+        tree.xattrs
+            .xattr(new, OsStr::new("user.arrayfs.state"))
+            .unwrap()
+    };
     assert_eq!(state(), b"staged: it is new");
     assert!(
         tree.containers()
@@ -98,13 +108,14 @@ fn as_long_as_something_in_it_is_open_it_stays_new() {
     let tree = tree_of(directory.path(), |disk| disk);
     let new = tree.puts_container().unwrap();
     let open = tree
+        .reading
         .open(tree.inode("new.blp/views/data.npy").unwrap())
         .unwrap();
     assert_eq!(tree.containers().packing.pack_quiet(Duration::ZERO), None);
-    tree.sync_directory(new, false).unwrap();
+    tree.closing.sync_directory(new, false).unwrap();
     assert_eq!(tree.containers().commit_all(InUse::Spared).len(), 1);
     assert!(!hidden(directory.path()).is_empty());
-    tree.release(open.handle);
+    tree.closing.release(open.handle);
     tree.containers().packing.pack_quiet(Duration::ZERO);
     assert!(tree.is_packed());
 }
@@ -125,7 +136,7 @@ fn it_waits_for_an_array() {
             None,
             "{put}"
         );
-        tree.sync_directory(new, false).unwrap();
+        tree.closing.sync_directory(new, false).unwrap();
         assert_eq!(hidden(directory.path()), [DRAFTS], "{put}");
         let named: Vec<String> = tree
             .containers()
@@ -146,8 +157,10 @@ fn it_waits_for_an_array() {
     tree.puts("new.blp/.data.x", PLAIN).unwrap_err();
     let again = tree.written("new.blp/.data.x", true).unwrap();
     let how = Putting::default();
-    tree.write(again.0, again.1, 0, PLAIN, how, NOBODY).unwrap();
-    tree.release(again.1);
+    tree.contents
+        .write(again.0, again.1, 0, PLAIN, how, NOBODY)
+        .unwrap();
+    tree.closing.release(again.1);
     tree.renames("new.blp/.data.x", "new.blp/data", Renaming::Over)
         .unwrap();
     assert_eq!(tree.containers().packing.pack_quiet(Duration::ZERO), None);
@@ -167,7 +180,7 @@ fn a_disk_that_fails_once_costs_nothing() {
         });
         let new = tree.puts_container().unwrap();
         failure.arm(call);
-        let packed = tree.sync_directory(new, false);
+        let packed = tree.closing.sync_directory(new, false);
         let done = failure.is_armed();
         if !done && packed.is_err() {
             assert_eq!(
@@ -175,7 +188,7 @@ fn a_disk_that_fails_once_costs_nothing() {
                 ["arrays.json", "data", "views"],
                 "call {call}"
             );
-            tree.sync_directory(new, false).unwrap();
+            tree.closing.sync_directory(new, false).unwrap();
         }
         assert!(tree.is_packed(), "call {call}");
         drop(tree);
@@ -250,7 +263,7 @@ fn after_a_crash_it_is_what_it_was_or_empty() {
         disk
     });
     let new = tree.puts_container().unwrap();
-    tree.sync_directory(new, false).unwrap();
+    tree.closing.sync_directory(new, false).unwrap();
     let changes = recording.get().unwrap().changes();
     let mut packed = 0;
     for some in 0..=changes.len() {
@@ -303,17 +316,21 @@ fn nothing_that_is_written_while_it_is_packed_is_lost() {
         }
         let (inode, handle) = tree.written(path, true)?;
         let how = Putting::default();
-        let written = tree.write(inode, handle, 0, text.as_bytes(), how, NOBODY);
-        let closed = written.and_then(|_| tree.close(handle));
-        tree.release(handle);
+        let written = tree
+            .contents
+            .write(inode, handle, 0, text.as_bytes(), how, NOBODY);
+        let closed = written.and_then(|_| tree.closing.close(handle));
+        tree.closing.release(handle);
         closed
     };
     let read = |path: &str| {
-        let open = tree.open(tree.inode(path)?)?;
-        let text = tree.read(open.handle, 0, 100, PageCache::Used, |bytes| {
-            bytes.map(<[u8]>::to_vec)
-        });
-        tree.release(open.handle);
+        let open = tree.reading.open(tree.inode(path)?)?;
+        let text = tree
+            .reading
+            .read(open.handle, 0, 100, PageCache::Used, |bytes| {
+                bytes.map(<[u8]>::to_vec)
+            });
+        tree.closing.release(open.handle);
         text
     };
     std::thread::scope(|threads| {
@@ -362,13 +379,16 @@ fn what_somebody_else_has_put_in_its_place_is_not_removed() {
         if draft {
             tree.puts("new.blp/data", PLAIN).unwrap();
             let (parent, name) = tree.parent("new.blp/data").unwrap();
-            tree.unlink(parent, name).unwrap();
+            tree.removing.unlink(parent, name).unwrap();
         }
         let (theirs, place) = (directory.path().join("t"), directory.path().join("new.blp"));
         std::fs::write(&theirs, b"theirs").unwrap();
         std::fs::rename(&theirs, &place).unwrap();
         let (parent, name) = tree.parent("new.blp").unwrap();
-        assert!(tree.remove_directory(parent, name).is_err(), "{draft}");
+        assert!(
+            tree.removing.remove_directory(parent, name).is_err(),
+            "{draft}"
+        );
         assert_eq!(std::fs::read(&place).unwrap(), b"theirs");
     }
 }
@@ -413,7 +433,7 @@ fn what_follows_from_its_arrays_is_not_made_anew() {
     tree.puts_container().unwrap();
     tree.containers().packing.pack_quiet(Duration::ZERO);
     let (parent, name) = tree.parent("new.blp/arrays.json").unwrap();
-    tree.unlink(parent, name).unwrap();
+    tree.removing.unlink(parent, name).unwrap();
     let made = tree.puts("new.blp/arrays.json", DESCRIPTION);
     assert!(matches!(made, Err(Error::Computed(_))), "{made:?}");
 }
@@ -431,7 +451,7 @@ fn a_draft_can_take_the_place_of_an_array() {
         tree.parent("more.blp/out").unwrap(),
         tree.parent("new.blp/data").unwrap(),
     );
-    tree.rename(from, to, Renaming::Over).unwrap();
+    tree.renames.rename(from, to, Renaming::Over).unwrap();
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"\\u{7}\\u{7}"), "{content}");
 }

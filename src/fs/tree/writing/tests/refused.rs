@@ -48,13 +48,13 @@ fn where_no_log_can_be_made_opening_for_writing_is_refused() {
         let tree = failing(directory.path(), &failure);
         let inode = tree.inode("one.blp/data").unwrap();
         failure.arm(1);
-        let opened = tree.open_for_writing(inode);
+        let opened = tree.contents.open_for_writing(inode);
         assert_eq!(opened.as_ref().err().and_then(code), told, "{refused}");
         assert!(!failure.is_armed());
-        let truncated = || tree.set_len(inode, None, 100, NOBODY);
+        let truncated = || tree.contents.set_len(inode, None, 100, NOBODY);
         failure.arm(1);
         assert_eq!(truncated().err().as_ref().and_then(code), told, "{refused}");
-        assert!(tree.open_for_writing(inode).is_ok(), "{refused}");
+        assert!(tree.contents.open_for_writing(inode).is_ok(), "{refused}");
     }
 }
 
@@ -73,8 +73,8 @@ fn opening_for_writing_leaves_the_directory_as_it_is() {
     let tree = tree_of(directory.path(), |disk| disk);
     let inode = tree.inode("one.blp/data").unwrap();
     for _ in 0..3 {
-        let handle = tree.open_for_writing(inode).unwrap().handle;
-        tree.close(handle).unwrap();
+        let handle = tree.contents.open_for_writing(inode).unwrap().handle;
+        tree.closing.close(handle).unwrap();
     }
     assert_eq!(opened.metadata().unwrap().modified().unwrap(), before);
 }
@@ -90,9 +90,11 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
             let tree = failing_with(directory.path(), preference, &failure);
             let (inode, handle) = tree.written("one.blp/data", false).unwrap();
             let how = Putting::default();
-            tree.write(inode, handle, 0, b"bytes", how, NOBODY).unwrap();
+            tree.contents
+                .write(inode, handle, 0, b"bytes", how, NOBODY)
+                .unwrap();
             failure.die_at(call);
-            let closed = tree.close(handle);
+            let closed = tree.closing.close(handle);
             // All of it was done before, but for tidying up.
             if closed.is_ok() {
                 break;
@@ -106,13 +108,15 @@ fn a_dead_disk_is_told_as_such_and_not_as_a_change() {
             };
             told(closed);
             for _ in 0..2 {
-                let _ = tree.write(inode, handle, 9, b"more", how, NOBODY);
-                told(tree.sync(inode, handle, false));
+                let _ = tree.contents.write(inode, handle, 9, b"more", how, NOBODY);
+                told(tree.closing.sync(inode, handle, false));
                 // Only the first close commits.
-                tree.close(handle).unwrap();
+                tree.closing.close(handle).unwrap();
             }
             let read = |bytes: crate::error::Result<&[u8]>| bytes.map(drop);
-            let read = tree.read(handle, 0, 1 << 20, PageCache::Bypassed, read);
+            let read = tree
+                .reading
+                .read(handle, 0, 1 << 20, PageCache::Bypassed, read);
             if read.is_err() {
                 told(read);
                 unread += 1;
@@ -130,11 +134,13 @@ fn closing_an_ordinary_file_says_what_was_lost() {
     let failure = Failure::new(libc::EDQUOT);
     let tree = failing(directory.path(), &failure);
     let (inode, handle) = tree.written("file", false).unwrap();
-    let put = tree.write(inode, handle, 0, b"some", Putting::default(), NOBODY);
+    let put = tree
+        .contents
+        .write(inode, handle, 0, b"some", Putting::default(), NOBODY);
     assert_eq!(put.unwrap(), 4);
-    tree.close(handle).unwrap();
+    tree.closing.close(handle).unwrap();
     failure.fail_at_close();
-    let closed = tree.close(handle).unwrap_err();
+    let closed = tree.closing.close(handle).unwrap_err();
     assert_eq!(code(&closed), Some(libc::EDQUOT));
-    tree.release(handle);
+    tree.closing.release(handle);
 }

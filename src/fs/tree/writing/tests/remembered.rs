@@ -13,13 +13,14 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
     let directory = ground();
     let tree = tree_of(directory.path(), |disk| disk);
     let (inode, handle) = tree.written("one.blp/data", false).unwrap();
-    let open = tree.open_files.get(handle).unwrap();
+    let open = tree.fs.open_files.get(handle).unwrap();
     let writer = open.array_writer().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Acquire) {
-                tree.live
+                tree.fs
+                    .live
                     .committer
                     .commit(&writer.version, Effort::Usual)
                     .unwrap();
@@ -27,7 +28,8 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
         });
         for at in 0..WRITES {
             let how = Putting::default();
-            tree.write(inode, handle, at % 100, &[at as u8], how, NOBODY)
+            tree.contents
+                .write(inode, handle, at % 100, &[at as u8], how, NOBODY)
                 .unwrap();
             let listed = tree.containers().written.all();
             let is_listed = listed.iter().any(|(_, one)| one.id == writer.version.id);
@@ -35,6 +37,6 @@ fn whatever_is_staged_is_in_the_list_when_the_write_returns() {
         }
         done.store(true, Ordering::Release);
     });
-    tree.release(handle);
+    tree.closing.release(handle);
     assert!(tree.containers().written.all().is_empty());
 }

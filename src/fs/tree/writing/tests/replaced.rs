@@ -34,21 +34,27 @@ fn at_every_step_readers_see_the_old_array_or_the_new_one() {
         let new = rows(old.len() * 2);
         let (tree, failure) = hooked(directory.path());
         tree.puts("np.blp/.data.x", &new).unwrap();
-        let open = tree.open(tree.inode("np.blp/data").unwrap()).unwrap();
+        let open = tree
+            .reading
+            .open(tree.inode("np.blp/data").unwrap())
+            .unwrap();
         let (reading, seen) = (Arc::clone(&tree), Arc::new(Mutex::new(None)));
         let read = |tree: &Tree| {
-            tree.read(open.handle, 0, 1 << 20, PageCache::Used, |bytes| {
-                bytes.unwrap().to_vec()
-            })
+            tree.reading
+                .read(open.handle, 0, 1 << 20, PageCache::Used, |bytes| {
+                    bytes.unwrap().to_vec()
+                })
         };
         let (handle, noted) = (open.handle, Arc::clone(&seen));
         let (told, done) = mpsc::channel::<()>();
         failure.arm_with(call, move || {
             // In a thread of its own: at some steps a reader waits.
             std::thread::spawn(move || {
-                let bytes = reading.read(handle, 0, 1 << 20, PageCache::Used, |bytes| {
-                    bytes.unwrap().to_vec()
-                });
+                let bytes = reading
+                    .reading
+                    .read(handle, 0, 1 << 20, PageCache::Used, |bytes| {
+                        bytes.unwrap().to_vec()
+                    });
                 *noted.lock() = Some(bytes);
                 drop(told);
             });
@@ -86,9 +92,11 @@ fn whichever_call_fails_the_array_is_whole() {
         let (inode, handle) = tree.written("np.blp/data", false).unwrap();
         let how = Putting::default();
         let at = old.len() as u64;
-        tree.write(inode, handle, at, b"x", how, NOBODY).unwrap();
-        assert!(tree.close(handle).is_err());
-        tree.release(handle);
+        tree.contents
+            .write(inode, handle, at, b"x", how, NOBODY)
+            .unwrap();
+        assert!(tree.closing.close(handle).is_err());
+        tree.closing.release(handle);
         let mut staged = old.clone();
         staged.push(b'x');
         tree.puts("np.blp/.data.x", &new).unwrap();

@@ -22,7 +22,7 @@ fn committing(
 impl Tree {
     fn retypes(&self) -> Result<()> {
         let (name, how) = (OsStr::new("user.arrayfs.dtype"), XattrSetting::Any);
-        self.set_xattr(
+        self.changes.set_xattr(
             self.inode("one.blp/data")?,
             name,
             (NEW.as_bytes(), how),
@@ -32,7 +32,7 @@ impl Tree {
 
     fn dtype(&self) -> String {
         let name = OsStr::new("user.arrayfs.dtype");
-        let dtype = self.xattr(self.inode("one.blp/data").unwrap(), name);
+        let dtype = self.xattrs.xattr(self.inode("one.blp/data").unwrap(), name);
         String::from_utf8(dtype.unwrap()).unwrap()
     }
 }
@@ -106,11 +106,14 @@ fn a_mount_that_is_about_to_end_sets_a_type_that_takes_not_long() {
     let renames = |tree: &Tree| {
         let (name, how) = (OsStr::new("user.arrayfs.dtype"), XattrSetting::Any);
         let array = tree.inode("one.blp").unwrap();
-        let (made, open) = tree.create(array, OsStr::new("new"), 0o644, true, NOBODY)?;
-        tree.release(open.handle);
-        tree.set_xattr(made.inode, name, (NEW.as_bytes(), how), &|_| true)?;
+        let (made, open) = tree
+            .making
+            .create(array, OsStr::new("new"), 0o644, true, NOBODY)?;
+        tree.closing.release(open.handle);
+        tree.changes
+            .set_xattr(made.inode, name, (NEW.as_bytes(), how), &|_| true)?;
         let (from, to) = ((array, OsStr::new("new")), (array, OsStr::new("data")));
-        tree.rename(from, to, Renaming::Over)
+        tree.renames.rename(from, to, Renaming::Over)
     };
     for change in [Tree::retypes, renames] {
         for call in 1.. {
@@ -122,7 +125,7 @@ fn a_mount_that_is_about_to_end_sets_a_type_that_takes_not_long() {
             }));
             let ends = Arc::clone(&tree);
             failure.arm_with(call, move || {
-                ends.live.hurry_for(crate::live::TO_THE_END);
+                ends.fs.live.hurry_for(crate::live::TO_THE_END);
                 let begun = std::time::Instant::now();
                 while begun.elapsed() <= crate::patience::BETWEEN_LOOKS {
                     std::thread::yield_now();

@@ -58,7 +58,10 @@ fn is_done(work: impl FnOnce() + Send + 'static) -> bool {
 
 fn put(tree: &Tree, (inode, handle): (InodeId, HandleId), bytes: &[u8]) {
     let how = Putting::default();
-    let n = tree.write(inode, handle, 0, bytes, how, NOBODY).unwrap();
+    let n = tree
+        .contents
+        .write(inode, handle, 0, bytes, how, NOBODY)
+        .unwrap();
     assert_eq!(n, bytes.len());
 }
 
@@ -70,19 +73,24 @@ fn hidden(directory: &Path) -> Vec<OsString> {
 }
 
 fn first_bytes(tree: &Tree, handle: HandleId) -> Vec<u8> {
-    tree.read(handle, 0, 5, PageCache::Used, |read| read.unwrap().to_vec())
+    tree.reading
+        .read(handle, 0, 5, PageCache::Used, |read| read.unwrap().to_vec())
 }
 
 fn all_bytes(tree: &Tree, handle: HandleId) -> Vec<u8> {
     let all = |read: crate::error::Result<&[u8]>| read.unwrap().to_vec();
-    tree.read(handle, 0, 1 << 20, PageCache::Used, all)
+    tree.reading.read(handle, 0, 1 << 20, PageCache::Used, all)
 }
 
 /// What the array shows when [`put`] has written "first".
 fn after_first() -> Vec<u8> {
     let directory = ground();
     let (tree, _) = waiting(directory.path(), Preference::Replace);
-    let read = tree.open(tree.inode(ARRAY).unwrap()).unwrap().handle;
+    let read = tree
+        .reading
+        .open(tree.inode(ARRAY).unwrap())
+        .unwrap()
+        .handle;
     let mut all = all_bytes(&tree, read);
     all[..5].copy_from_slice(b"first");
     all
@@ -113,18 +121,18 @@ fn readers_and_writers_do_not_wait_for_a_commit() {
         let directory = ground();
         let (tree, failure) = waiting(directory.path(), Preference::Replace);
         let written = tree.written(ARRAY, false).unwrap();
-        let read = tree.open(written.0).unwrap().handle;
+        let read = tree.reading.open(written.0).unwrap().handle;
         put(&tree, written, b"first");
         let (other, expected) = (Arc::clone(&tree), Arc::clone(&expected));
         failure.arm_with(call, move || {
             let what = format!("call {call}");
             assert_nobody_waits(&other, (written, read), &expected, &what);
         });
-        tree.close(written.1).unwrap();
+        tree.closing.close(written.1).unwrap();
         let is_over = failure.is_armed();
         failure.arm(0);
-        tree.release(written.1);
-        tree.release(read);
+        tree.closing.release(written.1);
+        tree.closing.release(read);
         if is_over {
             assert!(call > 5, "a commit makes {call} calls");
             break;
@@ -193,7 +201,7 @@ fn readers_and_writers_do_not_wait_for_what_a_commit_opens() {
             let stored = std::fs::read(&file).unwrap();
             let (tree, opening) = watched(directory.path(), preference);
             let written = tree.written(ARRAY, false).unwrap();
-            let read = tree.open(written.0).unwrap().handle;
+            let read = tree.reading.open(written.0).unwrap().handle;
             put(&tree, written, b"first");
             let (other, expected) = (Arc::clone(&tree), Arc::clone(&expected));
             let met = met.clone();
@@ -205,11 +213,11 @@ fn readers_and_writers_do_not_wait_for_what_a_commit_opens() {
                 }
             };
             opening.arm(opened, Some(Box::new(meanwhile)));
-            tree.close(written.1).unwrap();
+            tree.closing.close(written.1).unwrap();
             let is_over = opening.is_armed();
             opening.arm(0, None);
-            tree.release(written.1);
-            tree.release(read);
+            tree.closing.release(written.1);
+            tree.closing.release(read);
             if is_over {
                 break;
             }
@@ -240,9 +248,9 @@ fn a_directory_that_is_moved_during_a_commit_loses_nothing() {
             assert!(left.is_empty(), "{what}: {left:?}");
             let (tree, _) = waiting(directory.path(), preference);
             let inode = tree.inode(&format!("{name}/x.blp/data")).expect(&what);
-            let read = tree.open(inode).unwrap().handle;
+            let read = tree.reading.open(inode).unwrap().handle;
             assert_eq!(first_bytes(&tree, read), b"first", "{what}");
-            tree.release(read);
+            tree.closing.release(read);
             let left = tree.containers().commit_all(InUse::Ignored);
             assert!(left.is_empty(), "{what}: {left:?}");
             if is_over {
@@ -264,7 +272,9 @@ fn close_while_moving(
     failure.arm_with(call, move || {
         let rename = std::thread::spawn(move || {
             let names = ["above", "elsewhere"].map(OsStr::new);
-            mover.rename((ROOT, names[0]), (ROOT, names[1]), Renaming::Over)
+            mover
+                .renames
+                .rename((ROOT, names[0]), (ROOT, names[1]), Renaming::Over)
         });
         // It may have to wait for the call, if that makes a log.
         let until = std::time::Instant::now() + MOMENT;
@@ -275,13 +285,13 @@ fn close_while_moving(
     });
     // The close began before the move and does not know the new place: then its bytes remain
     // staged.
-    let _ = tree.retry(|| tree.close(handle));
+    let _ = tree.fs.moves.retry(|| tree.closing.close(handle));
     let is_over = failure.is_armed();
     failure.arm(0);
     if let Ok(rename) = moved.try_recv() {
         rename.join().unwrap().unwrap();
     }
-    tree.release(handle);
+    tree.closing.release(handle);
     is_over
 }
 
@@ -293,14 +303,14 @@ fn nobody_waits_for_an_fsync() {
             let directory = ground();
             let (tree, failure) = waiting(directory.path(), preference);
             let written = tree.written(ARRAY, false).unwrap();
-            let read = tree.open(written.0).unwrap().handle;
+            let read = tree.reading.open(written.0).unwrap().handle;
             put(&tree, written, b"first");
             let (met, was_met) = channel();
             wait_at(&tree, &failure, (written, read), round, met);
-            tree.sync(written.0, written.1, false).unwrap();
-            tree.close(written.1).unwrap();
-            tree.release(written.1);
-            tree.release(read);
+            tree.closing.sync(written.0, written.1, false).unwrap();
+            tree.closing.close(written.1).unwrap();
+            tree.closing.release(written.1);
+            tree.closing.release(read);
             let names = was_met.try_iter().count();
             assert!(names > 0 || round > 1, "{preference:?}: nothing is synced");
         }
@@ -318,7 +328,7 @@ fn no_move_waits_while_a_log_is_written() {
         let (tree, failure) = waiting(directory.path(), Preference::Replace);
         let written = tree.written("above/x.blp/data", false).unwrap();
         put(&tree, written, b"first");
-        tree.sync(written.0, written.1, false).unwrap();
+        tree.closing.sync(written.0, written.1, false).unwrap();
         put(&tree, written, &[7; 3 << 20]);
         let movers = Arc::clone(&tree);
         failure.arm_with(call, move || {
@@ -328,11 +338,11 @@ fn no_move_waits_while_a_log_is_written() {
             };
             assert!(is_done(moves), "call {call}: a move waits");
         });
-        tree.sync(written.0, written.1, false).unwrap();
+        tree.closing.sync(written.0, written.1, false).unwrap();
         let is_over = failure.is_armed();
         failure.arm(0);
-        tree.close(written.1).unwrap();
-        tree.release(written.1);
+        tree.closing.close(written.1).unwrap();
+        tree.closing.release(written.1);
         if is_over {
             assert!(call > 1, "nothing is written");
             break;
@@ -372,8 +382,9 @@ fn wait_at(
 fn rename(tree: &Tree, names: [&str; 2]) {
     let names = names.map(OsStr::new);
     for (from, to) in [(names[0], names[1]), (names[1], names[0])] {
-        tree.lookup(ROOT, from).unwrap();
-        tree.rename((ROOT, from), (ROOT, to), Renaming::Over)
+        tree.names.lookup(ROOT, from).unwrap();
+        tree.renames
+            .rename((ROOT, from), (ROOT, to), Renaming::Over)
             .unwrap();
     }
 }

@@ -23,7 +23,7 @@ impl Tree {
         COLUMNS.iter().all(|(name, content)| {
             let column = self.inode(&format!("new.dbdf/columns/{name}"));
             column.is_ok_and(|column| {
-                let dtype = self.xattr(column, OsStr::new("user.arrayfs.dtype"));
+                let dtype = self.xattrs.xattr(column, OsStr::new("user.arrayfs.dtype"));
                 let expected = format!("4 \"{}", content.escape_ascii());
                 dtype.is_ok_and(|dtype| dtype == b"int16")
                     && self.content(column).starts_with(&expected)
@@ -55,8 +55,8 @@ fn a_group_that_has_been_packed_is_looked_up_again() {
     let tree = tree_of(directory.path(), |disk| disk);
     let new = tree.puts_frame().unwrap();
     let group = tree.inode("new.dbdf/columns").unwrap();
-    tree.sync_directory(new, false).unwrap();
-    let stale = tree.lookup(group, OsStr::new("a")).unwrap_err();
+    tree.closing.sync_directory(new, false).unwrap();
+    let stale = tree.names.lookup(group, OsStr::new("a")).unwrap_err();
     assert!(matches!(stale, Error::Changed { .. }), "{stale}");
     assert!(tree.is_frame());
     // One that is removed is gone.
@@ -65,8 +65,10 @@ fn a_group_that_has_been_packed_is_looked_up_again() {
     let (new, group) = ["new.h5", "new.h5/group"]
         .map(|path| tree.inode(path).unwrap())
         .into();
-    tree.remove_directory(new, OsStr::new("group")).unwrap();
-    let gone = tree.lookup(group, OsStr::new("a")).unwrap_err();
+    tree.removing
+        .remove_directory(new, OsStr::new("group"))
+        .unwrap();
+    let gone = tree.names.lookup(group, OsStr::new("a")).unwrap_err();
     assert!(matches!(gone, Error::NotFound), "{gone}");
 }
 
@@ -81,7 +83,7 @@ fn after_a_crash_all_that_was_put_into_groups_is_there_or_packed() {
     });
     let new = tree.puts_frame().unwrap();
     let put = recording.get().unwrap().changes().len();
-    tree.sync_directory(new, false).unwrap();
+    tree.closing.sync_directory(new, false).unwrap();
     assert!(tree.is_frame());
     let changes = recording.get().unwrap().changes();
     assert!(changes.len() > put + 5, "{put} {}", changes.len());
@@ -120,10 +122,10 @@ fn whichever_call_fails_it_is_packed_later() {
         });
         let new = tree.puts_frame().unwrap();
         failure.arm(call);
-        let packed = tree.sync_directory(new, false);
+        let packed = tree.closing.sync_directory(new, false);
         let done = failure.is_armed();
         if !done && packed.is_err() {
-            tree.sync_directory(new, false).unwrap();
+            tree.closing.sync_directory(new, false).unwrap();
         }
         assert!(tree.is_frame(), "call {call}");
         drop(tree);

@@ -18,15 +18,19 @@ fn it_is_renamed_as_it_is_whatever_is_open() {
     tree.puts("new.blp/notes", PLAIN).unwrap();
     let new = tree.inode("new.blp").unwrap();
     let (parent, name) = tree.parent("new.blp/data").unwrap();
-    let (file, open) = tree.create(parent, name, 0o644, true, NOBODY).unwrap();
+    let (file, open) = tree
+        .making
+        .create(parent, name, 0o644, true, NOBODY)
+        .unwrap();
     for (from, to) in [("new.blp", "below/x.blp"), ("below/x.blp", "moved.blp")] {
         tree.renames(from, to, Renaming::NoReplace).unwrap();
         assert!(tree.inode(from).is_err_and(|e| e.is_not_found()));
     }
     let how = Putting::default();
-    tree.write(file.inode, open.handle, 0, PLAIN, how, NOBODY)
+    tree.contents
+        .write(file.inode, open.handle, 0, PLAIN, how, NOBODY)
         .unwrap();
-    tree.release(open.handle);
+    tree.closing.release(open.handle);
     assert_eq!(tree.inode("moved.blp").unwrap(), new);
     assert_eq!(tree.names(new), ["data", "notes"]);
     assert_eq!(hidden(directory.path()), [MOVED]);

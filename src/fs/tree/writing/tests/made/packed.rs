@@ -87,9 +87,10 @@ fn a_move_that_comes_first_after_a_crash_takes_along_what_was_written_to_an_arra
     let tree = tree_of(directory.path(), |disk| disk);
     let (inode, handle) = tree.written("one.blp/data", false).unwrap();
     let how = Putting::default();
-    tree.write(inode, handle, 0, b"staged", how, NOBODY)
+    tree.contents
+        .write(inode, handle, 0, b"staged", how, NOBODY)
         .unwrap();
-    tree.sync(inode, handle, false).unwrap();
+    tree.closing.sync(inode, handle, false).unwrap();
     let copied = std::process::Command::new("cp")
         .arg("-a")
         .arg(directory.path().join("."))
@@ -216,7 +217,7 @@ fn one_that_is_used_while_another_one_is_packed_is_left_alone() {
         tree.makes(name, DIRECTORY).unwrap();
         tree.puts(&format!("{name}/data"), PLAIN).unwrap();
     }
-    tree.live.new.set_back(QUIET);
+    tree.fs.live.new.set_back(QUIET);
     let using = Arc::clone(&tree);
     failure.arm_with(1, move || {
         for name in ["one-new.blp", "other-new.blp"] {
@@ -239,8 +240,10 @@ fn what_is_put_into_it_while_it_is_renamed_goes_along() {
     failure.arm_with(1, move || {
         let (done, wait) = mpsc::channel();
         std::thread::spawn(move || {
-            let made = putting.create(new, OsStr::new("file"), 0o644, true, NOBODY);
-            done.send(made.map(|(_, open)| putting.release(open.handle)))
+            let made = putting
+                .making
+                .create(new, OsStr::new("file"), 0o644, true, NOBODY);
+            done.send(made.map(|(_, open)| putting.closing.release(open.handle)))
         });
         // It waits for the move, which has begun.
         assert!(wait.recv_timeout(Duration::from_millis(200)).is_err());
@@ -275,14 +278,15 @@ fn a_file_that_is_open_by_another_name_is_open() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.puts_container().unwrap();
     let data = tree.inode("new.blp/data").unwrap();
-    tree.link(data, ROOT, OsStr::new("linked")).unwrap();
-    let open = tree.open_for_writing(data).unwrap();
+    tree.making.link(data, ROOT, OsStr::new("linked")).unwrap();
+    let open = tree.contents.open_for_writing(data).unwrap();
     tree.containers().packing.pack_quiet(Duration::ZERO);
     assert_eq!(hidden(directory.path()), [DRAFTS]);
     let how = Putting::default();
-    tree.write(data, open.handle, 0, b"what is put,", how, NOBODY)
+    tree.contents
+        .write(data, open.handle, 0, b"what is put,", how, NOBODY)
         .unwrap();
-    tree.release(open.handle);
+    tree.closing.release(open.handle);
     tree.containers().packing.pack_quiet(Duration::ZERO);
     let content = tree.content(tree.inode("new.blp/data").unwrap());
     assert!(content.starts_with("36 \"what is put,"), "{content}");
@@ -355,7 +359,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
     tree.puts_container().unwrap();
     let (done, wait) = mpsc::channel();
     let (changing, told) = (Arc::clone(&tree), done.clone());
-    let alone = tree.live.new.exclusive();
+    let alone = tree.fs.live.new.exclusive();
     std::thread::spawn(move || {
         changing
             .sets("file", Some(3), NewAttributes::default())
@@ -365,7 +369,7 @@ fn what_is_not_new_is_changed_whoever_packs() {
             .unwrap();
         for path in ["file", "one.blp/data"] {
             let (_, handle) = changing.written(path, false).unwrap();
-            changing.release(handle);
+            changing.closing.release(handle);
         }
         told.send("others").unwrap();
     });
@@ -419,15 +423,23 @@ fn an_array_is_copied_into_a_new_container_as_it_is_shown() {
     let tree = tree_of(directory.path(), |disk| disk);
     tree.makes("new.blp", DIRECTORY).unwrap();
     let (parent, name) = tree.parent("new.blp/data").unwrap();
-    let (attr, open) = tree.create(parent, name, 0o644, true, NOBODY).unwrap();
-    let array = tree.open(tree.inode("one.blp/data").unwrap()).unwrap();
+    let (attr, open) = tree
+        .making
+        .create(parent, name, 0o644, true, NOBODY)
+        .unwrap();
+    let array = tree
+        .reading
+        .open(tree.inode("one.blp/data").unwrap())
+        .unwrap();
     let mut shown = Vec::new();
-    tree.read(array.handle, 0, 1 << 20, PageCache::Used, |bytes| {
-        shown.extend_from_slice(bytes.unwrap());
-    });
+    tree.reading
+        .read(array.handle, 0, 1 << 20, PageCache::Used, |bytes| {
+            shown.extend_from_slice(bytes.unwrap());
+        });
     let copy = |from: u64, len: u64| {
         let to = (attr.inode, open.handle, 3 + from);
-        tree.copy_range((array.handle, from), to, len, NOBODY)
+        tree.contents
+            .copy_range((array.handle, from), to, len, NOBODY)
             .unwrap()
     };
     assert_eq!(copy(0, 4), 4);

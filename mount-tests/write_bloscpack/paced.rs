@@ -1,6 +1,6 @@
 //! Commits in the background, with the pacing that users have: what is closed in a container whose
-//! last commit was slow stays staged, is in the log, and is committed by itself; if that fails,
-//! unmounting says so and the next mount has all of it.
+//! last commit was slow, or of which more would be copied than written, stays staged, is in the log,
+//! and is committed by itself; if that fails, unmounting says so and the next mount has all of it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -111,6 +111,45 @@ fn what_is_closed_while_a_container_rests_is_committed_by_itself() {
     assert!(waited >= QUIET, "committed after {waited:?}");
     assert_stored(&container, &rested.content);
     assert_content(&mounted.join("x.blp/data"), &rested.content);
+}
+
+#[test]
+fn a_commit_that_would_copy_more_than_it_writes_is_put_off() {
+    let source = scratch_directory();
+    let container = source.path().join("x.blp");
+    std::fs::copy(golden(DEFLATED), &container).unwrap();
+    let mounted = Mounted::paced(source.path(), &["rw"]);
+    let data = mounted.join("x.blp/data");
+    let mut content = bytes(1);
+    std::fs::write(&data, &content).unwrap();
+    commit_a_little_everywhere(&mounted.join("x.blp"), &mut content);
+    let file = || OpenOptions::new().write(true).open(&data).unwrap();
+    let mut closed = Instant::now();
+    // The commit of all of it may have been slow.
+    wait_until("the container rests no more", || {
+        wait_until("it is committed", || state(&mounted) == "clean");
+        let before = std::fs::read(&container).unwrap();
+        content[7] = !content[7];
+        let file = file();
+        file.write_all_at(&content[7..8], 7).unwrap();
+        closed = Instant::now();
+        drop(file);
+        let is_put_off = state(&mounted).contains("more of it would be copied than written");
+        assert!(!is_put_off || std::fs::read(&container).unwrap() == before);
+        is_put_off
+    });
+    wait_until("it is committed", || state(&mounted) == "clean");
+    assert!(closed.elapsed() >= QUIET);
+    assert_stored(&container, &content);
+    // Who does not want to wait asks for it.
+    content[8] = !content[8];
+    file().write_all_at(&content[8..9], 8).unwrap();
+    File::open(mounted.join("x.blp"))
+        .unwrap()
+        .sync_all()
+        .unwrap();
+    assert_eq!(state(&mounted), "clean");
+    assert_stored(&container, &content);
 }
 
 #[test]

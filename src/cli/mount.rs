@@ -260,7 +260,9 @@ fn told_by_log() -> LogStatus {
 
 fn tree_settings(options: &MountOptions) -> Settings {
     let mut pacing = Pacing::default();
-    pacing.slow = options.slow_commit.unwrap_or(pacing.slow);
+    if let Some(slow) = options.slow_commit {
+        (pacing.slow, pacing.copied) = (slow, u64::MAX);
+    }
     Settings {
         uid: options.uid,
         gid: options.gid,

@@ -19,6 +19,23 @@ const LITTLE: u64 = 64 << 20;
 /// Files up to this size are copied where they cannot be changed.
 const COPIED_MOST: u64 = 1 << 30;
 
+impl Preference {
+    /// How many bytes that stay a commit would copy, if they are more than it writes: made once for
+    /// all changes that follow each other closely, it copies them once.
+    pub fn copied_most(self, amount: &Amount) -> u64 {
+        let kept = amount.stored.saturating_sub(amount.changed);
+        let is_replaced = match self {
+            Preference::Auto => amount.stored <= LITTLE,
+            Preference::Replace => true,
+            Preference::InPlace => false,
+        };
+        match is_replaced && kept > amount.changed {
+            true => kept,
+            false => 0,
+        }
+    }
+}
+
 /// How a commit changes the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undertaking {

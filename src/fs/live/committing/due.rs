@@ -27,6 +27,8 @@ pub struct Pacing {
     pub slow: Duration,
     /// and its container rests for so many times as long.
     pub rest: u32,
+    /// A commit that copies more bytes, and more than it writes, is put off.
+    pub copied: u64,
     /// Changes that were closed meanwhile are committed so long after the last close.
     pub quiet: Duration,
 }
@@ -41,6 +43,8 @@ impl Default for Pacing {
                 false => Duration::from_millis(50),
             },
             rest: 10,
+            // As long as the syncs of a commit take.
+            copied: 1 << 20,
             quiet: Duration::from_secs(2),
         }
     }

@@ -1,5 +1,5 @@
-//! Commits that no program waits for: those that would take too long, and those of containers whose
-//! last one was slow.
+//! Commits that no program waits for: those that would take too long, those of containers whose last
+//! one was slow, and those that would copy more of a container than they write.
 //!
 //! When a close returns, everything that is staged is in the log, so that a killed daemon loses
 //! none of it. The next fsync, and the container's state, report the outcome of the commit. Used by
@@ -39,15 +39,36 @@ impl LaterCommits {
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let (writes, pacing) = (&version.writes, &self.ground.settings.pacing);
         let has_changed = writes.now().filter(|now| !now.stage.is_clean());
-        let Some(container) = has_changed.filter(|_| writes.outcome.rests(pacing)) else {
+        let put_off = has_changed.and_then(|container| {
+            let why = match writes.outcome.rests(pacing) {
+                true => "its last commit was slow",
+                false if self.copies_more(&container) => "more of it would be copied than written",
+                false => return None,
+            };
+            Some((container, why))
+        });
+        let Some((container, why)) = put_off else {
             return self.committer.commit(version, Effort::Usual);
         };
-        let slow = "its last commit was slow; one will take all that is closed until it has been quiet for a moment";
-        let why = self.objection(&container);
+        let why = self.objection(&container).unwrap_or_else(|| {
+            format!("{why}; one commit will take all that is closed until it has been quiet for a moment")
+        });
         let due = Instant::now() + pacing.quiet;
-        let why = why.as_deref().unwrap_or(slow);
         self.due
-            .leave(version, &container, (Later::PutOff, due), why)
+            .leave(version, &container, (Later::PutOff, due), &why)
+    }
+
+    /// Whether a commit of what is staged would copy more of the container than it writes, and so
+    /// much that it takes time. No commit is under way, or that is not asked.
+    fn copies_more(&self, container: &LayeredContainer) -> bool {
+        let layers = container.stage.layers();
+        let [layer] = &layers[..] else {
+            return false;
+        };
+        let changed = changed_arrays(container, layer, &self.ground.cache);
+        let amount = changed.and_then(|changed| container.rewrite().amount(&changed));
+        let copied = amount.map(|amount| self.ground.settings.commit.copied_most(&amount));
+        copied.is_ok_and(|copied| copied > self.ground.settings.pacing.copied)
     }
 
     /// Why a commit would leave the container staged, if that follows from lengths that have

@@ -12,7 +12,7 @@ const LIMITS: [(&str, usize); 9] = [
     ("src/fs/commit", 0),
     ("src/fs/kernel", 0),
     ("src/fs/live", 31),
-    ("src/fs/scratch", 1),
+    ("src/fs/scratch", 0),
     ("src/fs/stage", 14),
     ("src/fs/tree", 37),
     ("src/look", 0),

@@ -58,7 +58,7 @@ impl ScratchFile {
     }
 
     /// Gives the stored file the times that programs see, and gives back what was reserved.
-    pub(super) fn settle_times(&self, io: &mut StoredState) -> Result<()> {
+    pub(super) fn store_times(&self, io: &mut StoredState) -> Result<()> {
         if io.reserved > io.len && !self.read().differs() {
             self.cut(io, io.len)?;
         }
@@ -99,7 +99,7 @@ impl ScratchFile {
                 mtime: Some(NewTime::At(mtime)),
                 ..NewAttributes::default()
             };
-            self.room
+            self.shared
                 .disk()?
                 .set_attributes(Target::Open(source), &to)?;
         }
@@ -109,7 +109,7 @@ impl ScratchFile {
         if let Some((seen, _)) = times.ctime {
             times.ctime = Some((seen, Some(stat.ctime)));
         }
-        self.room.note_settled(Instant::now());
+        self.shared.note_stored(Instant::now());
         Ok(stat.ctime)
     }
 }

@@ -31,11 +31,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use super::ScratchMount;
 use super::encode::EncodeOptions;
-use super::names;
+use super::mount::ScratchMount;
+use super::names::{self, MARK_NAME};
 use super::store::ScratchStore;
-use super::store_mark::{CLEAN, MARK_NAME};
+use super::store_mark::CLEAN;
 use super::tail::{DAEMON, put_all};
 use crate::cache::BlockCache;
 use crate::disk::{Disk, Place, Target};

@@ -43,23 +43,28 @@ pub(super) fn gather(
         let count = out.len() / len;
         let buf = &mut buf[..(count.max(1) - 1) * stride + len];
         source.fetch_one(first + (number * rows * stride) as u64, buf)?;
-        match len {
-            1 => pack::<1>(buf, stride, out),
-            2 => pack::<2>(buf, stride, out),
-            4 => pack::<4>(buf, stride, out),
-            8 => pack::<8>(buf, stride, out),
-            _ => {
-                for (from, to) in buf.chunks(stride).zip(out.chunks_exact_mut(len)) {
-                    to.copy_from_slice(&from[..len]);
-                }
-            }
-        }
+        pack(buf, stride, len, out);
     }
     Ok(())
 }
 
+/// Puts the first `len` of every `stride` bytes one after another.
+pub(super) fn pack(buf: &[u8], stride: usize, len: usize, out: &mut [u8]) {
+    match len {
+        1 => pack_sized::<1>(buf, stride, out),
+        2 => pack_sized::<2>(buf, stride, out),
+        4 => pack_sized::<4>(buf, stride, out),
+        8 => pack_sized::<8>(buf, stride, out),
+        _ => {
+            for (from, to) in buf.chunks(stride).zip(out.chunks_exact_mut(len)) {
+                to.copy_from_slice(&from[..len]);
+            }
+        }
+    }
+}
+
 /// The length is known here, so that each piece is one move.
-fn pack<const LEN: usize>(buf: &[u8], stride: usize, out: &mut [u8]) {
+fn pack_sized<const LEN: usize>(buf: &[u8], stride: usize, out: &mut [u8]) {
     for (from, to) in buf.chunks(stride).zip(out.chunks_exact_mut(LEN)) {
         to.copy_from_slice(&from[..LEN]);
     }

@@ -105,14 +105,14 @@ impl BlockFile {
         }
     }
 
-    /// The same of the file, unless it is large.
+    /// Names all of the file as what a read fetches, unless it is large.
     pub(crate) fn name_all(&self, needed: &mut StoredRanges) {
         if self.source.len() <= AT_ONCE {
             needed.name(&self.source, 0..self.source.len());
         }
     }
 
-    /// The same of all of a block, unless it is large.
+    /// Names all of a block as what a read fetches, unless it is large.
     pub(crate) fn name_block(&self, block: &CellBlock, needed: &mut StoredRanges) {
         if block.stored() <= AT_ONCE {
             needed.name(&self.source, block.at..block.end);

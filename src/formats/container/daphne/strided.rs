@@ -81,27 +81,18 @@ fn apart(source: &dyn Source, first: u64, stride: u64, len: usize, out: &mut [u8
 /// Ranges that are fetched many at a time.
 pub(super) struct Fetches<'s, 'b> {
     source: &'s dyn Source,
-    ranges: [Fetch<'b>; RANGES],
-    len: usize,
+    ranges: Vec<Fetch<'b>>,
 }
 
 impl<'s, 'b> Fetches<'s, 'b> {
     pub(super) fn new(source: &'s dyn Source) -> Self {
-        let none = |_| Fetch {
-            offset: 0,
-            buf: &mut [],
-        };
-        Fetches {
-            source,
-            ranges: std::array::from_fn(none),
-            len: 0,
-        }
+        let ranges = Vec::with_capacity(RANGES);
+        Fetches { source, ranges }
     }
 
     pub(super) fn push(&mut self, offset: u64, buf: &'b mut [u8]) -> Result<()> {
-        self.ranges[self.len] = Fetch { offset, buf };
-        self.len += 1;
-        match self.len < RANGES {
+        self.ranges.push(Fetch { offset, buf });
+        match self.ranges.len() < RANGES {
             true => Ok(()),
             false => self.fetch(),
         }
@@ -113,7 +104,8 @@ impl<'s, 'b> Fetches<'s, 'b> {
     }
 
     fn fetch(&mut self) -> Result<()> {
-        let len = std::mem::take(&mut self.len);
-        self.source.fetch(&mut self.ranges[..len])
+        let fetched = self.source.fetch(&mut self.ranges);
+        self.ranges.clear();
+        fetched
     }
 }

@@ -12,7 +12,7 @@ use lru::LruCache;
 
 use crate::error::Result;
 use crate::memory::budget::{Budget, Hold, Reclaim};
-use crate::memory::no_memory;
+use crate::memory::fallible;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a list that are not worth charging.
@@ -164,10 +164,8 @@ impl BlockIndexCache {
 
 impl<T> ChargedList<T> {
     fn new(count: u64, charge: Option<Hold>) -> Result<ChargedList<T>> {
-        let refused = || no_memory("cannot remember what the blocks hold");
-        let count = usize::try_from(count).map_err(|_| refused())?;
-        let mut list = Vec::new();
-        list.try_reserve_exact(count).map_err(|_| refused())?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let list = fallible::room_for(count, "cannot remember what the blocks hold")?;
         Ok(ChargedList { list, charge })
     }
 

@@ -185,19 +185,14 @@ impl BlockTable {
         at: u64,
         end: u64,
     ) -> Result<u64> {
-        let head = window.bytes(at, HEAD as usize)?;
-        let (row, col) = (u64_at(head, 0), u64_at(head, 8));
-        let (height, width) = (u32_at(head, 16), u32_at(head, 20));
-        let kind = head[24];
+        window.bytes(at, HEAD as usize)?;
+        let (row, col) = (window.u64(at)?, window.u64(at + 8)?);
+        let (height, width) = (window.u32(at + 16)?, window.u32(at + 20)?);
+        let kind = window.u8(at + 24)?;
         check_place(header, (row, height), (col, width))?;
         let body = body(window, kind, at + HEAD)?;
         let size = HEAD + size(window, at + HEAD, body, height, width, end - at - HEAD)?;
-        let value = match body {
-            BlockBody::Empty => 0,
-            BlockBody::Dense(value) | BlockBody::Sparse(value) | BlockBody::Coo(value) => {
-                value as u8
-            }
-        };
+        let value = body.value().map_or(0, |value| value as u8);
         self.blocks.list.push(PackedHead {
             row,
             col,
@@ -334,16 +329,4 @@ fn size(
                 .into())
         }
     }
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut own = [0; 8];
-    own.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(own)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut own = [0; 4];
-    own.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(own)
 }

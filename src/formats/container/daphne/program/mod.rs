@@ -18,7 +18,7 @@ use super::block::sparse::SparseRows;
 use super::block::table::BlockTable;
 use super::csr;
 use super::csr::read::CsrMatrix;
-use super::describe::{DescribedFile, rows_times};
+use super::describe::DescribedFile;
 use super::header::{FileHead, ObjectKind};
 use super::labels::FrameLabels;
 use super::value::ValueType;
@@ -249,7 +249,8 @@ fn frame(
     let types = Arc::clone(&header.types);
     let record: u64 = types.list.iter().map(|value| value.size() as u64).sum();
     let body = header.len + POSITION;
-    require_length(&**source, u128::from(body) + rows_times(&header, record))?;
+    let records = u128::from(header.rows) * u128::from(record);
+    require_length(&**source, u128::from(body) + records)?;
     let mut first = body;
     let mut arrays: Vec<Arc<dyn Array>> = Vec::new();
     for (number, &value) in types.list.iter().enumerate() {

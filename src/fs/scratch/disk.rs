@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::file::ScratchFile;
-use super::find::{self, FoundEntry, StoredPlace, refused};
+use super::find::{self, FoundEntry, StoredPlace};
 use super::handles::ScratchWriter;
 use super::names;
 use super::raw::{RawWriter, SourceOf};
 use super::settle::{Unsettled, settle};
+use super::shared::refused;
 use super::store::ScratchStore;
 use crate::disk::{
     Caller, Disk, DiskFile, HeldBack, NewAttributes, NewEntry, Place, Renaming, Settling, Target,

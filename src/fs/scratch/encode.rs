@@ -190,17 +190,18 @@ impl EncodeSpace {
 /// So many zeros, with the digest behind them.
 pub(super) fn encoded_zeros(len: usize, checksum: Checksum) -> Result<Vec<u8>> {
     let plain = fallible::zeros(len as u64, "cannot encode zeros")?;
-    let mut space = EncodeSpace::default();
-    let len = encode(&zeros(), &plain, checksum, ChunkSlack::None, &mut space)?;
-    fallible::copy(&space.out[..len], DOING)
+    encoded_as(&zeros(), &plain, checksum)
 }
 
 /// A chunk that is stored as it is, with its digest.
 pub(super) fn encoded_plain(plain: &[u8], checksum: Checksum) -> Result<Vec<u8>> {
-    let mut settings = zeros();
-    settings.level = 0;
+    let level = 0;
+    encoded_as(&ChunkSettings { level, ..zeros() }, plain, checksum)
+}
+
+fn encoded_as(settings: &ChunkSettings, plain: &[u8], checksum: Checksum) -> Result<Vec<u8>> {
     let mut space = EncodeSpace::default();
-    let len = encode(&settings, plain, checksum, ChunkSlack::None, &mut space)?;
+    let len = encode(settings, plain, checksum, ChunkSlack::None, &mut space)?;
     fallible::copy(&space.out[..len], DOING)
 }
 

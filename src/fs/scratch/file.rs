@@ -18,7 +18,7 @@ use super::content::FileContent;
 use super::mark::RestMark;
 use super::relaid;
 use super::replay::FoundTail;
-use super::shared::ScratchShared;
+use super::shared::{ScratchShared, refused};
 use super::tail::{DAEMON, TailLog};
 use super::times::FileTimes;
 use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
@@ -337,13 +337,7 @@ impl ScratchFile {
     pub(super) fn check_space(&self) -> Result<()> {
         let known = *self.refused.lock();
         match known.is_some_and(|at| at.elapsed() < REFUSED) {
-            true => {
-                let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
-                Err(Error::io(
-                    format!("cannot store {}", self.path.display()),
-                    full,
-                ))
-            }
+            true => Err(refused("store", self.path.as_os_str(), libc::ENOSPC)),
             false => Ok(()),
         }
     }

@@ -39,11 +39,6 @@ impl StoredPlace {
     }
 }
 
-pub(super) fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
-    let cause = std::io::Error::from_raw_os_error(code);
-    Error::io(format!("cannot {doing} {}", name.display()), cause)
-}
-
 /// Asks for an entry of one directory.
 pub(super) type Ask<'a> = &'a dyn Fn(&OsStr) -> Result<Stat>;
 

@@ -112,13 +112,12 @@ fn heal_stored(store: &ScratchStore, path: &Path, stat: &Stat, epochs: &[Epoch])
         state: LeftState::of(&*source, epochs, mark)?,
     };
     let cut = match StoredChunks::read(&*source, len, store.files.shared.options.chunk_size) {
-        Ok(chunks) if has_log(&*source, &chunks)? => {
-            clear_spare(store, (path, stat), (&*source, &chunks), mark)?;
-            merge_left(store, path, stat)?;
-            return Ok(len);
-        }
         Ok(chunks) => {
             clear_spare(store, (path, stat), (&*source, &chunks), mark)?;
+            if has_log(&*source, &chunks)? {
+                merge_left(store, path, stat)?;
+                return Ok(len);
+            }
             left.cut(chunks)?
         }
         Err(Error::Fault(fault)) => left.cut_broken(&fault)?,

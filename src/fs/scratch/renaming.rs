@@ -8,8 +8,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::find::{FoundEntry, StoredPlace, refused};
+use super::find::{FoundEntry, StoredPlace};
 use super::names;
+use super::shared::refused;
 use super::store::ScratchStore;
 use crate::disk::{Place, Renaming, Target};
 use crate::error::Result;

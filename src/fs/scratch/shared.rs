@@ -3,6 +3,7 @@
 //!
 //! Used by [`super::file`], and by all that works on files.
 
+use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -22,6 +23,12 @@ const SPACE_KNOWN: Duration = Duration::from_millis(200);
 
 /// What is touched so soon after it was stored could pass for not touched: more than a few stamps.
 const MASKED: Duration = Duration::from_millis(500);
+
+/// What the system would say of something that cannot be done.
+pub(super) fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
+    let cause = std::io::Error::from_raw_os_error(code);
+    Error::io(format!("cannot {doing} {}", name.display()), cause)
+}
 
 pub(super) struct ScratchShared {
     pub(super) cache: Arc<BlockCache>,

@@ -12,9 +12,10 @@ use super::content::{FileContent, ReadChunk};
 use super::file::ScratchFile;
 use super::files::ScratchFiles;
 use super::reserve;
+use super::shared::refused;
 use super::snapshot::FlushExtent;
 use crate::disk::{Caller, NewAttributes, Target};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Of a mode: set-user-id and set-group-id, and that the group may run it.
 const SET_USER: u16 = 0o4000;
@@ -58,13 +59,7 @@ impl ScratchWriting {
         let most = self.file.read().chunk_size().saturating_mul(MOST_CHUNKS);
         match end.is_some_and(|end| end <= most) {
             true => Ok(()),
-            false => {
-                let what = format!("cannot write {}", self.file.path.display());
-                Err(Error::io(
-                    what,
-                    std::io::Error::from_raw_os_error(libc::EFBIG),
-                ))
-            }
+            false => Err(refused("write", self.file.path.as_os_str(), libc::EFBIG)),
         }
     }
 

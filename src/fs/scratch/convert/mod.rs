@@ -202,7 +202,7 @@ impl Conversion<'_> {
             let why = "it is called like a file that is being converted; give it another name";
             self.leave(path, &Error::Invalid(why.into()));
         }
-        self.settle_leftovers(&plan.temporaries)?;
+        self.finish_leftovers(&plan.temporaries)?;
         let mut is_first = true;
         loop {
             let before = self.done.files.load(Relaxed);

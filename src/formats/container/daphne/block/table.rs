@@ -98,6 +98,18 @@ impl CellBlock {
         (self.end - self.payload() - counts) / self.entry().max(1)
     }
 
+    /// What the block is, in one word, and those `before` it.
+    pub(crate) fn codec(&self, before: Option<&'static str>) -> Option<&'static str> {
+        let own = match self.body {
+            BlockBody::Empty => "empty",
+            BlockBody::Dense(_) => "none",
+            BlockBody::Sparse(_) => "sparse",
+            BlockBody::Coo(_) => "coo",
+        };
+        let is_mixed = before.is_some_and(|before| before != own);
+        Some(if is_mixed { "mixed" } else { own })
+    }
+
     pub(crate) fn fault(&self, what: impl Into<String>) -> Fault {
         let fault = Fault::new(what).block(self.number.into());
         fault.bytes(self.at..self.end)
@@ -235,22 +247,8 @@ impl BlockTable {
 
     /// What the blocks are, in one word.
     pub(crate) fn codec(&self) -> &'static str {
-        let mut kinds = self.iter().map(|block| codec(block.body));
-        let first = kinds.next().unwrap_or("none");
-        if kinds.all(|kind| kind == first) {
-            first
-        } else {
-            "mixed"
-        }
-    }
-}
-
-pub(crate) fn codec(body: BlockBody) -> &'static str {
-    match body {
-        BlockBody::Empty => "empty",
-        BlockBody::Dense(_) => "none",
-        BlockBody::Sparse(_) => "sparse",
-        BlockBody::Coo(_) => "coo",
+        let codec = self.iter().fold(None, |before, block| block.codec(before));
+        codec.unwrap_or("none")
     }
 }
 

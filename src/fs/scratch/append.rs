@@ -4,7 +4,8 @@
 //! That is what most programs do, and the fastest way: chunks are encoded by all cores while those
 //! before are written, nothing is copied, and the disk begins at once. It is taken where nothing
 //! that is stored changes; else [`super::merge`] says what is to be done. Assumes that the caller
-//! holds [`ScratchFile::io`]. Used by [`super::flush`].
+//! holds [`ScratchFile::io`]. Uses [`super::snapshot`] and [`super::at_rest`]; used by
+//! [`super::flush`].
 
 use super::base::{ENTRY, StoredChunks};
 use super::encode::{ChunkEncoder, ChunkSlack, EncodeSpace};

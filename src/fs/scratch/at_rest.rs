@@ -3,7 +3,8 @@
 //! The mark says when programs changed the file last; the stored file's own time of change is then
 //! that of the last call here, which sets the time of modification. So the two are stored with one
 //! stamp, and where that took too long once more. Assumes that the caller holds
-//! [`ScratchFile::io`]. Used by [`super::flush`] and [`super::redo`].
+//! [`ScratchFile::io`]. Uses [`super::file`] and [`super::logging`]; used by [`super::flush`] and
+//! its ways of writing.
 
 use std::time::Instant;
 

@@ -3,7 +3,8 @@
 //!
 //! A name of the mount may be stored under either of two names, so whoever makes something looks
 //! whether the other one is taken. The tree changes names of one directory one after another, and
-//! nobody else writes to the store. Uses [`super::store`]; used by `tree`, as the disk of the mount.
+//! nobody else writes to the store. Uses [`super::store`]; used by `tree`, as the disk of the
+//! mount.
 
 use std::ffi::OsStr;
 use std::path::Path;

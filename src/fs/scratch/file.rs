@@ -6,6 +6,9 @@
 //! and by a merge while it moves what readers may want. Programs that write take the second alone,
 //! so they wait for no disk. Times are what programs have seen last: the stored file has its own
 //! while something is held, and gets these with each flush.
+//!
+//! Uses [`super::shared`] and [`super::content`], and [`super::replay`] and [`super::relaid`] to be
+//! opened; knows nothing of who stores it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -28,7 +31,8 @@ use crate::memory::Arena;
 use crate::source::{FileId, Source, SourceIdentity, Stat, Timestamp};
 use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// How long a file for which there was no space on the disk is not tried again by those who write to it.
+/// How long a file for which there was no space on the disk is not tried again by those who write
+/// to it.
 const REFUSED: Duration = Duration::from_secs(1);
 
 /// What lies on the disk beside the chunks.

@@ -6,12 +6,13 @@
 //! keeps its inode for life; so hard links, open unlinked files, owners and quotas are the source's
 //! own.
 //!
-//! Each line uses the lines below it, and of its own only what stands behind:
+//! Each line uses the lines below it, and none above; nor is there a circle within a line:
 //!
 //! - [`convert`] makes a store of a directory, and a directory of a store; [`mount`] serves one.
 //! - [`disk`] and [`store`], what `tree` has; between them [`settle`] stores everything,
-//!   [`recovery`] knows what a crash leaves ([`each_file`]), [`renaming`] replaces one kind of entry
-//!   by another, [`store_mark`] says how the mount before ended. [`raw`]: what lay there before.
+//!   [`recovery`] knows what a crash leaves ([`each_file`]), [`renaming`] replaces one kind of
+//!   entry by another, [`store_mark`] says how the mount before ended. [`raw`]: what lay there
+//!   before.
 //! - [`handles`] of open files; [`copy`] takes whole chunks from another file, [`holes`] finds
 //!   zeros, [`writing`] changes the content. [`due`] stores what nobody waits for.
 //! - [`files`]: those that are open or not stored; who holds too much flushes.
@@ -20,8 +21,8 @@
 //!   costs, [`at_rest`] the end of a file without a log. [`reserve`]: space on the disk meanwhile.
 //! - [`file`], one for all its handles, over what all of them share ([`shared`], [`times`]). It is
 //!   opened with its log: by [`replay`], or, where it may not be changed, by [`relaid`].
-//! - Without files or locks: [`content`] holds chunks that have changed ([`bytes`]), [`logged`] makes
-//!   those that a log ([`overlay`]) changes, [`merge`] says where chunks go, in [`pieces`];
+//! - Without files or locks: [`content`] holds chunks that have changed ([`bytes`]), [`logged`]
+//!   makes those that a log ([`overlay`]) changes, [`merge`] says where chunks go, in [`pieces`];
 //!   [`encode`]; [`tail`] and [`mark`], what lies behind chunks; [`base`], the chunks as they are
 //!   stored, by their [`places`]. [`find`] and [`names`]: how names are stored.
 //!

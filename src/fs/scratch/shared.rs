@@ -1,7 +1,8 @@
 //! What all files of a scratch mount share, and that knows none of them: memory, the disk and how
 //! much of it is free, the clock, and what is counted.
 //!
-//! Used by [`super::file`], and by all that works on files.
+//! Uses [`super::encode`], [`super::mark`] and [`super::times`] for their types; used by
+//! [`super::file`], and by all that works on files.
 
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

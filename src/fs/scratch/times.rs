@@ -3,8 +3,8 @@
 //!
 //! New times come from the clock of the file systems, which ticks coarsely; some stamp files that
 //! somebody has just looked at more finely. So no new time is before the latest that was shown:
-//! what is written later is never older. Knows neither files nor locks; used by [`super::file`], and
-//! by [`super::at_rest`], which stores them.
+//! what is written later is never older. Knows neither files nor locks; used by [`super::file`],
+//! and by [`super::at_rest`], which stores them.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;

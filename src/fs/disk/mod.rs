@@ -141,6 +141,20 @@ pub struct Allocation {
     pub len: u64,
 }
 
+impl Allocation {
+    pub const KEEP_SIZE: u32 = 0x01;
+    pub const PUNCH_HOLE: u32 = 0x02;
+    pub const ZERO_RANGE: u32 = 0x10;
+
+    pub fn of(mode: u32, range: &Range<u64>) -> Allocation {
+        Allocation {
+            mode,
+            offset: range.start,
+            len: range.end.saturating_sub(range.start),
+        }
+    }
+}
+
 /// How it is found out whether a file can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trial {

@@ -4,20 +4,17 @@
 //! That is what most programs do, and the fastest way: chunks are encoded by all cores while those
 //! before are written, nothing is copied, and the disk begins at once. It is taken where nothing
 //! that is stored changes; else [`super::merge`] says what is to be done. Assumes that the caller
-//! holds [`ScratchFile::io`]. Used by [`super::flush`].
+//! holds [`ScratchFile::io`]. Uses [`super::snapshot`] and [`super::at_rest`]; used by
+//! [`super::flush`].
 
 use super::base::{ENTRY, StoredChunks};
-use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace};
+use super::encode::{ChunkEncoder, ChunkSlack, EncodeSpace};
 use super::file::{ScratchFile, StoredState};
 use super::mark::{MARK_LEN, TailMark};
 use super::snapshot::FlushSnapshot;
 use super::tail::put_all;
 use crate::error::Result;
-use crate::memory::fallible;
 use crate::pipeline;
-
-/// What is written now may be written over later.
-const ROOM: ChunkRoom = ChunkRoom::Spare;
 
 /// Of fewer bytes the disk need not hear before it is asked to sync them.
 const BEGUN: u64 = 4 << 20;
@@ -32,32 +29,24 @@ impl ScratchFile {
         (io.rest, io.is_on_disk) = (None, false);
         let (start, size) = (new.end(), new.form.chunk_size as usize);
         let encoder =
-            ChunkEncoder::choose(snapshot.sample(), &self.room.options, new.form.checksum);
+            ChunkEncoder::choose(snapshot.sample(), &self.shared.options, new.form.checksum);
         let chunks = &snapshot.chunks;
         let written = pipeline::in_order(
             EncodeSpace::for_threads(chunks.len()),
             chunks.len(),
             |space: &mut EncodeSpace, job| {
-                let held = &chunks[job].2.bytes;
-                match (held.encoded(), held.len()) {
-                    (Some(known), _) => space.take(known),
-                    (None, n) if n == size => encoder.encode_within(held, ROOM, space),
-                    (None, n) => {
-                        let mut plain = fallible::zeros(size as u64, "cannot encode a chunk")?;
-                        plain[..n].copy_from_slice(held);
-                        encoder.encode_within(&plain, ROOM, space)
-                    }
-                }
+                // What is written now may be written over later.
+                snapshot.encode(job, &encoder, ChunkSlack::Spare, space)
             },
             |job, space, len| {
-                self.room.note_encoded(size, len);
+                self.shared.note_encoded(size, len);
                 let at = new.end();
                 new.places.push(len as u32)?;
                 if job + 1 < chunks.len() {
                     return put_all(writer, at, space.encoded(len));
                 }
                 (new.last, new.said_size) = (new.form.chunk_size, new.form.chunk_size);
-                let rest = self.rest_of(&new, self.room.epoch())?;
+                let rest = self.rest_of(&new, self.shared.epoch())?;
                 // The disk has both or, at the end of a sector, neither.
                 let mark = TailMark::Rest(rest).bytes();
                 put_all(writer, at, space.encoded_with(len, &mark)?)?;

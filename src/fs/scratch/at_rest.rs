@@ -3,7 +3,8 @@
 //! The mark says when programs changed the file last; the stored file's own time of change is then
 //! that of the last call here, which sets the time of modification. So the two are stored with one
 //! stamp, and where that took too long once more. Assumes that the caller holds
-//! [`ScratchFile::io`]. Used by [`super::flush`] and [`super::redo`].
+//! [`ScratchFile::io`]. Uses [`super::file`] and [`super::logging`]; used by [`super::flush`] and
+//! its ways of writing.
 
 use std::time::Instant;
 
@@ -58,7 +59,7 @@ impl ScratchFile {
     }
 
     /// Gives the stored file the times that programs see, and gives back what was reserved.
-    pub(super) fn settle_times(&self, io: &mut StoredState) -> Result<()> {
+    pub(super) fn store_times(&self, io: &mut StoredState) -> Result<()> {
         if io.reserved > io.len && !self.read().differs() {
             self.cut(io, io.len)?;
         }
@@ -99,7 +100,7 @@ impl ScratchFile {
                 mtime: Some(NewTime::At(mtime)),
                 ..NewAttributes::default()
             };
-            self.room
+            self.shared
                 .disk()?
                 .set_attributes(Target::Open(source), &to)?;
         }
@@ -109,7 +110,7 @@ impl ScratchFile {
         if let Some((seen, _)) = times.ctime {
             times.ctime = Some((seen, Some(stat.ctime)));
         }
-        self.room.note_settled(Instant::now());
+        self.shared.note_stored(Instant::now());
         Ok(stat.ctime)
     }
 }

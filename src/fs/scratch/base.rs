@@ -4,7 +4,7 @@
 //! be checked without reading them: places rise, and lie in the file. One of another program may
 //! have none, or a wrong one; then its headers are walked. Either way a chunk is shown only if its
 //! header says the right length and its digest checks. Assumes that the caller keeps others from
-//! changing the file meanwhile. Used by [`super::content`] and [`super::merge`].
+//! changing the file meanwhile. Uses [`super::places`]; used by all that knows chunks.
 //!
 //! Source: the Bloscpack format, docs/formats.md.
 

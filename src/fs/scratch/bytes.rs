@@ -53,8 +53,8 @@ impl HeldBytes {
         self.plain.len() as u64 + self.encoded.as_ref().map_or(0, Vec::len) as u64
     }
 
-    /// Empty ones with room for so many, if such are at hand; else without any.
-    pub(super) fn with_room(len: usize) -> HeldBytes {
+    /// Empty ones with memory for so many, if such are at hand; else without any.
+    pub(super) fn with_capacity(len: usize) -> HeldBytes {
         if len < LEAST {
             return HeldBytes::default();
         }
@@ -73,7 +73,7 @@ impl HeldBytes {
 
 impl Clone for HeldBytes {
     fn clone(&self) -> HeldBytes {
-        let mut copy = HeldBytes::with_room(self.plain.len());
+        let mut copy = HeldBytes::with_capacity(self.plain.len());
         copy.plain.extend_from_slice(&self.plain);
         copy
     }

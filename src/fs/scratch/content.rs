@@ -5,7 +5,7 @@
 //! file that is made longer costs nothing. Changes that no log has yet are remembered as one range
 //! for each chunk, and lengths as the smallest since: whoever replays the log cuts the file to that
 //! first. Knows neither locks nor files; chunks are decoded by whom [`ReadChunk`] asks. Used by
-//! [`super::shared`].
+//! [`super::file`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -366,13 +366,13 @@ fn put_into(held: &mut HeldChunk, at: &Range<usize>, from: &[u8], size: usize) -
     let bytes = Arc::make_mut(&mut held.bytes);
     if bytes.len() < at.end {
         if bytes.is_empty() {
-            *bytes = HeldBytes::with_room(size.min(2 * at.end));
+            *bytes = HeldBytes::with_capacity(size.min(2 * at.end));
         }
         // A chunk that is filled piece by piece is not moved each time.
-        let room = (at.end.saturating_mul(2))
+        let more = (at.end.saturating_mul(2))
             .min(size)
             .saturating_sub(bytes.len());
-        let had = bytes.try_reserve(room);
+        let had = bytes.try_reserve(more);
         had.map_err(|_| crate::memory::no_memory(DOING))?;
         let start = at.start.max(bytes.len());
         bytes.resize(start, 0);

@@ -1,16 +1,16 @@
 //! copy_file_range(2): whole chunks of another file of the mount go over as they are stored.
 //!
 //! They are decoded on the way, which checks them, and programs may read or change them at once;
-//! what is not changed is not encoded again. All else is copied as bytes. Used by
-//! [`super::handles`].
+//! what is not changed is not encoded again. All else is copied as bytes. Uses [`super::writing`];
+//! used by [`super::handles`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::base::read_all;
 use super::file::ScratchFile;
-use super::handles::ScratchWriter;
-use crate::disk::{Caller, DiskFile, Putting};
+use super::writing::ScratchWriting;
+use crate::disk::Caller;
 use crate::error::Result;
 use crate::memory::fallible;
 use crate::source::Source;
@@ -28,16 +28,16 @@ struct CopiedChunk {
 
 /// Copies a range; says how many bytes, fewer at the end of the other file.
 pub(super) fn copy(
-    writer: &ScratchWriter,
+    writing: &ScratchWriting,
     from: &dyn Source,
     range: Range<u64>,
     to: u64,
     caller: Caller,
 ) -> Result<usize> {
     let len = range.end.saturating_sub(range.start);
-    let size = writer.file().read().chunk_size();
-    let other = writer.file().room.find(from.id());
-    let other = other.filter(|other| fits(writer.file(), other));
+    let size = writing.file.read().chunk_size();
+    let other = writing.files.find(from.id());
+    let other = other.filter(|other| fits(&writing.file, other));
     let mut done = 0;
     while done < len {
         let (at, into) = (range.start + done, to + done);
@@ -49,7 +49,7 @@ pub(super) fn copy(
         let copied = match chunk {
             Some(chunk) => {
                 let end = into.checked_add(size);
-                writer.write((end, chunk.plain.len()), caller, |content, read| {
+                writing.write((end, chunk.plain.len()), caller, |content, read| {
                     content.write_encoded(into / size, &chunk.plain, chunk.encoded, read)
                 })?;
                 size
@@ -60,7 +60,7 @@ pub(super) fn copy(
                     true => STEP,
                     false => next,
                 };
-                copy_bytes(writer, from, at..at + n.min(len - done), into, caller)?
+                copy_bytes(writing, from, at..at + n.min(len - done), into, caller)?
             }
         };
         if copied == 0 {
@@ -100,7 +100,7 @@ fn stored_chunk(of: &ScratchFile, number: u64) -> Result<Option<CopiedChunk>> {
 }
 
 fn copy_bytes(
-    writer: &ScratchWriter,
+    writing: &ScratchWriting,
     from: &dyn Source,
     range: Range<u64>,
     to: u64,
@@ -108,6 +108,9 @@ fn copy_bytes(
 ) -> Result<u64> {
     let mut buf = fallible::zeros(range.end - range.start, DOING)?;
     let found = from.read(range.start, &mut buf)?;
-    writer.put(to, &buf[..found], Putting::default(), caller)?;
+    let end = to.checked_add(found as u64);
+    writing.write((end, found), caller, |content, read| {
+        content.write(to, &buf[..found], read)
+    })?;
     Ok(found as u64)
 }

@@ -3,59 +3,50 @@
 //!
 //! A name of the mount may be stored under either of two names, so whoever makes something looks
 //! whether the other one is taken. The tree changes names of one directory one after another, and
-//! nobody else writes to the store. Used by `tree`, as the disk of the mount.
+//! nobody else writes to the store. Uses [`super::store`]; used by `tree`, as the disk of the
+//! mount.
 
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::file::ScratchFile;
-use super::find::{self, FoundEntry};
+use super::find::{self, FoundEntry, StoredPlace};
 use super::handles::ScratchWriter;
 use super::names;
-use super::raw::RawWriter;
+use super::raw::{RawWriter, SourceOf};
+use super::settle::{Unsettled, settle};
+use super::shared::refused;
 use super::store::ScratchStore;
-use super::store_mark::MARK_NAME;
 use crate::disk::{
     Caller, Disk, DiskFile, HeldBack, NewAttributes, NewEntry, Place, Renaming, Settling, Target,
     Trial, XattrSetting,
 };
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileKind, Source};
+use crate::sync::Mutex;
 
 pub struct ScratchDisk {
-    pub(super) store: Arc<ScratchStore>,
-    pub(super) inner: Arc<dyn Disk>,
-}
-
-/// A place of the mount, as it is stored.
-pub(super) struct StoredPlace {
-    pub(super) directory: PathBuf,
-    id: FileId,
-    pub(super) shown: OsString,
-}
-
-impl StoredPlace {
-    pub(super) fn named<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
-        Place {
-            directory: &self.directory,
-            id: self.id,
-            name,
-        }
-    }
-}
-
-pub(super) fn refused(doing: &str, name: &OsStr, code: i32) -> Error {
-    let cause = std::io::Error::from_raw_os_error(code);
-    Error::io(format!("cannot {doing} {}", name.display()), cause)
+    store: Arc<ScratchStore>,
+    inner: Arc<dyn Disk>,
+    unsettled: Mutex<Unsettled>,
 }
 
 impl ScratchDisk {
+    /// `inner`: what the store is changed through.
+    pub(super) fn new(store: Arc<ScratchStore>, inner: Arc<dyn Disk>) -> ScratchDisk {
+        let unsettled = Mutex::default();
+        ScratchDisk {
+            store,
+            inner,
+            unsettled,
+        }
+    }
+
     fn place(&self, of: Place<'_>) -> Result<StoredPlace> {
         let directory = self.store.directory(of.directory)?;
-        let is_mark = directory.as_os_str().is_empty() && of.name == MARK_NAME;
-        if is_mark || names::is_renaming(of.name) {
+        if names::is_own(&directory, of.name) {
             return Err(refused("use the name", of.name, libc::EPERM));
         }
         Ok(StoredPlace {
@@ -66,7 +57,7 @@ impl ScratchDisk {
     }
 
     fn find(&self, place: &StoredPlace) -> Result<Option<FoundEntry>> {
-        let ask = |name: &OsStr| self.store.inner.stat(&place.directory.join(name));
+        let ask = |name: &OsStr| self.store.inner().stat(&place.directory.join(name));
         match find::find(&place.shown, &ask) {
             Ok(found) => Ok(Some(found)),
             Err(e) if e.is_not_found() => Ok(None),
@@ -99,7 +90,7 @@ impl ScratchDisk {
                 let file = self.known(&found, &stored, id);
                 with(Target::Named { path: &stored, id }, file)
             }
-            Target::Open(source) => match self.store.room.find(source.id()) {
+            Target::Open(source) => match self.store.files.find(source.id()) {
                 Some(file) => {
                     let reader = Arc::clone(&file.reader);
                     with(Target::Open(&*reader), Some(file))
@@ -119,7 +110,7 @@ impl ScratchDisk {
         let has_content = |to: &FoundEntry| {
             let stat = &to.stat;
             // It may be held yet.
-            let held = || self.store.room.find(stat.id);
+            let held = || self.store.files.find(stat.id);
             let is_held = || held().is_some_and(|file| file.read().len > 0);
             stat.kind == FileKind::File && (stat.size > 0 || is_held())
         };
@@ -132,7 +123,7 @@ impl ScratchDisk {
             return Ok(());
         }
         let id = from.stat.id;
-        match self.store.room.find(id).filter(|file| file.has_writer()) {
+        match self.store.files.find(id).filter(|file| file.has_writer()) {
             Some(file) if file.is_on_disk() => Ok(()),
             Some(file) => file.sync(true),
             None => {
@@ -145,10 +136,11 @@ impl ScratchDisk {
     /// A program has changed something of a stored file that is no byte; none if it is not known by
     /// now.
     fn touched(&self, file: Option<&Arc<ScratchFile>>) -> Result<()> {
-        if let Some(file) = file
-            && file.note_touched(file.reader.stat()?.ctime)
-        {
-            self.store.room.note_changed(file);
+        if let Some(file) = file {
+            let ctime = file.reader.stat()?.ctime;
+            if file.times().note_touched(ctime) {
+                self.store.files.note_changed(file);
+            }
         }
         Ok(())
     }
@@ -156,18 +148,18 @@ impl ScratchDisk {
     /// A file that is open, or has something to be stored, or may have had a moment ago: then its
     /// times are not yet those of its stored file.
     fn known(&self, found: &FoundEntry, stored: &Path, id: FileId) -> Option<Arc<ScratchFile>> {
-        let room = &self.store.room;
+        let files = &self.store.files;
         let stored_lately = || {
-            let may_be = found.is_packed && room.settled_lately();
+            let may_be = found.is_packed && files.shared.stored_lately();
             may_be.then(|| self.stored_file(stored, id).ok()).flatten()
         };
-        room.find(id).or_else(stored_lately)
+        files.find(id).or_else(stored_lately)
     }
 
     /// A packed file, open for writing.
     fn stored_file(&self, stored: &Path, id: FileId) -> Result<Arc<ScratchFile>> {
-        let room = &self.store.room;
-        let known = match room.find(id) {
+        let files = &self.store.files;
+        let known = match files.find(id) {
             Some(file) if file.has_writer() => return Ok(file),
             known => known,
         };
@@ -176,13 +168,18 @@ impl ScratchDisk {
             Some(file) => file,
             None => {
                 let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&writer)));
-                let shown = self.store.inner.display(stored);
-                let opened = ScratchFile::open(room, &shown, reader);
-                room.share(opened.map_err(|e| e.of_container(&shown))?)
+                let shown = self.store.inner().display(stored);
+                let opened = ScratchFile::open(&files.shared, &shown, reader);
+                files.share(opened.map_err(|e| e.of_container(&shown))?)
             }
         };
         file.set_writer(writer);
         Ok(file)
+    }
+
+    fn writer(&self, file: Arc<ScratchFile>) -> Result<Arc<dyn DiskFile>> {
+        let files = Arc::clone(&self.store.files);
+        Ok(Arc::new(ScratchWriter::new(file, files)?))
     }
 
     fn rename_found(
@@ -203,7 +200,8 @@ impl ScratchDisk {
             }
             (Some(to), _) if to.name != stored => {
                 self.sync_before_replacing(old, from, Some(to))?;
-                self.rename_over_another((old, from), (new, to), stored)
+                self.store
+                    .rename_over_another((old, from), (new, to), stored)
             }
             (to, how) => {
                 self.sync_before_replacing(old, from, to)?;
@@ -225,26 +223,22 @@ impl Disk for ScratchDisk {
 
     fn create(&self, place: Place<'_>, mode: u32, caller: Caller) -> Result<Arc<dyn DiskFile>> {
         let place = self.place(place)?;
-        if place.shown.len() > names::LONGEST as usize {
-            return Err(find::too_long(&place.shown));
-        }
+        find::check_length(&place.shown)?;
         self.refuse_taken(&place)?;
-        self.store.room.limit_open();
+        self.store.files.limit_open();
         let stored = names::packed(&place.shown);
         let made = self.inner.create(place.named(&stored), mode, caller)?;
         let path = place.directory.join(&stored);
         let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&made)));
-        let shown = self.store.inner.display(&path);
-        let file = self
-            .store
-            .room
-            .share(ScratchFile::open(&self.store.room, &shown, reader)?);
+        let shown = self.store.inner().display(&path);
+        let files = &self.store.files;
+        let file = files.share(ScratchFile::open(&files.shared, &shown, reader)?);
         file.set_writer(made);
         file.times()
             .since
             .get_or_insert_with(std::time::Instant::now);
-        self.store.room.note_changed(&file);
-        Ok(Arc::new(ScratchWriter::new(file)?))
+        files.note_changed(&file);
+        self.writer(file)
     }
 
     fn try_create(&self, place: Place<'_>, trial: Trial, caller: Caller) -> Result<()> {
@@ -259,10 +253,10 @@ impl Disk for ScratchDisk {
         let stored = directory.join(&found.name);
         if !found.is_packed {
             // Known before it is opened, so that it cannot change over unnoticed.
-            let file = self.store.room.raw_files.of(id);
+            let file = self.store.raw_files.of(id);
             return match self.inner.open(&stored, id) {
                 Ok(raw) => {
-                    let raw = RawWriter::new((raw, file), &self.store, &self.inner, stored);
+                    let raw = RawWriter::new((raw, file), &self.store.files, stored);
                     Ok(Arc::new(raw))
                 }
                 Err(_) if self.store.find(path).is_ok_and(|(_, now)| now.is_packed) => {
@@ -271,15 +265,12 @@ impl Disk for ScratchDisk {
                 Err(e) => Err(e),
             };
         }
-        let file = self.stored_file(&stored, id)?;
-        Ok(Arc::new(ScratchWriter::new(file)?))
+        self.writer(self.stored_file(&stored, id)?)
     }
 
     fn make(&self, place: Place<'_>, what: NewEntry<'_>, caller: Caller) -> Result<()> {
         let stored = self.place(place)?;
-        if stored.shown.len() > names::LONGEST as usize {
-            return Err(find::too_long(&stored.shown));
-        }
+        find::check_length(&stored.shown)?;
         if let NewEntry::File { mode } = what {
             return self.create(place, mode, caller).map(drop);
         }
@@ -290,13 +281,11 @@ impl Disk for ScratchDisk {
 
     fn link(&self, file: Target<'_>, place: Place<'_>) -> Result<()> {
         let place = self.place(place)?;
-        if place.shown.len() > names::LONGEST as usize {
-            return Err(find::too_long(&place.shown));
-        }
+        find::check_length(&place.shown)?;
         self.refuse_taken(&place)?;
         let is_packed = match file {
             Target::Named { path, .. } => self.store.find(path)?.1.is_packed,
-            Target::Open(source) => self.store.room.find(source.id()).is_some(),
+            Target::Open(source) => self.store.files.find(source.id()).is_some(),
         };
         let name = match is_packed {
             true => names::packed(&place.shown),
@@ -312,7 +301,7 @@ impl Disk for ScratchDisk {
         let place = self.place(place)?;
         let found = self.found(&place)?;
         self.inner.unlink(place.named(&found.name))?;
-        let left = self.store.room.find(found.stat.id);
+        let left = self.store.files.find(found.stat.id);
         self.touched(left.as_ref())
     }
 
@@ -324,9 +313,7 @@ impl Disk for ScratchDisk {
 
     fn rename(&self, from: Place<'_>, to: Place<'_>, how: Renaming) -> Result<()> {
         let (old, new) = (self.place(from)?, self.place(to)?);
-        if new.shown.len() > names::LONGEST as usize {
-            return Err(find::too_long(&new.shown));
-        }
+        find::check_length(&new.shown)?;
         let (from, to) = (self.found(&old)?, self.find(&new)?);
         if let (Some(_), Renaming::NoReplace) = (&to, how) {
             return Err(refused("rename", &old.shown, libc::EEXIST));
@@ -337,7 +324,7 @@ impl Disk for ScratchDisk {
         };
         self.rename_found((&old, &from), (&new, to.as_ref()), &stored, how)?;
         // What is replaced has a name less.
-        let replaced = to.and_then(|to| self.store.room.find(to.stat.id));
+        let replaced = to.and_then(|to| self.store.files.find(to.stat.id));
         self.touched(replaced.as_ref())?;
         let stored = new.directory.join(&stored);
         let renamed = self.known(&from, &stored, from.stat.id);
@@ -383,7 +370,7 @@ impl Disk for ScratchDisk {
 
     fn sync(&self, of: Target<'_>, data: bool) -> Result<()> {
         if let Target::Open(source) = of
-            && let Some(file) = self.store.room.find(source.id())
+            && let Some(file) = self.store.files.find(source.id())
             && file.has_writer()
         {
             return file.sync(data);
@@ -397,13 +384,16 @@ impl Disk for ScratchDisk {
     }
 
     fn settle(&self, one: Option<FileId>, how: Settling) {
-        self.settle_all(one, how);
+        let unsettled = settle(&self.store, one, how);
+        let mut known = self.unsettled.lock();
+        match one {
+            None => *known = unsettled,
+            // Of the others nothing new is known.
+            Some(_) => known.add(unsettled),
+        }
     }
 
     fn held_back(&self) -> Option<HeldBack> {
-        Some(self.store.room.held_back())
+        Some(self.unsettled.lock().held_back(&self.store.files))
     }
 }
-
-/// A file that is open for writing, to be read.
-pub(super) struct SourceOf(pub(super) Arc<dyn DiskFile>);

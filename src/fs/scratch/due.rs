@@ -4,7 +4,7 @@
 //! One thread looks what is due, and has others store it, one file after the other each. There is
 //! one of these as long as it gets on; a file that takes long, because much is moved or the disk is
 //! slow, keeps its thread, and the next files are taken up by another. What a program is syncing is
-//! left to it. Used by [`super::room`].
+//! left to it. Uses [`super::files`]; used by [`super::mount`].
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -14,8 +14,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::file::ScratchFile;
-use super::flush::FlushExtent;
-use super::room::ScratchRoom;
+use super::files::ScratchFiles;
+use super::snapshot::FlushExtent;
 use crate::error::Result;
 use crate::source::FileId;
 use crate::sync::{Mutex, MutexGuard};
@@ -34,8 +34,10 @@ const LONG: Duration = Duration::from_millis(200);
 const THREADS: usize = 64;
 
 /// What is due, and who stores it.
-#[derive(Default)]
-pub(super) struct DueFiles(Mutex<DueQueue>);
+pub(super) struct DueFiles {
+    files: Arc<ScratchFiles>,
+    queue: Mutex<DueQueue>,
+}
 
 #[derive(Default)]
 struct DueQueue {
@@ -74,8 +76,22 @@ impl Drop for UnderWay<'_> {
 }
 
 impl DueFiles {
+    /// Looks after these files until it is dropped.
+    pub(super) fn of(files: &Arc<ScratchFiles>) -> Arc<DueFiles> {
+        let due = Arc::new(DueFiles {
+            files: Arc::clone(files),
+            queue: Mutex::default(),
+        });
+        let of = Arc::downgrade(&due);
+        let thread = std::thread::Builder::new().name("scratch".into());
+        if let Err(e) = thread.spawn(move || look_after(&of)) {
+            log::error!("files are stored at fsync and unmount alone: no thread: {e}");
+        }
+        due
+    }
+
     fn lock(&self) -> MutexGuard<'_, DueQueue> {
-        self.0.lock()
+        self.queue.lock()
     }
 
     fn add(&self, file: &Arc<ScratchFile>) {
@@ -96,15 +112,13 @@ impl DueFiles {
         queue.known.insert(file.id, Some(Instant::now()));
         Some(UnderWay { due: self, file })
     }
-}
 
-impl ScratchRoom {
     /// Has what is due stored.
     fn look(&self) {
-        for file in self.changed_files() {
+        for file in self.files.changed_files() {
             match file.is_gone() {
-                true => self.forget(&file),
-                false if is_due(&file) => self.due.add(&file),
+                true => self.files.forget(&file),
+                false if is_due(&file) => self.add(&file),
                 false => {}
             }
         }
@@ -112,7 +126,7 @@ impl ScratchRoom {
 
     /// Starts threads if nobody gets on with what is due. Says whether something waits.
     fn take_up(self: &Arc<Self>) -> bool {
-        let mut queue = self.due.lock();
+        let mut queue = self.lock();
         let lacks = queue.lacks();
         queue.threads += lacks;
         let waits = !queue.waiting.is_empty();
@@ -135,7 +149,7 @@ impl ScratchRoom {
         }
         let stored: Result<()> = match file.is_open() {
             true => file.flush_open(),
-            false => self.settle_one(file, FlushExtent::IfCheap),
+            false => self.files.settle_one(file, FlushExtent::IfCheap),
         };
         if let Err(e) = stored {
             log::error!("{}", e.told_of(&file.path, ""));
@@ -158,29 +172,29 @@ fn is_due(file: &ScratchFile) -> bool {
 }
 
 /// As long as something is due.
-fn store_due(room: &Weak<ScratchRoom>) {
-    while let Some(room) = room.upgrade() {
-        let Some(next) = room.due.take() else {
+fn store_due(due: &Weak<DueFiles>) {
+    while let Some(due) = due.upgrade() {
+        let Some(next) = due.take() else {
             return;
         };
         // A panic must not cost the others; the hook has reported it.
-        let _ = catch_unwind(AssertUnwindSafe(|| room.store_if_due(&next.file)));
+        let _ = catch_unwind(AssertUnwindSafe(|| due.store_if_due(&next.file)));
     }
 }
 
 /// Until the mount has ended.
-pub(super) fn look_after(room: &Weak<ScratchRoom>) {
+fn look_after(due: &Weak<DueFiles>) {
     let mut looked = Instant::now();
     let mut waits = false;
     loop {
         std::thread::sleep(if waits { LONG } else { LOOK });
-        let Some(room) = room.upgrade() else {
+        let Some(due) = due.upgrade() else {
             return;
         };
         if looked.elapsed() >= LOOK {
-            room.look();
+            due.look();
             looked = Instant::now();
         }
-        waits = room.take_up();
+        waits = due.take_up();
     }
 }

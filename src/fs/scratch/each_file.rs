@@ -56,16 +56,17 @@ pub(super) fn each_file(
 }
 
 fn together(store: &dyn Store, files: &[PathBuf], each: OnFile<'_>) -> Vec<(PathBuf, Error)> {
-    let (next, failed, linked) = (AtomicUsize::new(0), Mutex::default(), Mutex::default());
+    let next = AtomicUsize::new(0);
+    let (failed, linked) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let fail = |path: &Path, done: Result<()>| {
         if let Err(e) = done {
-            locked(&failed).push((store.display(path), e));
+            failed.lock().push((store.display(path), e));
         }
     };
     let work = || {
         while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
             match store.stat(path) {
-                Ok(stat) if stat.nlink > 1 => locked(&linked).push(path),
+                Ok(stat) if stat.nlink > 1 => linked.lock().push(path),
                 stat => fail(path, stat.and_then(|stat| each(path, &stat))),
             }
         }
@@ -80,8 +81,4 @@ fn together(store: &dyn Store, files: &[PathBuf], each: OnFile<'_>) -> Vec<(Path
         fail(path, store.stat(path).and_then(|stat| each(path, &stat)));
     }
     failed.into_inner()
-}
-
-fn locked<T>(list: &Mutex<Vec<T>>) -> crate::sync::MutexGuard<'_, Vec<T>> {
-    list.lock()
 }

@@ -93,9 +93,9 @@ const TRIED: [(u8, Filter); 9] = [
 
 /// Whether a chunk gets some slack when it is stored first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChunkRoom {
+pub(super) enum ChunkSlack {
     /// The last chunk of a file grows anyway, and one that is stored again has its place.
-    Exact,
+    None,
     /// So much that what is written over a part of it mostly fits: then others need not move.
     Spare,
 }
@@ -136,31 +136,20 @@ impl ChunkEncoder {
         self.settings.typesize
     }
 
-    /// A chunk with its digest behind it.
+    /// Leaves a chunk with its digest behind it at the start of the space; says how long they are.
     pub(super) fn encode(
         &self,
         plain: &[u8],
-        room: ChunkRoom,
-        space: &mut EncodeSpace,
-    ) -> Result<Vec<u8>> {
-        let len = self.encode_within(plain, room, space)?;
-        fallible::copy(&space.out[..len], DOING)
-    }
-
-    /// The same, left at the start of the space; says the length.
-    pub(super) fn encode_within(
-        &self,
-        plain: &[u8],
-        mut room: ChunkRoom,
+        mut slack: ChunkSlack,
         space: &mut EncodeSpace,
     ) -> Result<usize> {
         let mut settings = self.settings;
         if are_zeros(plain) {
-            (settings, room) = (zeros(), ChunkRoom::Exact);
+            (settings, slack) = (zeros(), ChunkSlack::None);
         } else if !self.has_shrunk.load(Ordering::Relaxed) && !shrinks(&settings, plain, space) {
             settings.level = 0;
         }
-        let len = encode(&settings, plain, self.checksum, room, space)?;
+        let len = encode(&settings, plain, self.checksum, slack, space)?;
         let has_shrunk = len < plain.len() - plain.len() / 64;
         self.has_shrunk.store(has_shrunk, Ordering::Relaxed);
         Ok(len)
@@ -201,17 +190,18 @@ impl EncodeSpace {
 /// So many zeros, with the digest behind them.
 pub(super) fn encoded_zeros(len: usize, checksum: Checksum) -> Result<Vec<u8>> {
     let plain = fallible::zeros(len as u64, "cannot encode zeros")?;
-    let mut space = EncodeSpace::default();
-    let len = encode(&zeros(), &plain, checksum, ChunkRoom::Exact, &mut space)?;
-    fallible::copy(&space.out[..len], DOING)
+    encoded_as(&zeros(), &plain, checksum)
 }
 
 /// A chunk that is stored as it is, with its digest.
 pub(super) fn encoded_plain(plain: &[u8], checksum: Checksum) -> Result<Vec<u8>> {
-    let mut settings = zeros();
-    settings.level = 0;
+    let level = 0;
+    encoded_as(&ChunkSettings { level, ..zeros() }, plain, checksum)
+}
+
+fn encoded_as(settings: &ChunkSettings, plain: &[u8], checksum: Checksum) -> Result<Vec<u8>> {
     let mut space = EncodeSpace::default();
-    let len = encode(&settings, plain, checksum, ChunkRoom::Exact, &mut space)?;
+    let len = encode(settings, plain, checksum, ChunkSlack::None, &mut space)?;
     fallible::copy(&space.out[..len], DOING)
 }
 
@@ -336,7 +326,7 @@ fn is_text(sample: &[u8]) -> bool {
 }
 
 fn encoded_len(settings: &ChunkSettings, plain: &[u8], space: &mut EncodeSpace) -> usize {
-    let encoded = encode(settings, plain, Checksum::None, ChunkRoom::Exact, space);
+    let encoded = encode(settings, plain, Checksum::None, ChunkSlack::None, space);
     encoded.unwrap_or(usize::MAX)
 }
 
@@ -356,7 +346,7 @@ fn encode(
     settings: &ChunkSettings,
     plain: &[u8],
     checksum: Checksum,
-    room: ChunkRoom,
+    slack: ChunkSlack,
     space: &mut EncodeSpace,
 ) -> Result<usize> {
     let failed = |e: EncodeError| Error::Bug(format!("{DOING}: {e}"));
@@ -367,8 +357,8 @@ fn encode(
     fallible::lengthen(scratch, plan.scratch_of(1), DOING)?;
     let len = Encoder::lend(|encoder| encoder.chunk(settings, plain, out, scratch, 1));
     let len = len.map_err(failed)?;
-    let len = match room {
-        ChunkRoom::Spare if len < plain.len() => with_slack(out, len, plain.len()),
+    let len = match slack {
+        ChunkSlack::Spare if len < plain.len() => with_slack(out, len, plain.len()),
         _ => len,
     };
     let digest = checksum.digest(&out[..len]);
@@ -405,10 +395,10 @@ mod tests {
         let options = EncodeOptions::default();
         let ratio = |plain: &[u8]| {
             let encoder = ChunkEncoder::choose(plain, &options, Checksum::Adler32);
-            let stored = encoder
-                .encode(plain, ChunkRoom::Spare, &mut EncodeSpace::default())
-                .unwrap();
-            assert_eq!(plain_of(&stored, Checksum::Adler32), plain);
+            let mut space = EncodeSpace::default();
+            let len = encoder.encode(plain, ChunkSlack::Spare, &mut space);
+            let stored = space.encoded(len.unwrap());
+            assert_eq!(plain_of(stored, Checksum::Adler32), plain);
             stored.len() as f64 / plain.len() as f64
         };
         assert!(ratio(&ramp()) < 0.4, "{}", ratio(&ramp()));
@@ -435,7 +425,9 @@ mod tests {
         #[test]
         fn padded_chunks_decode_alike(plain in proptest::collection::vec(0u8..4, 0..5000), more in 0usize..300) {
             let encoder = ChunkEncoder::choose(&plain, &EncodeOptions::default(), Checksum::Crc32);
-            let mut stored = encoder.encode(&plain, ChunkRoom::Exact, &mut EncodeSpace::default()).unwrap();
+            let mut space = EncodeSpace::default();
+            let len = encoder.encode(&plain, ChunkSlack::None, &mut space).unwrap();
+            let mut stored = space.encoded(len).to_vec();
             let len = stored.len() + more;
             if pad(&mut stored, len, Checksum::Crc32).unwrap() {
                 prop_assert_eq!(stored.len(), len);

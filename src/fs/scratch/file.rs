@@ -6,6 +6,9 @@
 //! and by a merge while it moves what readers may want. Programs that write take the second alone,
 //! so they wait for no disk. Times are what programs have seen last: the stored file has its own
 //! while something is held, and gets these with each flush.
+//!
+//! Uses [`super::shared`] and [`super::content`], and [`super::replay`] and [`super::relaid`] to be
+//! opened; knows nothing of who stores it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,17 +21,18 @@ use super::content::FileContent;
 use super::mark::RestMark;
 use super::relaid;
 use super::replay::FoundTail;
-use super::room::ScratchRoom;
-use super::tail::TailLog;
+use super::shared::{ScratchShared, refused};
+use super::tail::{DAEMON, TailLog};
 use super::times::FileTimes;
 use crate::cache::{ArrayIndex, BlockId, BlockKey, Decode, VersionId};
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::Arena;
 use crate::source::{FileId, Source, SourceIdentity, Stat, Timestamp};
 use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// How long a file for which there was no room is not tried again by those who write to it.
+/// How long a file for which there was no space on the disk is not tried again by those who write
+/// to it.
 const REFUSED: Duration = Duration::from_secs(1);
 
 /// What lies on the disk beside the chunks.
@@ -58,8 +62,8 @@ pub(super) struct ScratchFile {
     pub(super) id: FileId,
     /// What was opened. In a mount that only reads, a stored file that is another by now is another
     /// version.
-    opened: SourceIdentity,
-    pub(super) room: Arc<ScratchRoom>,
+    pub(super) opened: SourceIdentity,
+    pub(super) shared: Arc<ScratchShared>,
     /// How messages call it.
     pub(super) path: PathBuf,
     pub(super) reader: Arc<dyn Source>,
@@ -81,23 +85,23 @@ pub(super) struct ScratchFile {
     /// Its merge waits: it would move very much.
     pub(super) is_deferred: AtomicBool,
     failure: Mutex<Option<Error>>,
-    /// When there was no room to store it.
+    /// When there was no space to store it.
     refused: Mutex<Option<Instant>>,
 }
 
 impl ScratchFile {
     /// Looks at a stored file that has been opened.
     pub(super) fn open(
-        room: &Arc<ScratchRoom>,
+        shared: &Arc<ScratchShared>,
         path: &Path,
         reader: Arc<dyn Source>,
     ) -> Result<ScratchFile> {
         let stat = reader.stat()?;
-        let options = &room.options;
+        let options = &shared.options;
         let stored_len = stat.size;
-        let budget = room.cache.budget();
+        let budget = shared.cache.budget();
         let (reader, len) = match relaid::finished(&reader, stored_len, budget)? {
-            Some(finished) if room.disk.is_none() => {
+            Some(finished) if !shared.is_writable() => {
                 let len = finished.len();
                 (finished, len)
             }
@@ -109,12 +113,12 @@ impl ScratchFile {
             _ => StoredChunks::read(&*reader, len, options.chunk_size)?,
         };
         let mut content = FileContent::new(stored, options.form());
-        let found = FoundTail::read(&mut content, &*reader, len, (room.cache.limit(), budget))?;
+        let found = FoundTail::read(&mut content, &*reader, len, (shared.cache.limit(), budget))?;
         let file = ScratchFile {
             id: stat.id,
             opened: stat.identity(),
-            version: room.next_version(),
-            room: Arc::clone(room),
+            version: shared.next_version(),
+            shared: Arc::clone(shared),
             path: path.to_owned(),
             reader,
             writer: OnceLock::new(),
@@ -140,7 +144,7 @@ impl ScratchFile {
             failure: Mutex::new(None),
             refused: Mutex::default(),
         };
-        file.room.charge(file.read().held_bytes() as i64);
+        file.shared.charge(file.read().held_bytes() as i64);
         file.charge_places(&file.read().stored);
         file.check_current()?;
         Ok(file)
@@ -150,23 +154,19 @@ impl ScratchFile {
     pub(super) fn charge_places(&self, stored: &StoredChunks) {
         let takes = stored.places.takes();
         let before = self.charged_places.swap(takes, Ordering::AcqRel);
-        self.room.places.add(takes);
-        self.room.places.remove(before);
+        self.shared.places.add(takes);
+        self.shared.places.remove(before);
     }
 
     /// Whether what was opened is what the stored file is now; in a mount that may write nobody
     /// else does.
     pub(super) fn is_current(&self, now: SourceIdentity) -> bool {
-        self.room.disk.is_some() || self.opened == now
-    }
-
-    pub(super) fn is_same_version(&self, other: &ScratchFile) -> bool {
-        self.is_current(other.opened)
+        self.shared.is_writable() || self.opened == now
     }
 
     /// What was read of the stored file is of the version that was opened.
     fn check_current(&self) -> Result<()> {
-        if self.room.disk.is_some() || self.is_current(self.reader.stat()?.identity()) {
+        if self.shared.is_writable() || self.is_current(self.reader.stat()?.identity()) {
             return Ok(());
         }
         let path = self.path.clone();
@@ -190,9 +190,26 @@ impl ScratchFile {
         self.io.lock()
     }
 
+    /// Cuts the stored file, and with it what was reserved.
+    pub(super) fn cut(&self, io: &mut StoredState, len: u64) -> Result<()> {
+        io.reserved = 0;
+        io.table_reserved = io.table_reserved.min(len);
+        self.writer()?.set_len(len, DAEMON)
+    }
+
+    /// Has all that was written to the stored file on the disk.
+    pub(super) fn sync_stored(&self, data: bool) -> Result<()> {
+        let target = Target::Open(self.writer()?.source());
+        self.shared.disk()?.sync(target, data)
+    }
+
     /// Whether a thread writes to the stored file, or waits for the disk.
     pub(super) fn is_being_stored(&self) -> bool {
         self.io.is_locked()
+    }
+
+    pub(super) fn is_written_anew(&self) -> bool {
+        self.read().is_written_anew()
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, FileContent> {
@@ -214,6 +231,19 @@ impl ScratchFile {
         times
             .filter(|_| !self.is_being_stored())
             .map(|times| times.since)
+    }
+
+    /// A program has changed its bytes.
+    pub(super) fn stamp(&self) {
+        self.times().stamp(self.shared.clock.now());
+        self.is_deferred.store(false, Ordering::Relaxed);
+    }
+
+    /// Puts what programs see in the place of what is stored.
+    pub(super) fn show(&self, stat: &mut Stat) {
+        stat.size = self.read().len;
+        self.times().show(stat);
+        self.shared.clock.note(stat);
     }
 
     /// As programs see it.
@@ -244,7 +274,7 @@ impl ScratchFile {
         out: &mut [u8],
     ) -> Result<()> {
         let key = self.key(number);
-        let cache = &self.room.cache;
+        let cache = &self.shared.cache;
         let plain = stored.plain(number);
         let block = match cache.cached(key) {
             Some(block) => block,
@@ -291,7 +321,7 @@ impl ScratchFile {
     /// A chunk is stored anew: what was decoded of it before counts no more. To be called with the
     /// content's lock held alone, so that no decode of it is under way.
     pub(super) fn forget_chunk(&self, number: u64) {
-        self.room.cache.let_go(self.key(number));
+        self.shared.cache.let_go(self.key(number));
     }
 
     /// A background flush has failed: the next fsync or close says so.
@@ -300,24 +330,18 @@ impl ScratchFile {
         *failure = Some(e.clone());
     }
 
-    /// There is, or was not, room to store it.
-    pub(super) fn note_room<T>(&self, stored: &Result<T>) {
+    /// Storing it has found space on the disk, or none.
+    pub(super) fn note_space<T>(&self, stored: &Result<T>) {
         let refused = matches!(stored, Err(e) if e.is_no_room());
         let mut known = self.refused.lock();
         *known = refused.then(Instant::now);
     }
 
-    /// There was no room a moment ago: to encode everything once more would be in vain.
-    pub(super) fn check_room(&self) -> Result<()> {
+    /// There was no space a moment ago: to encode everything once more would be in vain.
+    pub(super) fn check_space(&self) -> Result<()> {
         let known = *self.refused.lock();
         match known.is_some_and(|at| at.elapsed() < REFUSED) {
-            true => {
-                let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
-                Err(Error::io(
-                    format!("cannot store {}", self.path.display()),
-                    full,
-                ))
-            }
+            true => Err(refused("store", self.path.as_os_str(), libc::ENOSPC)),
             false => Ok(()),
         }
     }
@@ -349,11 +373,11 @@ impl ScratchFile {
 impl Drop for ScratchFile {
     fn drop(&mut self) {
         let held = self.read().held_bytes();
-        self.room.charge(-(held as i64));
-        self.room
+        self.shared.charge(-(held as i64));
+        self.shared
             .places
             .remove(self.charged_places.load(Ordering::Acquire));
-        self.room.cache.forget(self.version);
+        self.shared.cache.forget(self.version);
     }
 }
 

@@ -2,14 +2,15 @@
 //!
 //! Tried in this order: the regular file `x.blp`; what else has the name, escaped or as it was
 //! before there was a scratch mount; and, for `x~raw`, what lies beside `x.blp` under its name.
-//! Used by [`super::store`] and [`super::disk`].
+//! Uses [`super::names`]; used by [`super::store`], [`super::disk`] and [`super::renaming`].
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::names;
+use crate::disk::Place;
 use crate::error::{Error, Result};
-use crate::source::{FileKind, Stat, Store};
+use crate::source::{FileId, FileKind, Stat, Store};
 
 /// What a name leads to.
 #[derive(Debug, Clone)]
@@ -19,6 +20,23 @@ pub(super) struct FoundEntry {
     pub(super) stat: Stat,
     /// It is a regular file that is stored as Bloscpack.
     pub(super) is_packed: bool,
+}
+
+/// A place of the mount, as it is stored.
+pub(super) struct StoredPlace {
+    pub(super) directory: PathBuf,
+    pub(super) id: FileId,
+    pub(super) shown: OsString,
+}
+
+impl StoredPlace {
+    pub(super) fn named<'a>(&'a self, name: &'a OsStr) -> Place<'a> {
+        Place {
+            directory: &self.directory,
+            id: self.id,
+            name,
+        }
+    }
 }
 
 /// Asks for an entry of one directory.
@@ -52,8 +70,15 @@ pub(super) fn find(name: &OsStr, ask: Ask<'_>) -> Result<FoundEntry> {
     Err(Error::NotFound)
 }
 
-/// Nothing can be made under such a name.
-pub(super) fn too_long(name: &OsStr) -> Error {
+/// Nothing can be made under a longer name.
+pub(super) fn check_length(name: &OsStr) -> Result<()> {
+    match name.len() > names::LONGEST as usize {
+        true => Err(too_long(name)),
+        false => Ok(()),
+    }
+}
+
+fn too_long(name: &OsStr) -> Error {
     let what = format!(
         "{}: a name has at most {} bytes",
         name.display(),

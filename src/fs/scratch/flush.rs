@@ -6,49 +6,24 @@
 //! that is on the disk the merge has happened, and the records are put in their places. A file of
 //! which no stored chunk is wanted any more is emptied first, as programs do that write it anew.
 //!
-//! Readers wait only while chunks move that they may want. Used by [`super::room`],
-//! [`super::handles`] and [`super::recovery`].
+//! Readers wait only while chunks move that they may want. Uses [`super::snapshot`] and the ways of
+//! writing below it; used by [`super::files`] and all above.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::base::StoredChunks;
-use super::content::FileContent;
 use super::file::{ScratchFile, StoredState};
 use super::mark::{Epoch, TailMark};
 use super::merge::MergePlan;
 use super::pieces::MergePiece;
 use super::redo::apply;
 use super::reserve;
-use super::snapshot::FlushSnapshot;
-use super::tail::DAEMON;
-use crate::disk::Target;
+use super::snapshot::{FlushExtent, FlushSnapshot};
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::Stat;
-
-/// How much of a file is flushed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FlushExtent {
-    All,
-    /// The same, and a sync is to follow, which sets the times.
-    BeforeSync,
-    /// The same as all, unless that moves very much: then a log is enough for now.
-    IfCheap,
-    /// Chunks that are full: the program is still writing.
-    FullChunks,
-}
-
-impl FlushExtent {
-    /// For a file that is being written.
-    pub(super) fn of_writer(file: &ScratchFile) -> FlushExtent {
-        match file.streams.load(Ordering::Relaxed) {
-            true => FlushExtent::FullChunks,
-            false => FlushExtent::All,
-        }
-    }
-}
 
 impl ScratchFile {
     /// Stores what has changed.
@@ -75,7 +50,7 @@ impl ScratchFile {
         let is_first = !io.is_synced || self.is_written_anew();
         if is_first {
             self.flush_locked(&mut io, FlushExtent::BeforeSync)?;
-            self.settle_times(&mut io)?;
+            self.store_times(&mut io)?;
         } else if self.log_is_long(&io) {
             self.flush_locked(&mut io, FlushExtent::All)?;
             if data {
@@ -95,7 +70,7 @@ impl ScratchFile {
             io.is_synced = true;
             self.streams.store(false, Ordering::Relaxed);
             self.rest(&mut io, &self.read().stored, Epoch::NONE)?;
-            self.settle_times(&mut io)?;
+            self.store_times(&mut io)?;
         }
         Ok(())
     }
@@ -116,15 +91,6 @@ impl ScratchFile {
     pub(super) fn is_gone(&self) -> bool {
         let has_names = || self.reader.stat().map_or(true, |stat| stat.nlink > 0);
         !self.is_open() && !has_names()
-    }
-
-    pub(super) fn is_written_anew(&self) -> bool {
-        self.read().is_written_anew()
-    }
-
-    pub(super) fn sync_stored(&self, data: bool) -> Result<()> {
-        let target = Target::Open(self.writer()?.source());
-        self.room.disk()?.sync(target, data)
     }
 
     /// A merge that could not be finished is the next mount's.
@@ -159,15 +125,8 @@ impl ScratchFile {
             }
         }
         reserve::reserve_again(self, io);
-        self.note_room(&stored);
+        self.note_space(&stored);
         stored
-    }
-
-    /// Cuts the stored file, and with it what was reserved.
-    pub(super) fn cut(&self, io: &mut StoredState, len: u64) -> Result<()> {
-        io.reserved = 0;
-        io.table_reserved = io.table_reserved.min(len);
-        self.writer()?.set_len(len, DAEMON)
     }
 
     /// It is to be tried again.
@@ -192,7 +151,7 @@ impl ScratchFile {
             self.drop_log(io)?;
         }
         match extent {
-            FlushExtent::All | FlushExtent::IfCheap => self.settle_times(io),
+            FlushExtent::All | FlushExtent::IfCheap => self.store_times(io),
             FlushExtent::BeforeSync | FlushExtent::FullChunks => Ok(()),
         }
     }
@@ -210,7 +169,7 @@ impl ScratchFile {
         let plan = MergePlan::new(&self.read().stored, order)?;
         if extent == FlushExtent::IfCheap
             && io.is_synced
-            && plan.moved() > self.room.options.most_moved
+            && plan.moved() > self.shared.options.most_moved
             && !self.log_is_long(io)
         {
             let mut content = self.change();
@@ -231,7 +190,7 @@ impl ScratchFile {
         let mut content = self.change();
         content.stored = StoredChunks::none(content.form());
         self.charge_places(&content.stored);
-        self.room.cache.forget(self.version);
+        self.shared.cache.forget(self.version);
         *io = StoredState::default();
         self.streams.store(true, Ordering::Relaxed);
         Ok(())
@@ -252,7 +211,7 @@ impl ScratchFile {
                 return true;
             }
             let content = self.read();
-            let size = self.room.options.chunk_size;
+            let size = self.shared.options.chunk_size;
             let found = StoredChunks::read(&*self.reader, now.size, size);
             found.is_ok_and(|found| found.fingerprint() == content.stored.fingerprint())
         };
@@ -267,14 +226,14 @@ impl ScratchFile {
     /// Writes what overwrites nothing, of a file that was never synced.
     fn put(&self, io: &mut StoredState, snapshot: &FlushSnapshot, plan: MergePlan) -> Result<()> {
         let end = plan.stored.end();
-        let rest = self.rest_of(&plan.stored, self.room.epoch())?;
+        let rest = self.rest_of(&plan.stored, self.shared.epoch())?;
         let mark = TailMark::Rest(rest).bytes();
         let mut pieces = plan.pieces;
         put_behind(&mut pieces, end, &mark)?;
         (io.log, io.rest, io.is_on_disk) = (None, None, false);
         pieces.iter().try_for_each(|piece| apply(self, piece))?;
         self.note_rest(io, end, rest);
-        // Room may have been reserved where nothing was stored yet.
+        // Space may have been reserved where nothing was stored yet.
         if let Some(hole) = plan.hole {
             self.give_back(io, hole);
         }
@@ -292,29 +251,6 @@ impl ScratchFile {
         let is_cleared = |hole: &Range<u64>| hole.start < chunks.end && hole.end > chunks.start;
         let clears = plan.hole.as_ref().is_some_and(is_cleared);
         !chunks.is_empty() && (is_shorter || clears || plan.pieces.iter().any(overlaps))
-    }
-
-    /// What was flushed is stored from now on.
-    pub(super) fn publish(
-        &self,
-        content: &mut FileContent,
-        snapshot: &FlushSnapshot,
-        stored: StoredChunks,
-    ) {
-        let before = content.held_bytes();
-        for (number, _, flushed) in &snapshot.chunks {
-            self.forget_chunk(*number);
-            content.let_go(*number, flushed.edition);
-        }
-        for number in snapshot.valid..content.stored.chunks() {
-            self.forget_chunk(number);
-        }
-        self.charge_places(&stored);
-        content.stored = stored;
-        content.valid = content.stored.chunks().min(content.cut);
-        content.note_stored();
-        let now = content.held_bytes();
-        self.room.charge(now as i64 - before as i64);
     }
 }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::base::StoredChunks;
 use super::encode::encoded_zeros;
-use super::mark::TailMark;
-use super::tail::{PendingMerge, RecordKind, TailRecord};
-use super::{left_log, read_through_log};
+use super::mark::{PendingMerge, TailMark};
+use super::recovery::left_log;
+use super::relaid::read_through_log;
+use super::tail::{RecordKind, TailRecord};
 use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::layout::FileHeader;
 use crate::fuzz_input::{FuzzInput, no_bug};

@@ -87,13 +87,13 @@ impl<'a> StoredZeros<'a> {
     fn stored(&mut self, at: u64, len: u64) -> Result<&[u8]> {
         let end = self.at + self.window.len() as u64;
         if at < self.at || at + len > end {
-            let room = self
+            let len = self
                 .content
                 .stored
                 .end()
                 .saturating_sub(at)
                 .min(WINDOW.max(len));
-            self.window = fallible::zeros(room, "cannot look for holes")?;
+            self.window = fallible::zeros(len, "cannot look for holes")?;
             self.at = at;
             read_all(&*self.file.reader, at, &mut self.window)?;
         }

@@ -1,6 +1,7 @@
 //! What an fsync writes: the changes that no log has yet, as records behind the chunks.
 //!
-//! Assumes that the caller holds [`ScratchFile::io`]. Used by [`super::flush`].
+//! Assumes that the caller holds [`ScratchFile::io`]. Uses [`super::file`] and [`super::tail`];
+//! used by [`super::flush`] and [`super::at_rest`].
 
 use super::content::FileContent;
 use super::file::{ScratchFile, StoredState};

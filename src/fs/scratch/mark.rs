@@ -7,10 +7,10 @@
 //! without syncing it. Stored times of change are those of storing; the time that programs have
 //! seen is believed as long as nobody has touched the file since: then the two stamps differ.
 //!
-//! Used by [`super::tail`], [`super::flush`], [`super::recovery`] and [`super::store`].
+//! Uses the chunks' places alone. Used by [`super::tail`], and by all that writes the end of a file
+//! or looks at it.
 
 use super::base::read_all;
-use super::tail::PendingMerge;
 use crate::container::bloscpack::layout::{self, AT_REST, MARK, MARK_KIND, OF_LOG, OF_REDO};
 use crate::error::Result;
 use crate::records::of_another_version;
@@ -118,6 +118,15 @@ pub(super) struct RestMark {
     /// Of the header and the places of the chunks.
     pub(super) fingerprint: u64,
     pub(super) changed: SeenChange,
+}
+
+/// A merge that has begun: where its records begin, their fingerprint, and how long the stored file
+/// is when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PendingMerge {
+    pub(super) start: u64,
+    pub(super) fingerprint: u64,
+    pub(super) end: u64,
 }
 
 /// What the end of a file says.

@@ -1,7 +1,7 @@
 //! Where chunks go that are encoded anew: arithmetic, and the row of writes that follows from it.
 //!
 //! Chunks lie back to back. One that has become smaller fills its place with slack; one that has
-//! become larger moves those behind it, until another has room to give. The table of a small file
+//! become larger moves those behind it, until another has bytes to spare. The table of a small file
 //! has three spare entries for each chunk, that of any other a hole with room for 256 Ki chunks, so
 //! a file that grows moves what it has while that is little. Pure; used by [`super::flush`], which
 //! decides whether the writes go to the file at once or through its log, and by [`super::relaid`].
@@ -202,9 +202,9 @@ impl Layouting {
         let is_last = number + 1 == self.chunks;
         if !is_last && number < self.valid && !self.moves_freely {
             let (at, len) = old.slot(number).unwrap_or_default();
-            let room = (at + len).saturating_sub(self.next()) as usize;
-            if room > bytes.len() && room as u64 <= old.form.most_stored() {
-                encode::pad(&mut bytes, room, old.form.checksum)?;
+            let slot = (at + len).saturating_sub(self.next()) as usize;
+            if slot > bytes.len() && slot as u64 <= old.form.most_stored() {
+                encode::pad(&mut bytes, slot, old.form.checksum)?;
             }
         }
         let (len, next) = (bytes.len() as u64, self.next());
@@ -400,13 +400,9 @@ mod tests {
             .collect();
         let options = encode::EncodeOptions::default();
         let encoder = encode::ChunkEncoder::choose(&plain, &options, Checksum::Adler32);
-        encoder
-            .encode(
-                &plain,
-                encode::ChunkRoom::Spare,
-                &mut encode::EncodeSpace::default(),
-            )
-            .unwrap()
+        let mut space = encode::EncodeSpace::default();
+        let len = encoder.encode(&plain, encode::ChunkSlack::Spare, &mut space);
+        space.encoded(len.unwrap()).to_vec()
     }
 
     /// Does what the flush of a file does that was never synced.

@@ -11,6 +11,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+/// The mark of a store ([`super::store_mark`]), in its root.
+pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
+
 const PACKED: &[u8] = b".blp";
 const RAW: &[u8] = b"~raw";
 
@@ -89,6 +92,11 @@ pub(super) fn renaming(inode: u64) -> OsString {
 pub(super) fn is_renaming(name: &OsStr) -> bool {
     let number = name.as_bytes().strip_prefix(RENAMING);
     number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether an entry of a directory of the store is the store's own, and is not shown.
+pub(super) fn is_own(directory: &Path, name: &OsStr) -> bool {
+    directory.as_os_str().is_empty() && name == MARK_NAME || is_renaming(name)
 }
 
 /// The name under which something of the other kind is stored that is shown by the same name.

@@ -153,7 +153,7 @@ impl ChunkPlaces {
         Ok(first)
     }
 
-    /// The same, to be lengthened or put elsewhere.
+    /// All of them once more, to be lengthened or put elsewhere.
     pub(super) fn copy(&self) -> Result<ChunkPlaces> {
         self.first(self.count)
     }

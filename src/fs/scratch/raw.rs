@@ -2,7 +2,8 @@
 //!
 //! One that a program cuts to nothing is written anew, so from then on it is stored like any other:
 //! it gets the name of a packed file, and keeps its inode. All its handles change over at that
-//! moment. Used by [`super::store`] and [`super::disk`], which open such files.
+//! moment. Uses [`super::handles`] for those; used by [`super::store`] and [`super::disk`], which
+//! open such files.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -11,12 +12,11 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::disk::SourceOf;
 use super::file::ScratchFile;
+use super::files::ScratchFiles;
 use super::handles::{ScratchReader, ScratchWriter};
 use super::names;
-use super::store::ScratchStore;
-use crate::disk::{Allocation, Caller, Disk, DiskFile, Place, Putting, Renaming};
+use crate::disk::{Allocation, Caller, DiskFile, Place, Putting, Renaming};
 use crate::error::{Error, Result};
 use crate::source::{Fetch, FileId, PosixFile, Source, SourceIdentity, Stat};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
@@ -68,8 +68,7 @@ pub(super) struct RawWriter {
     raw: Arc<dyn DiskFile>,
     file: Arc<RawFile>,
     packed: OnceLock<ScratchWriter>,
-    store: Arc<ScratchStore>,
-    disk: Arc<dyn Disk>,
+    files: Arc<ScratchFiles>,
     /// Where it was stored when it was opened.
     stored: PathBuf,
 }
@@ -77,16 +76,14 @@ pub(super) struct RawWriter {
 impl RawWriter {
     pub(super) fn new(
         (raw, file): (Arc<dyn DiskFile>, Arc<RawFile>),
-        store: &Arc<ScratchStore>,
-        disk: &Arc<dyn Disk>,
+        files: &Arc<ScratchFiles>,
         stored: PathBuf,
     ) -> RawWriter {
         RawWriter {
             file,
             raw,
             packed: OnceLock::new(),
-            store: Arc::clone(store),
-            disk: Arc::clone(disk),
+            files: Arc::clone(files),
             stored,
         }
     }
@@ -96,7 +93,9 @@ impl RawWriter {
         let packed = self.file.packed();
         match &*packed {
             None => work(&*self.raw),
-            Some(file) => work(once(&self.packed, || ScratchWriter::new(Arc::clone(file)))?),
+            Some(file) => work(once(&self.packed, || {
+                ScratchWriter::new(Arc::clone(file), Arc::clone(&self.files))
+            })?),
         }
     }
 
@@ -122,7 +121,7 @@ impl RawWriter {
         let (Some(directory), Some(name)) = (self.stored.parent(), self.stored.file_name()) else {
             return Ok(None);
         };
-        let inner = &self.store.inner;
+        let inner = &self.files.shared.inner;
         let is_it = |found: Stat| found.id == stat.id;
         let is_there = inner.stat(&self.stored).is_ok_and(is_it);
         let packed = names::packed(names::unescaped(name));
@@ -134,28 +133,28 @@ impl RawWriter {
         self.rename(directory, name, &packed)?;
         let path = inner.display(&directory.join(&packed));
         let reader: Arc<dyn Source> = Arc::new(SourceOf(Arc::clone(&self.raw)));
-        let room = &self.store.room;
-        let opened = ScratchFile::open(room, &path, reader);
+        let opened = ScratchFile::open(&self.files.shared, &path, reader);
         let opened = opened.or_else(|e| {
             self.rename(directory, &packed, name)?;
             Err(e)
         });
-        let file = room.share(opened?);
+        let file = self.files.share(opened?);
         file.set_writer(Arc::clone(&self.raw));
         file.stamp();
-        room.note_changed(&file);
+        self.files.note_changed(&file);
         Ok(Some(file))
     }
 
     fn rename(&self, directory: &Path, from: &OsStr, to: &OsStr) -> Result<()> {
-        let id = self.store.inner.stat(directory)?.id;
+        let shared = &self.files.shared;
+        let id = shared.inner.stat(directory)?.id;
         let place = |name| Place {
             directory,
             id,
             name,
         };
-        self.disk
-            .rename(place(from), place(to), Renaming::NoReplace)
+        let disk = shared.disk()?;
+        disk.rename(place(from), place(to), Renaming::NoReplace)
     }
 }
 
@@ -198,6 +197,9 @@ impl DiskFile for RawWriter {
         self.on(|file| file.flush())
     }
 }
+
+/// A file that is open for writing, to be read.
+pub(super) struct SourceOf(pub(super) Arc<dyn DiskFile>);
 
 /// What passes reads on to another source.
 pub(super) trait PassesOn: Send + Sync {

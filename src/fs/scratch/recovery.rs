@@ -13,7 +13,7 @@
 //!   may never have been synced, and ends before the first chunk of which some bytes did not reach
 //!   the disk.
 //!
-//! Used by [`super::ScratchMount`] before a mount is served.
+//! Uses [`super::store`]; used by [`super::mount`] before that is served, and by [`super::settle`].
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -22,14 +22,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::base::{ENTRY, StoredChunks, read_all};
-use super::disk::ScratchDisk;
 use super::each_file::each_file;
+use super::encode::EncodeOptions;
 use super::file::ScratchFile;
-use super::flush::FlushExtent;
 use super::mark::{Epoch, MARK_LEN, RestMark, SeenChange, TailMark};
 use super::merge::ENTRIES_EACH;
 use super::redo::clear;
 use super::renaming;
+use super::snapshot::FlushExtent;
+use super::store::ScratchStore;
 use super::tail::{self, RecordKind, put_all};
 use crate::container::bloscpack::layout::{self, HEADER, MARK};
 use crate::disk::{DiskFile, NewAttributes, NewTime, Target};
@@ -42,10 +43,11 @@ use crate::sync::Mutex;
 const SECTOR: u64 = 512;
 
 /// Looks at all files, which these mounts may have left. Says whether each of them is whole now.
-pub(super) fn recover(disk: &ScratchDisk, epochs: &[Epoch]) -> bool {
-    let finish = |directory: &Path, second: &OsStr| renaming::finish(disk, directory, second);
-    let store = &*disk.store.inner;
-    let failed = each_file(store, &finish, &|path, stat| heal(disk, path, stat, epochs));
+pub(super) fn recover(store: &ScratchStore, epochs: &[Epoch]) -> bool {
+    let finish = |directory: &Path, second: &OsStr| renaming::finish(store, directory, second);
+    let failed = each_file(store.inner(), &finish, &|path, stat| {
+        heal(store, path, stat, epochs)
+    });
     for (path, e) in &failed {
         log::error!("{}: cannot be recovered: {e}", path.display());
     }
@@ -53,26 +55,26 @@ pub(super) fn recover(disk: &ScratchDisk, epochs: &[Epoch]) -> bool {
 }
 
 /// Merges the logs of all files. Returns what could not be merged, and why.
-pub(super) fn merge_logs(disk: &ScratchDisk) -> Vec<(PathBuf, Error)> {
+pub(super) fn merge_logs(store: &ScratchStore) -> Vec<(PathBuf, Error)> {
     // Renames are those of programs that are at work.
-    each_file(&*disk.store.inner, &|_, _| Ok(()), &|path, stat| {
-        let source = disk.store.inner.open(path)?;
+    each_file(store.inner(), &|_, _| Ok(()), &|path, stat| {
+        let source = store.inner().open(path)?;
         match layout::has_log(&*source)? {
-            true => open(disk, path, stat)?.flush(FlushExtent::All),
+            true => open(store, path, stat)?.flush(FlushExtent::All),
             false => Ok(()),
         }
     })
 }
 
 /// Merges what one file's log has, and what a merge had begun.
-pub(super) fn merge_log(disk: &ScratchDisk, path: &Path) -> Result<()> {
-    let stat = disk.store.inner.stat(path)?;
-    finish_merge(disk, &*disk.inner.open(path, stat.id)?)?;
-    open(disk, path, &stat)?.flush(FlushExtent::All)
+pub(super) fn merge_log(store: &ScratchStore, path: &Path) -> Result<()> {
+    let stat = store.inner().stat(path)?;
+    finish_merge(store, &*store.disk()?.open(path, stat.id)?)?;
+    open(store, path, &stat)?.flush(FlushExtent::All)
 }
 
-/// Bytes of a file's log, or of what a merge is to put; none if there is neither.
-pub(super) fn left_log(source: &dyn Source, chunk_size: u32) -> Result<Option<u64>> {
+/// Bytes of a stored file's log, or of what a merge is to put; none if there is neither.
+pub fn left_log(source: &dyn Source) -> Result<Option<u64>> {
     let len = source.len();
     if !layout::has_log(source)? {
         return Ok(None);
@@ -80,43 +82,42 @@ pub(super) fn left_log(source: &dyn Source, chunk_size: u32) -> Result<Option<u6
     if let Some(mark) = tail::pending_merge(source, len)? {
         return Ok(Some(len.saturating_sub(mark.start)));
     }
-    let chunks = StoredChunks::read(source, len, chunk_size)?;
+    let chunks = StoredChunks::read(source, len, EncodeOptions::default().chunk_size)?;
     let (start, fingerprint) = (chunks.end(), chunks.fingerprint());
     let end = tail::whole_end(source, start, fingerprint)?;
     Ok((end > start).then(|| end - start))
 }
 
-fn heal(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<()> {
-    match stat.size == 0 || heal_stored(disk, path, stat, epochs)? == 0 {
+fn heal(store: &ScratchStore, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<()> {
+    match stat.size == 0 || heal_stored(store, path, stat, epochs)? == 0 {
         // Other programs read no file of no bytes.
-        true => open(disk, path, stat)?.flush(FlushExtent::All),
+        true => open(store, path, stat)?.flush(FlushExtent::All),
         false => Ok(()),
     }
 }
 
 /// Says how many bytes are left.
-fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<u64> {
-    let mut source = disk.store.inner.open(path)?;
+fn heal_stored(store: &ScratchStore, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<u64> {
+    let mut source = store.inner().open(path)?;
     if tail::pending_merge(&*source, source.len())?.is_some() {
-        finish_merge(disk, &*disk.inner.open(path, stat.id)?)?;
-        source = disk.store.inner.open(path)?;
+        finish_merge(store, &*store.disk()?.open(path, stat.id)?)?;
+        source = store.inner().open(path)?;
     }
     let len = source.len();
     let mark = TailMark::read(&*source, len)?;
     let left = LeftFile {
-        shown: disk.store.inner.display(path),
+        shown: store.inner().display(path),
         source: &*source,
         epochs,
         state: LeftState::of(&*source, epochs, mark)?,
     };
-    let cut = match StoredChunks::read(&*source, len, disk.store.room.options.chunk_size) {
-        Ok(chunks) if has_log(&*source, &chunks)? => {
-            clear_spare(disk, (path, stat), (&*source, &chunks), mark)?;
-            merge_left(disk, path, stat)?;
-            return Ok(len);
-        }
+    let cut = match StoredChunks::read(&*source, len, store.files.shared.options.chunk_size) {
         Ok(chunks) => {
-            clear_spare(disk, (path, stat), (&*source, &chunks), mark)?;
+            clear_spare(store, (path, stat), (&*source, &chunks), mark)?;
+            if has_log(&*source, &chunks)? {
+                merge_left(store, path, stat)?;
+                return Ok(len);
+            }
             left.cut(chunks)?
         }
         Err(Error::Fault(fault)) => left.cut_broken(&fault)?,
@@ -124,7 +125,7 @@ fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -
         Err(e) => return Err(e),
     };
     match cut {
-        Some(cut) => cut.make(disk, path, stat),
+        Some(cut) => cut.make(store, path, stat),
         None => Ok(len),
     }
 }
@@ -132,7 +133,7 @@ fn heal_stored(disk: &ScratchDisk, path: &Path, stat: &Stat, epochs: &[Epoch]) -
 /// A table was being written, or chunks have moved away from where it has room: whatever stands
 /// there among the spare entries of a file of ours goes.
 fn clear_spare(
-    disk: &ScratchDisk,
+    store: &ScratchStore,
     (path, stat): (&Path, &Stat),
     (source, chunks): (&dyn Source, &StoredChunks),
     mark: Option<TailMark>,
@@ -141,10 +142,10 @@ fn clear_spare(
     if mark.is_none() || is_clear(source, spare.clone())? {
         return Ok(());
     }
-    let stored = disk.inner.open(path, stat.id)?;
+    let stored = store.disk()?.open(path, stat.id)?;
     clear(&*stored, spare)?;
-    keep_mtime(disk, &*stored, stat)?;
-    disk.inner.sync(Target::Open(stored.source()), true)
+    keep_mtime(store, &*stored, stat)?;
+    store.disk()?.sync(Target::Open(stored.source()), true)
 }
 
 /// Whether the table says where the chunks are.
@@ -187,17 +188,16 @@ fn is_clear(source: &dyn Source, spare: Range<u64>) -> Result<bool> {
 }
 
 /// Has what a log says in the chunks, if that is cheap.
-fn merge_left(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<()> {
+fn merge_left(store: &ScratchStore, path: &Path, stat: &Stat) -> Result<()> {
     // What a log has is held, so one after the other.
     static MERGING: Mutex<()> = Mutex::new(());
     let _alone = MERGING.lock();
-    let file = open(disk, path, stat)?;
+    let file = open(store, path, stat)?;
     if file.read().differs() {
         file.flush(FlushExtent::IfCheap)?;
     }
     if file.read().differs() {
-        let room = &disk.store.room;
-        room.has_old_logs.store(true, Ordering::Release);
+        store.has_old_logs.store(true, Ordering::Release);
     }
     Ok(())
 }
@@ -209,7 +209,7 @@ enum LeftState {
     BeingWritten,
     /// It never reached the disk, or the file ends so.
     Unwritten,
-    Settled,
+    AtRest,
 }
 
 impl LeftState {
@@ -218,7 +218,7 @@ impl LeftState {
         Ok(match mark {
             Some(TailMark::Rest(rest)) if epochs.contains(&rest.epoch) => LeftState::BeingWritten,
             None if never_written(source, at, source.len() - at)? => LeftState::Unwritten,
-            _ => LeftState::Settled,
+            _ => LeftState::AtRest,
         })
     }
 }
@@ -243,7 +243,7 @@ impl LeftFile<'_> {
         let (shown, len) = (self.shown.display(), self.source.len());
         if never_written(self.source, 0, HEADER.min(len))? {
             log::warn!("{shown}: was never synced, and is empty: {why}");
-            let chunks = StoredChunks::none(super::EncodeOptions::default().form());
+            let chunks = StoredChunks::none(EncodeOptions::default().form());
             return Ok(Some(LeftCut { chunks, sound: 0 }));
         }
         match StoredChunks::read_part(self.source, len) {
@@ -262,8 +262,8 @@ impl LeftFile<'_> {
         let head = layout::read(self.source, self.source.len())?;
         let said = head.header.nchunks.unwrap_or(0);
         let may_be_ours = !chunks.has_metadata && chunks.entries > 0;
-        let is_settled = self.state == LeftState::Settled && !self.ends_unwritten(&chunks, said)?;
-        if !may_be_ours || is_settled {
+        let is_at_rest = self.state == LeftState::AtRest && !self.ends_unwritten(&chunks, said)?;
+        if !may_be_ours || is_at_rest {
             return Ok(None);
         }
         let sound = sound_chunks(self.source, &chunks)?;
@@ -332,19 +332,19 @@ impl LeftFile<'_> {
 
 impl LeftCut {
     /// Cuts the stored file. The header says so first. Says how many bytes are left.
-    fn make(&self, disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<u64> {
-        let stored = disk.inner.open(path, stat.id)?;
+    fn make(&self, store: &ScratchStore, path: &Path, stat: &Stat) -> Result<u64> {
+        let stored = store.disk()?.open(path, stat.id)?;
         let mut len = 0;
         if self.sound > 0 {
-            let left = self.put(disk, &*stored)?;
+            let left = self.put(store, &*stored)?;
             len = left.end();
         }
         stored.set_len(len, tail::DAEMON)?;
-        keep_mtime(disk, &*stored, stat)?;
+        keep_mtime(store, &*stored, stat)?;
         Ok(len)
     }
 
-    fn put(&self, disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<StoredChunks> {
+    fn put(&self, store: &ScratchStore, stored: &dyn DiskFile) -> Result<StoredChunks> {
         let (chunks, sound) = (&self.chunks, self.sound);
         let mut left = chunks.clone_without_places();
         left.places = chunks.places.first(sound)?;
@@ -356,25 +356,26 @@ impl LeftCut {
         let kept: Vec<u8> = kept.flat_map(u64::to_le_bytes).collect();
         put_all(stored, left.table, &kept)?;
         put_all(stored, 0, &left.header())?;
-        disk.inner.sync(Target::Open(stored.source()), true)?;
+        store.disk()?.sync(Target::Open(stored.source()), true)?;
         clear(stored, left.spare())?;
         Ok(left)
     }
 }
 
 /// Recovery is no change that programs have made.
-fn keep_mtime(disk: &ScratchDisk, stored: &dyn DiskFile, stat: &Stat) -> Result<()> {
+fn keep_mtime(store: &ScratchStore, stored: &dyn DiskFile, stat: &Stat) -> Result<()> {
     let to = NewAttributes {
         mtime: Some(NewTime::At(stat.mtime)),
         ..NewAttributes::default()
     };
-    disk.inner
+    store
+        .disk()?
         .set_attributes(Target::Open(stored.source()), &to)
 }
 
-fn open(disk: &ScratchDisk, path: &Path, stat: &Stat) -> Result<Arc<ScratchFile>> {
-    let writer = disk.inner.open(path, stat.id)?;
-    let file = disk.store.file(path)?;
+fn open(store: &ScratchStore, path: &Path, stat: &Stat) -> Result<Arc<ScratchFile>> {
+    let writer = store.disk()?.open(path, stat.id)?;
+    let file = store.file(path)?;
     file.set_writer(writer);
     Ok(file)
 }
@@ -416,7 +417,7 @@ fn has_log(source: &dyn Source, chunks: &StoredChunks) -> Result<bool> {
 }
 
 /// Puts what a merge was to put.
-fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
+fn finish_merge(store: &ScratchStore, stored: &dyn DiskFile) -> Result<()> {
     let source = stored.source();
     let stat = source.stat()?;
     let Some(merge) = tail::pending_merge(source, stat.size)? else {
@@ -431,7 +432,7 @@ fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
         }
         _ => Ok(()),
     })?;
-    disk.inner.sync(Target::Open(source), true)?;
+    store.disk()?.sync(Target::Open(source), true)?;
     stored.set_len(merge.end, tail::DAEMON)?;
     let rest = RestMark {
         epoch: Epoch::NONE,
@@ -439,6 +440,6 @@ fn finish_merge(disk: &ScratchDisk, stored: &dyn DiskFile) -> Result<()> {
         changed: SeenChange::new(stat.ctime, Timestamp::tick()),
     };
     put_all(stored, merge.end, &TailMark::Rest(rest).bytes())?;
-    keep_mtime(disk, stored, &stat)?;
-    disk.inner.sync(Target::Open(source), true)
+    keep_mtime(store, stored, &stat)?;
+    store.disk()?.sync(Target::Open(source), true)
 }

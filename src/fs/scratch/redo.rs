@@ -1,19 +1,19 @@
 //! Changing what is stored of a file in place: behind its log, and certain before it begins.
 //!
-//! Assumes that the caller holds [`ScratchFile::io`]. Used by [`super::flush`]; what a crash leaves
-//! of it is [`super::recovery`]'s.
+//! Assumes that the caller holds [`ScratchFile::io`]. Uses [`super::file`], the end of a file
+//! ([`super::tail`], [`super::at_rest`]) and [`super::snapshot`]; used by [`super::flush`]. What a
+//! crash leaves of it is [`super::recovery`]'s.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use super::base::{StoredChunks, read_all};
 use super::file::{ScratchFile, StoredState};
-use super::handles::{KEEP_SIZE, PUNCH_HOLE};
-use super::mark::{Epoch, TailMark};
+use super::mark::{Epoch, PendingMerge, TailMark};
 use super::merge::MergePlan;
 use super::pieces::MergePiece;
 use super::snapshot::FlushSnapshot;
-use super::tail::{DAEMON, PendingMerge, RECORD_MOST, RecordKind, TailRecord, put_all};
+use super::tail::{DAEMON, RECORD_MOST, RecordKind, TailRecord, put_all};
 use crate::disk::{Allocation, DiskFile};
 use crate::error::Result;
 use crate::memory::fallible;
@@ -107,12 +107,8 @@ impl ScratchFile {
 }
 
 fn punch(file: &dyn DiskFile, range: &Range<u64>) -> Result<()> {
-    let what = Allocation {
-        mode: PUNCH_HOLE | KEEP_SIZE,
-        offset: range.start,
-        len: range.end - range.start,
-    };
-    file.allocate(what, DAEMON)
+    let mode = Allocation::PUNCH_HOLE | Allocation::KEEP_SIZE;
+    file.allocate(Allocation::of(mode, range), DAEMON)
 }
 
 /// Entries of a table say nothing from now on: they are a hole, where the file system can.
@@ -141,7 +137,7 @@ pub(super) fn apply(file: &ScratchFile, piece: &MergePiece) -> Result<()> {
     apply_until(file, piece, u64::MAX)
 }
 
-/// The same, but for what has been put already: new bytes from there on.
+/// Does what a piece says, but puts no new bytes from `end` on: there they are already.
 fn apply_until(file: &ScratchFile, piece: &MergePiece, end: u64) -> Result<()> {
     let writer = file.writer()?;
     match piece {

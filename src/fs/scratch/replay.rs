@@ -1,7 +1,7 @@
 //! What lies behind the chunks of a stored file that is opened: its log, put above the chunks, or
 //! the mark of a file at rest.
 //!
-//! Used by [`super::file`].
+//! Uses [`super::overlay`] and [`super::content`]; used by [`super::file`].
 
 use std::sync::Arc;
 

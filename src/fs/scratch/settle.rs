@@ -1,23 +1,22 @@
 //! Storing everything: when a command asks for it, and at the end of a mount.
 //!
-//! What cannot be merged for want of room may still be logged; a file of which nothing was ever
-//! synced has no log, so what is told of it has to be made room for. Where only what is cheap is to
-//! be merged, the rest has its log, which the next mount reads. Used by [`super::disk`] for the
-//! tree, by [`super::ScratchMount`], and file by file by [`super::room`].
+//! What cannot be merged for want of space may still be logged; a file of which nothing was ever
+//! synced has no log, so what is told of it needs free space. Where only what is cheap is to
+//! be merged, the rest has its log, which the next mount reads. Uses [`super::store`] and
+//! [`super::recovery`]; used by [`super::disk`], for the tree and for [`super::mount`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::disk::ScratchDisk;
 use super::file::ScratchFile;
-use super::flush::FlushExtent;
+use super::files::ScratchFiles;
 use super::recovery;
-use super::room::ScratchRoom;
+use super::snapshot::FlushExtent;
+use super::store::ScratchStore;
 use crate::disk::{HeldBack, Settling};
 use crate::error::{Error, Result};
 use crate::source::FileId;
-use crate::sync::MutexGuard;
 
 /// What could not be put where it belongs when everything was to be, and why.
 #[derive(Default)]
@@ -28,92 +27,57 @@ pub(super) struct Unsettled {
     unmerged: Vec<(PathBuf, Error)>,
 }
 
-impl ScratchDisk {
-    /// Stores one file, or all of them.
-    pub(super) fn settle_all(&self, one: Option<FileId>, how: Settling) {
-        let room = &self.store.room;
-        let mut unsettled = Unsettled::default();
-        let merges_old = one.is_none() && how == Settling::Everything;
-        if merges_old && room.has_old_logs.swap(false, Ordering::AcqRel) {
-            unsettled.unmerged = recovery::merge_logs(self);
-            room.has_old_logs
-                .fetch_or(!unsettled.unmerged.is_empty(), Ordering::AcqRel);
-        }
-        let files = room.changed_files().into_iter();
-        for file in files.filter(|file| one.is_none_or(|one| one == file.id)) {
-            room.settle_or_log(&file, how, &mut unsettled);
-        }
-        let mut known = room.unsettled();
-        match one {
-            None => *known = unsettled,
-            // Of the others nothing new is known.
-            Some(_) => {
-                known.failed.extend(unsettled.failed);
-                known.unmerged.extend(unsettled.unmerged);
-            }
+/// Stores one file, or all of them.
+pub(super) fn settle(store: &ScratchStore, one: Option<FileId>, how: Settling) -> Unsettled {
+    let mut unsettled = Unsettled::default();
+    let merges_old = one.is_none() && how == Settling::Everything;
+    if merges_old && store.has_old_logs.swap(false, Ordering::AcqRel) {
+        unsettled.unmerged = recovery::merge_logs(store);
+        store
+            .has_old_logs
+            .fetch_or(!unsettled.unmerged.is_empty(), Ordering::AcqRel);
+    }
+    let extent = match how {
+        Settling::Everything => FlushExtent::All,
+        Settling::IfCheap => FlushExtent::IfCheap,
+    };
+    let files = store.files.changed_files().into_iter();
+    for file in files.filter(|file| one.is_none_or(|one| one == file.id)) {
+        if let Err(e) = store.files.settle_one(&file, extent) {
+            unsettled.log_instead(&file, e);
         }
     }
+    unsettled
 }
 
-impl ScratchRoom {
-    fn unsettled(&self) -> MutexGuard<'_, Unsettled> {
-        self.unsettled.lock()
+impl Unsettled {
+    /// And what could not be put where it belongs of another file.
+    pub(super) fn add(&mut self, other: Unsettled) {
+        self.failed.extend(other.failed);
+        self.unmerged.extend(other.unmerged);
     }
 
-    fn settle_or_log(&self, file: &Arc<ScratchFile>, how: Settling, unsettled: &mut Unsettled) {
-        let extent = match how {
-            Settling::Everything => FlushExtent::All,
-            Settling::IfCheap => FlushExtent::IfCheap,
-        };
-        let Err(e) = self.settle_one(file, extent) else {
-            return;
-        };
+    /// A file that could not be stored has everything in its log at least, if it can have one.
+    fn log_instead(&mut self, file: &Arc<ScratchFile>, e: Error) {
         let path = file.path.clone();
-        match self.log_instead(file) {
-            Some(Ok(())) => unsettled.unmerged.push((path, e)),
+        match log_all(file) {
+            Some(Ok(())) => self.unmerged.push((path, e)),
             logged => {
                 let e = logged.and_then(Result::err).unwrap_or(e);
                 log::error!("{}: not all of it is stored: {e}", path.display());
-                unsettled.failed.push((path, e));
+                self.failed.push((path, e));
             }
         }
     }
 
-    /// Has everything of a file in its log, which the next mount reads; none if it can have none.
-    fn log_instead(&self, file: &ScratchFile) -> Option<Result<()>> {
-        if file.is_unsynced() {
-            return None;
-        }
-        // It is this one that is just being dealt with.
-        let _ = file.take_failure();
-        let synced = file.sync(true);
-        file.is_deferred.store(synced.is_ok(), Ordering::Relaxed);
-        Some(synced)
-    }
-
-    /// Stores a file, which is known no longer then if nobody has it open.
-    pub(super) fn settle_one(&self, file: &Arc<ScratchFile>, extent: FlushExtent) -> Result<()> {
-        file.flush(extent)?;
-        if !file.is_open() {
-            let mut changed = self.changed();
-            // One that is being changed is noted again after that.
-            if file.has_all_stored() {
-                changed.remove(&file.id);
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn held_back(&self) -> HeldBack {
-        let unsettled = self.unsettled();
+    pub(super) fn held_back(&self, files: &ScratchFiles) -> HeldBack {
         let mut held = HeldBack {
-            failed: unsettled.failed.clone(),
-            unmerged: unsettled.unmerged.clone(),
-            encoded: self.encoded(),
+            failed: self.failed.clone(),
+            unmerged: self.unmerged.clone(),
+            encoded: files.shared.encoded(),
             ..HeldBack::default()
         };
-        drop(unsettled);
-        for file in self.changed_files() {
+        for file in files.changed_files() {
             // One that is just being merged is looked at when that is done.
             let Some(bytes) = file.held_back() else {
                 held.files += 1;
@@ -129,4 +93,16 @@ impl ScratchRoom {
         }
         held
     }
+}
+
+/// Has everything of a file in its log, which the next mount reads; none if it can have none.
+fn log_all(file: &ScratchFile) -> Option<Result<()>> {
+    if file.is_unsynced() {
+        return None;
+    }
+    // It is this one that is just being dealt with.
+    let _ = file.take_failure();
+    let synced = file.sync(true);
+    file.is_deferred.store(synced.is_ok(), Ordering::Relaxed);
+    Some(synced)
 }

@@ -1,21 +1,43 @@
 //! What is to be stored of a file, as it was at one moment, and its chunks encoded.
 //!
-//! Programs go on writing while it is encoded: what a snapshot holds does not change any more. Used
-//! by [`super::flush`].
+//! Programs go on writing while it is encoded: what a snapshot holds does not change any more. Uses
+//! [`super::file`]; used by [`super::flush`], and by the two ways in which that writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::base::read_all;
+use super::base::{StoredChunks, read_all};
 use super::bytes::HeldBytes;
 use super::content::{FileContent, HeldChunk};
-use super::encode::{ChunkEncoder, ChunkRoom, EncodeSpace, encoded_zeros};
+use super::encode::{ChunkEncoder, ChunkSlack, EncodeSpace, encoded_zeros};
 use super::file::{ScratchFile, StoredState};
-use super::flush::FlushExtent;
 use super::merge::{MergeOrder, NewChunk};
 use crate::error::Result;
 use crate::memory::fallible;
 use crate::pipeline;
+
+/// How much of a file is flushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FlushExtent {
+    All,
+    /// All that has changed; the times are left to the sync that is to follow.
+    BeforeSync,
+    /// All that has changed, unless that moves very much: then a log is enough for now.
+    IfCheap,
+    /// Chunks that are full: the program is still writing.
+    FullChunks,
+}
+
+impl FlushExtent {
+    /// For a file that is being written.
+    pub(super) fn of_writer(file: &ScratchFile) -> FlushExtent {
+        match file.streams.load(Ordering::Relaxed) {
+            true => FlushExtent::FullChunks,
+            false => FlushExtent::All,
+        }
+    }
+}
 
 /// What is to be stored, as it was at one moment.
 pub(super) struct FlushSnapshot {
@@ -32,6 +54,29 @@ impl FlushSnapshot {
     pub(super) fn sample(&self) -> &[u8] {
         let chunks = self.chunks.iter().map(|(_, _, held)| &held.bytes[..]);
         chunks.max_by_key(|bytes| bytes.len()).unwrap_or(&[])
+    }
+
+    /// Leaves one of its chunks, encoded, at the start of the space; says how long that is.
+    pub(super) fn encode(
+        &self,
+        job: usize,
+        encoder: &ChunkEncoder,
+        slack: ChunkSlack,
+        space: &mut EncodeSpace,
+    ) -> Result<usize> {
+        let (_, plain, held) = &self.chunks[job];
+        let held = &held.bytes;
+        match held.encoded() {
+            // It has been made longer, or shorter, than what is held of it.
+            _ if held.len() != *plain => {
+                let mut bytes = fallible::zeros(*plain as u64, "cannot encode a chunk")?;
+                let n = held.len().min(*plain);
+                bytes[..n].copy_from_slice(&held[..n]);
+                encoder.encode(&bytes, slack, space)
+            }
+            Some(known) => space.take(known),
+            None => encoder.encode(held, slack, space),
+        }
     }
 }
 
@@ -108,7 +153,7 @@ impl ScratchFile {
     pub(super) fn encode(&self, snapshot: &FlushSnapshot) -> Result<MergeOrder> {
         let form = self.read().form();
         let (checksum, size) = (form.checksum, form.chunk_size as usize);
-        let encoder = ChunkEncoder::choose(snapshot.sample(), &self.room.options, checksum);
+        let encoder = ChunkEncoder::choose(snapshot.sample(), &self.shared.options, checksum);
         let (mut encoded, mut patches) = (BTreeMap::new(), BTreeMap::new());
         let chunks = &snapshot.chunks;
         let all = snapshot.len.div_ceil(size as u64).max(1);
@@ -116,29 +161,18 @@ impl ScratchFile {
             EncodeSpace::for_threads(chunks.len()),
             chunks.len(),
             |space: &mut EncodeSpace, job| {
-                let (number, plain, held) = &chunks[job];
+                let (number, plain, _) = &chunks[job];
                 let is_first = *number >= snapshot.valid;
-                let room = match is_first && *plain == size && number + 1 < all {
-                    true => ChunkRoom::Spare,
-                    false => ChunkRoom::Exact,
+                let slack = match is_first && *plain == size && number + 1 < all {
+                    true => ChunkSlack::Spare,
+                    false => ChunkSlack::None,
                 };
-                if let Some(known) = held.bytes.encoded().filter(|_| *plain == size) {
-                    return fallible::copy(known, "cannot store a chunk");
-                }
-                match held.bytes.len() {
-                    0 if *plain == size => encoded_zeros(size, checksum),
-                    n if n == *plain => encoder.encode(&held.bytes, room, space),
-                    n => {
-                        let mut bytes = fallible::zeros(*plain as u64, "cannot encode a chunk")?;
-                        let n = n.min(*plain);
-                        bytes[..n].copy_from_slice(&held.bytes[..n]);
-                        encoder.encode(&bytes, room, space)
-                    }
-                }
+                let len = snapshot.encode(job, &encoder, slack, space)?;
+                fallible::copy(space.encoded(len), "cannot store a chunk")
             },
             |job, _, bytes: Vec<u8>| {
                 let (number, plain, held) = &chunks[job];
-                self.room.note_encoded(*plain, bytes.len());
+                self.shared.note_encoded(*plain, bytes.len());
                 if *number < snapshot.valid && self.is_stored_plain(*number, &bytes)? {
                     patches.insert(*number, held.changed.clone());
                 }
@@ -164,6 +198,28 @@ impl ScratchFile {
         })
     }
 
+    /// What was flushed is stored from now on.
+    pub(super) fn publish(
+        &self,
+        content: &mut FileContent,
+        snapshot: &FlushSnapshot,
+        stored: StoredChunks,
+    ) {
+        let before = content.held_bytes();
+        for (number, _, flushed) in &snapshot.chunks {
+            self.forget_chunk(*number);
+            content.let_go(*number, flushed.edition);
+        }
+        for number in snapshot.valid..content.stored.chunks() {
+            self.forget_chunk(number);
+        }
+        self.charge_places(&stored);
+        content.stored = stored;
+        content.valid = content.stored.chunks().min(content.cut);
+        content.note_stored();
+        let now = content.held_bytes();
+        self.shared.charge(now as i64 - before as i64);
+    }
     /// Whether a chunk is stored as it is, and is to be so again: then a part of it can be changed.
     fn is_stored_plain(&self, number: u64, encoded: &[u8]) -> Result<bool> {
         const PLAIN: u8 = 0x02;

@@ -3,22 +3,20 @@
 //!
 //! It stands until a mount has ended in order: what was left in between is looked for then, by what
 //! the files say, and by no clock. A store without a mark may be a part of one. Used by
-//! [`super::ScratchMount`].
+//! [`super::mount`] and [`super::convert`].
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::disk::ScratchDisk;
 use super::mark::Epoch;
+use super::names::MARK_NAME;
+use super::store::ScratchStore;
 use super::tail::{self, put_all};
 use crate::disk::{Disk, DiskFile, Place, Target};
 use crate::error::Result;
 use crate::records::of_another_version;
 use crate::source::Store;
-
-/// In the root of a store.
-pub(super) const MARK_NAME: &str = ".arrayfs-scratch";
 
 const STORE: &str = "arrayfs scratch store";
 /// As [`UNCLEAN`] and [`CLEAN`] have it.
@@ -34,28 +32,13 @@ const MOST_EPOCHS: usize = 32;
 
 const LONGEST: usize = UNCLEAN.len() + WITH_LOGS.len() + MOST_EPOCHS * (EPOCH.len() + 17);
 
-/// Whether files may have logs that no mount has to merge at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OldLogs {
-    None,
-    Some,
-}
-
-impl OldLogs {
-    pub(super) fn of(are_there: bool) -> OldLogs {
-        match are_there {
-            true => OldLogs::Some,
-            false => OldLogs::None,
-        }
-    }
-}
-
 /// What the mounts before have left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LeftStore {
     /// The last one ended in order.
     pub(super) is_clean: bool,
-    pub(super) logs: OldLogs,
+    /// Files may have logs that no mount has to merge at once.
+    pub(super) has_logs: bool,
     /// Those that did not, since the last one that did.
     pub(super) epochs: Vec<Epoch>,
 }
@@ -88,7 +71,7 @@ impl LeftStore {
         }
         Ok(LeftStore {
             is_clean,
-            logs: OldLogs::of(!is_known || said.contains(WITH_LOGS)),
+            has_logs: !is_known || said.contains(WITH_LOGS),
             epochs: epochs.map(Epoch).collect(),
         })
     }
@@ -101,11 +84,11 @@ pub(super) struct StoreMark {
 
 impl StoreMark {
     /// Opens it, or makes it, and says what it said.
-    pub(super) fn open(disk: &ScratchDisk) -> Result<(StoreMark, LeftStore)> {
-        let store = &disk.store.inner;
+    pub(super) fn open(scratch: &ScratchStore) -> Result<(StoreMark, LeftStore)> {
+        let (store, disk) = (scratch.inner(), scratch.disk()?);
         let path = Path::new(MARK_NAME);
-        if let Some(left) = LeftStore::read(&**store)? {
-            let file = disk.inner.open(path, store.stat(path)?.id)?;
+        if let Some(left) = LeftStore::read(store)? {
+            let file = disk.open(path, store.stat(path)?.id)?;
             return Ok((StoreMark { file }, left));
         }
         let root = Path::new("");
@@ -115,12 +98,11 @@ impl StoreMark {
             id,
             name: OsStr::new(MARK_NAME),
         };
-        let file = disk.inner.create(place, 0o600, tail::DAEMON)?;
-        disk.inner
-            .sync_named(file.source(), Target::Named { path: root, id })?;
+        let file = disk.create(place, 0o600, tail::DAEMON)?;
+        disk.sync_named(file.source(), Target::Named { path: root, id })?;
         let left = LeftStore {
             is_clean: false,
-            logs: OldLogs::None,
+            has_logs: false,
             epochs: Vec::new(),
         };
         Ok((StoreMark { file }, left))
@@ -131,19 +113,16 @@ impl StoreMark {
         let before = left.epochs.len().saturating_sub(MOST_EPOCHS - 1);
         let before = left.epochs[before..].iter().chain([&epoch]);
         let epochs = before.map(|epoch| format!("{EPOCH}{:016x}\n", epoch.0));
-        self.say(disk, UNCLEAN, left.logs, &epochs.collect::<String>())
+        self.say(disk, UNCLEAN, left.has_logs, &epochs.collect::<String>())
     }
 
-    /// Everything is stored, but for what these logs have.
-    pub(super) fn end(&self, disk: &dyn Disk, logs: OldLogs) -> Result<()> {
-        self.say(disk, CLEAN, logs, "")
+    /// Everything is stored, but for what logs have.
+    pub(super) fn end(&self, disk: &dyn Disk, has_logs: bool) -> Result<()> {
+        self.say(disk, CLEAN, has_logs, "")
     }
 
-    fn say(&self, disk: &dyn Disk, what: &str, logs: OldLogs, more: &str) -> Result<()> {
-        let with_logs = match logs {
-            OldLogs::None => "",
-            OldLogs::Some => WITH_LOGS,
-        };
+    fn say(&self, disk: &dyn Disk, what: &str, has_logs: bool, more: &str) -> Result<()> {
+        let with_logs = if has_logs { WITH_LOGS } else { "" };
         let line = [what, with_logs, more].concat();
         put_all(&*self.file, 0, line.as_bytes())?;
         self.file.set_len(line.len() as u64, tail::DAEMON)?;

@@ -12,7 +12,7 @@
 //! [`RecordKind::Whole`]. Used by [`super::flush`] and
 //! [`super::recovery`].
 
-use super::mark::{MARK_LEN, TailMark};
+use super::mark::{MARK_LEN, PendingMerge, TailMark};
 use crate::disk::{Caller, DiskFile};
 use crate::error::Result;
 use crate::memory::fallible;
@@ -202,10 +202,10 @@ impl TailLog {
             start: self.start,
             fingerprint: self.fingerprint,
         };
-        let room = len - self.next - MARK_LEN;
-        let mut bytes = fallible::room_for(room as usize + 64, "cannot write a log")?;
+        let before_mark = (len - self.next - MARK_LEN) as usize;
+        let mut bytes = fallible::room_for(before_mark + 64, "cannot write a log")?;
         bytes.extend_from_slice(records);
-        bytes.resize(room as usize, 0);
+        bytes.resize(before_mark, 0);
         bytes.extend_from_slice(&mark.bytes());
         put_all(file, self.next, &bytes)?;
         (self.next, self.len) = (end, len);
@@ -216,15 +216,6 @@ impl TailLog {
 /// Writes all bytes, or fails.
 pub(super) fn put_all(file: &dyn DiskFile, at: u64, bytes: &[u8]) -> Result<()> {
     file.put_all(at, bytes, DAEMON)
-}
-
-/// A merge that has begun: where its records begin, their fingerprint, and how long the stored file
-/// is when it is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PendingMerge {
-    pub(super) start: u64,
-    pub(super) fingerprint: u64,
-    pub(super) end: u64,
 }
 
 /// The merge that a file's mark speaks of, if all that it needs is there. One that lacks something

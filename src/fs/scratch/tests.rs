@@ -1,4 +1,4 @@
-//! Tests of the whole room over a directory of the local file system: random programs, their files
+//! Tests of a whole mount over a directory of the local file system: random programs, their files
 //! after flushes, and new mounts. [`crash`]: what is left of them by crashes; [`due`]: what is
 //! stored while the disk is slow; [`foreign`]: files that other programs have made; [`forged`]:
 //! logs that claim much; [`left`]: what the next mount finds of times and damage.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::base::StoredChunks;
-use super::flush::FlushExtent;
+use super::snapshot::FlushExtent;
 use super::{EncodeOptions, ScratchMount, read_through_log};
 use crate::cache::BlockCache;
 use crate::disk::local::LocalDisk;
@@ -74,7 +74,7 @@ impl Mounted {
     }
 
     fn flush(&self, extent: FlushExtent) {
-        for file in self.mount.store.room.changed_files() {
+        for file in self.mount.store.files.changed_files() {
             file.flush(extent).unwrap();
         }
     }

@@ -3,13 +3,12 @@
 //!
 //! New times come from the clock of the file systems, which ticks coarsely; some stamp files that
 //! somebody has just looked at more finely. So no new time is before the latest that was shown:
-//! what is written later is never older. Used by [`super::file`], [`super::store`] and
-//! [`super::at_rest`], which stores them.
+//! what is written later is never older. Knows neither files nor locks; used by [`super::file`],
+//! and by [`super::at_rest`], which stores them.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
-use super::file::ScratchFile;
 use super::mark::SeenChange;
 use crate::source::{Stat, Timestamp};
 
@@ -67,44 +66,32 @@ impl FileTimes {
         self.mtime.get_or_insert(stat.mtime);
         self.ctime = Some((self.seen_ctime(stat.ctime), None));
     }
-}
 
-impl ScratchFile {
     /// Puts what programs see in the place of what is stored.
     pub(super) fn show(&self, stat: &mut Stat) {
-        stat.size = self.read().len;
-        let times = *self.times();
-        if let Some(mtime) = times.mtime {
-            stat.mtime = mtime;
-        }
-        stat.ctime = times.seen_ctime(stat.ctime);
-        self.room.clock.note(stat);
+        stat.mtime = self.mtime.unwrap_or(stat.mtime);
+        stat.ctime = self.seen_ctime(stat.ctime);
     }
 
-    /// A program has changed its bytes.
-    pub(super) fn stamp(&self) {
-        let now = self.room.clock.now();
-        let mut times = self.times();
-        times.mtime = Some(now);
-        times.ctime = Some((now, None));
-        times.since.get_or_insert_with(Instant::now);
-        drop(times);
-        self.is_deferred.store(false, Ordering::Relaxed);
+    /// A program has changed the file's bytes.
+    pub(super) fn stamp(&mut self, now: Timestamp) {
+        self.mtime = Some(now);
+        self.ctime = Some((now, None));
+        self.since.get_or_insert_with(Instant::now);
     }
 
-    /// A program has changed something of it that is no byte; the stored file has the time of that.
-    /// Says whether that has to be stored anew: so soon after a flush nobody could tell the two
-    /// times apart.
-    pub(super) fn note_touched(&self, stored: Timestamp) -> bool {
-        let mut times = self.times();
-        if times.since.is_some() || matches!(times.ctime, Some((_, None))) {
-            times.ctime = Some((stored, None));
+    /// A program has changed something of the file that is no byte; the stored file has the time of
+    /// that. Says whether that has to be stored anew: so soon after a flush nobody could tell the
+    /// two times apart.
+    pub(super) fn note_touched(&mut self, stored: Timestamp) -> bool {
+        if self.since.is_some() || matches!(self.ctime, Some((_, None))) {
+            self.ctime = Some((stored, None));
             return false;
         }
-        let is_masked = times.stored.is_some_and(|said| said.is_of(stored));
+        let is_masked = self.stored.is_some_and(|said| said.is_of(stored));
         if is_masked {
-            times.ctime = Some((stored, None));
-            times.since = Some(Instant::now());
+            self.ctime = Some((stored, None));
+            self.since = Some(Instant::now());
         }
         is_masked
     }

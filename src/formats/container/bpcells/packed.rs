@@ -60,8 +60,8 @@ impl PackedStream {
         PackedStream::open_wrapping(fields, name, transform, len, generation, WRAP)
     }
 
-    /// The same of a stream whose index begins again after so many words, which is a parameter for
-    /// tests alone.
+    /// Opens a stream whose index begins again after `wrap` words, which is a parameter for tests
+    /// alone.
     pub(super) fn open_wrapping(
         fields: &dyn Fields,
         name: &str,

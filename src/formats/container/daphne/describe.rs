@@ -82,8 +82,3 @@ impl DescribedFile {
         container
     }
 }
-
-/// Bytes of one value, or one record, in every row.
-pub(super) fn rows_times(header: &FileHead, bytes: u64) -> u128 {
-    u128::from(header.rows) * u128::from(bytes)
-}

@@ -73,7 +73,7 @@ impl FileHead {
             cols,
             types: Arc::new(index_cache.list(0)?),
             code: 0,
-            labels: FrameLabels::new(0, 0, index_cache)?,
+            labels: FrameLabels::new(0, None, index_cache)?,
             len: FIXED,
         };
         if data == ObjectKind::Frame {
@@ -109,7 +109,7 @@ impl FileHead {
         }
         self.types = Arc::new(list);
         self.len = FIXED + self.cols;
-        self.labels = FrameLabels::new(self.cols, self.len, index_cache)?;
+        self.labels = FrameLabels::new(self.cols, Some(self.len), index_cache)?;
         for _ in 0..self.cols {
             self.read_label(window, index_cache)?;
         }
@@ -127,7 +127,7 @@ impl FileHead {
         self.len += 2 + u64::from(len);
         if self.len > MOST_LABELS {
             return Err(Fault::new("the labels are too long to show")
-                .bytes(self.labels.at..self.len)
+                .bytes(FIXED + self.cols..self.len)
                 .expected(format_args!("at most {MOST_LABELS} bytes"))
                 .into());
         }

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use crate::container::{beside, candidate};
 use crate::error::Result;
-use crate::memory::no_memory;
+use crate::memory::fallible;
 use crate::source::Store;
 
 /// Follows the name of the file that it belongs to.
 pub(super) const SUFFIX: &str = ".meta";
 /// Bytes of a metadata file that is looked into.
-const MOST: usize = 64 << 10;
+const MOST: u64 = 64 << 10;
 
 /// Whether there is one, as far as can be seen.
 pub(super) fn is_there(store: &dyn Store, path: &Path) -> bool {
@@ -27,14 +27,11 @@ pub(super) fn value_type(store: &dyn Store, path: &Path) -> Result<Option<String
         Err(e) if candidate::is_no_file(&e) => return Ok(None),
         Err(failed) => return Err(failed),
     };
-    let len = match usize::try_from(source.len()) {
-        Ok(len) if len <= MOST => len,
-        _ => return Ok(None),
-    };
-    let mut text = Vec::new();
-    text.try_reserve_exact(len)
-        .map_err(|_| no_memory("cannot read the metadata beside a file"))?;
-    text.resize(len, 0);
+    let len = source.len();
+    if len > MOST {
+        return Ok(None);
+    }
+    let mut text = fallible::zeros(len, "cannot read the metadata beside a file")?;
     source.fetch_one(0, &mut text)?;
     let json: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
     let value = json.as_ref().and_then(|json| json.get("valueType"));

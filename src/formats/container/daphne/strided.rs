@@ -43,23 +43,28 @@ pub(super) fn gather(
         let count = out.len() / len;
         let buf = &mut buf[..(count.max(1) - 1) * stride + len];
         source.fetch_one(first + (number * rows * stride) as u64, buf)?;
-        match len {
-            1 => pack::<1>(buf, stride, out),
-            2 => pack::<2>(buf, stride, out),
-            4 => pack::<4>(buf, stride, out),
-            8 => pack::<8>(buf, stride, out),
-            _ => {
-                for (from, to) in buf.chunks(stride).zip(out.chunks_exact_mut(len)) {
-                    to.copy_from_slice(&from[..len]);
-                }
-            }
-        }
+        pack(buf, stride, len, out);
     }
     Ok(())
 }
 
+/// Puts the first `len` of every `stride` bytes one after another.
+pub(super) fn pack(buf: &[u8], stride: usize, len: usize, out: &mut [u8]) {
+    match len {
+        1 => pack_sized::<1>(buf, stride, out),
+        2 => pack_sized::<2>(buf, stride, out),
+        4 => pack_sized::<4>(buf, stride, out),
+        8 => pack_sized::<8>(buf, stride, out),
+        _ => {
+            for (from, to) in buf.chunks(stride).zip(out.chunks_exact_mut(len)) {
+                to.copy_from_slice(&from[..len]);
+            }
+        }
+    }
+}
+
 /// The length is known here, so that each piece is one move.
-fn pack<const LEN: usize>(buf: &[u8], stride: usize, out: &mut [u8]) {
+fn pack_sized<const LEN: usize>(buf: &[u8], stride: usize, out: &mut [u8]) {
     for (from, to) in buf.chunks(stride).zip(out.chunks_exact_mut(LEN)) {
         to.copy_from_slice(&from[..LEN]);
     }
@@ -76,27 +81,18 @@ fn apart(source: &dyn Source, first: u64, stride: u64, len: usize, out: &mut [u8
 /// Ranges that are fetched many at a time.
 pub(super) struct Fetches<'s, 'b> {
     source: &'s dyn Source,
-    ranges: [Fetch<'b>; RANGES],
-    len: usize,
+    ranges: Vec<Fetch<'b>>,
 }
 
 impl<'s, 'b> Fetches<'s, 'b> {
     pub(super) fn new(source: &'s dyn Source) -> Self {
-        let none = |_| Fetch {
-            offset: 0,
-            buf: &mut [],
-        };
-        Fetches {
-            source,
-            ranges: std::array::from_fn(none),
-            len: 0,
-        }
+        let ranges = Vec::with_capacity(RANGES);
+        Fetches { source, ranges }
     }
 
     pub(super) fn push(&mut self, offset: u64, buf: &'b mut [u8]) -> Result<()> {
-        self.ranges[self.len] = Fetch { offset, buf };
-        self.len += 1;
-        match self.len < RANGES {
+        self.ranges.push(Fetch { offset, buf });
+        match self.ranges.len() < RANGES {
             true => Ok(()),
             false => self.fetch(),
         }
@@ -108,7 +104,8 @@ impl<'s, 'b> Fetches<'s, 'b> {
     }
 
     fn fetch(&mut self) -> Result<()> {
-        let len = std::mem::take(&mut self.len);
-        self.source.fetch(&mut self.ranges[..len])
+        let fetched = self.source.fetch(&mut self.ranges);
+        self.ranges.clear();
+        fetched
     }
 }

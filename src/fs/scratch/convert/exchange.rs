@@ -196,7 +196,7 @@ impl Conversion<'_> {
     /// A file system that reports a failure of anybody's bytes says so once: whoever hears of it
     /// ends all.
     fn sync_new(&self, prepared: &[PreparedFile]) -> Result<()> {
-        let mut failed = self.sync_failed();
+        let mut failed = self.sync_failed.lock();
         if *failed {
             return Err(Error::Invalid("the disk has failed before".into()));
         }

@@ -27,7 +27,7 @@ struct BegunExchange {
 }
 
 impl Conversion<'_> {
-    pub(super) fn settle_leftovers(&self, temporaries: &[PathBuf]) -> Result<()> {
+    pub(super) fn finish_leftovers(&self, temporaries: &[PathBuf]) -> Result<()> {
         let mut begun: HashMap<(u64, PathBuf), BegunExchange> = HashMap::new();
         for path in temporaries {
             let stat = self.store.stat(path)?;

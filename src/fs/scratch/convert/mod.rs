@@ -31,17 +31,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use super::ScratchMount;
 use super::encode::EncodeOptions;
-use super::names;
+use super::mount::ScratchMount;
+use super::names::{self, MARK_NAME};
 use super::store::ScratchStore;
-use super::store_mark::{CLEAN, MARK_NAME};
+use super::store_mark::CLEAN;
 use super::tail::{DAEMON, put_all};
 use crate::cache::BlockCache;
 use crate::disk::{Disk, Place, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileId, Stat, Store};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 use log::{ConvertLog, LOG_NAME};
 use pass::BlockedEntry;
 use plan::ConvertPlan;
@@ -202,7 +202,7 @@ impl Conversion<'_> {
             let why = "it is called like a file that is being converted; give it another name";
             self.leave(path, &Error::Invalid(why.into()));
         }
-        self.settle_leftovers(&plan.temporaries)?;
+        self.finish_leftovers(&plan.temporaries)?;
         let mut is_first = true;
         loop {
             let before = self.done.files.load(Relaxed);
@@ -271,35 +271,18 @@ impl Conversion<'_> {
 
     /// The file of this identity is left as it is, and not tried again.
     fn leave_file(&self, id: FileId, path: &Path, why: &Error) {
-        if self.note_left(id) {
+        let is_new = self.left.lock().insert(id);
+        if is_new {
             self.leave(path, why);
         }
     }
 
     fn is_left(&self, id: FileId) -> bool {
-        let left = self.left.lock();
-        left.contains(&id)
-    }
-
-    /// Whether it was not left before.
-    fn note_left(&self, id: FileId) -> bool {
-        let mut left = self.left.lock();
-        left.insert(id)
-    }
-
-    fn sync_failed(&self) -> MutexGuard<'_, bool> {
-        self.sync_failed.lock()
-    }
-
-    /// The disk has failed: nothing more is begun.
-    fn fail(&self, e: Error) {
-        let mut failure = self.failure.lock();
-        failure.get_or_insert(e);
+        self.left.lock().contains(&id)
     }
 
     fn check_failure(&self) -> Result<()> {
-        let failure = self.failure.lock();
-        failure.clone().map_or(Ok(()), Err)
+        self.failure.lock().clone().map_or(Ok(()), Err)
     }
 
     fn is_ending(&self) -> bool {

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::super::base::{ENTRY, MOST_CHUNKS, StoredChunks};
 use super::super::encode::{
-    ChunkEncoder, ChunkRoom, EncodeOptions, EncodeSpace, are_zeros, encoded_zeros,
+    ChunkEncoder, ChunkSlack, EncodeOptions, EncodeSpace, are_zeros, encoded_zeros,
 };
 use super::super::merge::{has_hole, table_entries};
 use super::super::places::ChunkPlaces;
@@ -158,11 +158,11 @@ impl<'a> FilePacking<'a> {
             jobs,
             |space, job| {
                 read(first + job as u64, space)?;
-                let room = match first + job as u64 + 1 < count {
-                    true => ChunkRoom::Spare,
-                    false => ChunkRoom::Exact,
+                let slack = match first + job as u64 + 1 < count {
+                    true => ChunkSlack::Spare,
+                    false => ChunkSlack::None,
                 };
-                encoder.encode_within(&space.plain, room, &mut space.own)
+                encoder.encode(&space.plain, slack, &mut space.own)
             },
             |_, space, stored| {
                 told(space.plain.len() as u64);

@@ -104,36 +104,28 @@ impl Conversion<'_> {
 
     fn work(&self, ordered: &Receiver<ConvertBatch>) {
         for batch in ordered {
-            if let Err(e) = self.convert_batch(batch) {
-                self.fail(e);
+            if let Err(e) = self.convert_batch(batch, 1) {
+                // The disk has failed: nothing more is begun.
+                self.failure.lock().get_or_insert(e);
             }
         }
     }
 
-    fn convert_batch(&self, batch: ConvertBatch) -> Result<()> {
+    /// Converts files one after the other, each by so many threads, and then gives them all their
+    /// names.
+    fn convert_batch(&self, batch: ConvertBatch, threads: usize) -> Result<()> {
         let mut prepared = Vec::with_capacity(batch.len());
         for job in batch {
             if self.is_ending() {
                 break;
             }
             let (id, path) = (job.id, job.names.first().map(ChangedName::old_path));
-            match self.prepare(job, 1) {
+            match self.prepare(job, threads) {
                 Ok(file) => prepared.push(file),
                 Err(e) => self.leave_file(id, &path.unwrap_or_default(), &e),
             }
         }
         self.publish(prepared)
-    }
-
-    fn convert_large(&self, job: ConvertJob) -> Result<()> {
-        let (id, path) = (job.id, job.names.first().map(ChangedName::old_path));
-        match self.prepare(job, self.threads) {
-            Ok(file) => self.publish(vec![file]),
-            Err(e) => {
-                self.leave_file(id, &path.unwrap_or_default(), &e);
-                Ok(())
-            }
-        }
     }
 
     /// A file all of whose names are to be seen here.
@@ -166,7 +158,7 @@ impl Conversion<'_> {
             self.leave_file(id, &path, &Error::Invalid(what));
             return Ok(());
         }
-        self.convert_large(ConvertJob { names, id })
+        self.convert_batch(vec![ConvertJob { names, id }], self.threads)
     }
 }
 
@@ -322,7 +314,8 @@ impl TreePass<'_, '_> {
         let names = vec![name];
         let job = ConvertJob { names, id };
         if size > SMALL {
-            return self.conversion.convert_large(job);
+            let conversion = self.conversion;
+            return conversion.convert_batch(vec![job], conversion.threads);
         }
         self.batch.push(job);
         self.batch_bytes += size;

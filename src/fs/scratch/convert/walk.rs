@@ -9,8 +9,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::store_mark::MARK_NAME;
-use super::super::{find, names};
+use super::super::find;
+use super::super::names::{self, MARK_NAME};
 use super::ConvertDirection;
 use super::log::{ConvertLog, LOG_NAME};
 use crate::error::{Error, Result};

@@ -112,7 +112,7 @@ fn lose(changes: &[Change], rng: &mut TestRng) -> Vec<Change> {
 
 /// What became of the mark of a store before it is mounted again.
 fn leave_mark(at: &Path, changes: usize) {
-    let mark = at.join(super::super::store_mark::MARK_NAME);
+    let mark = at.join(super::super::names::MARK_NAME);
     let far = std::time::SystemTime::now() + std::time::Duration::from_secs(1 << 30);
     match changes % 3 {
         // A part of the store was copied.

@@ -114,7 +114,7 @@ fn what_was_closed_is_stored_while_files_take_long() {
     });
     drop(held);
     wait_until("all of them are stored", || {
-        on.mount.store.room.changed_files().is_empty()
+        on.mount.store.files.changed_files().is_empty()
     });
     for name in names {
         assert_eq!(content(&on.mount, name).unwrap(), bytes(5, 1000));
@@ -133,7 +133,7 @@ fn what_was_closed_is_stored_while_a_program_syncs() {
         has_begun.recv_timeout(PATIENCE).unwrap();
         // It has been written to, and open, for long.
         put(&*slow, &bytes(9, 1000));
-        for file in on.mount.store.room.changed_files() {
+        for file in on.mount.store.files.changed_files() {
             let mut times = file.times();
             times.since = times.since.map(|since| since - Duration::from_secs(60));
         }

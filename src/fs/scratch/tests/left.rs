@@ -4,7 +4,8 @@ use super::*;
 use crate::disk::NewAttributes;
 use crate::records::put_next_version;
 use crate::scratch::mark::{MARK_LEN, TailMark};
-use crate::scratch::store_mark::{LeftStore, MARK_NAME};
+use crate::scratch::names::MARK_NAME;
+use crate::scratch::store_mark::LeftStore;
 use crate::source::{BytesSource, Stat, Timestamp};
 
 fn stat(on: &Mounted, name: &str) -> Stat {

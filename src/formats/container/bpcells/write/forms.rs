@@ -52,7 +52,8 @@ impl ArrayForm {
         self.number().map(Number::width)
     }
 
-    /// The same with what its values are: bytes mean the same in two variants if this is the same.
+    /// What the values of an array that is shown are; none for text. Bytes mean the same in two
+    /// variants if this is the same.
     pub(super) fn number(self) -> Option<Number> {
         match self {
             ArrayForm::Plain(number) => Some(number),

@@ -25,7 +25,8 @@ pub(super) const WINDOW: usize = 128 << 10;
 /// What is smaller is read rather than copied, which takes the system longer.
 const SMALL: u64 = BUFFER as u64;
 
-/// The same of what stays where it is: two files may share it.
+/// What stays where it is, and is smaller, is read rather than copied: two files may share the
+/// rest.
 const SMALL_IN_PLACE: u64 = 16 << 10;
 
 /// Stored bytes that are compared at once.

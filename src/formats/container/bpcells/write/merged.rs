@@ -52,7 +52,8 @@ impl<'a> MergedContainer<'a> {
         Ok(merged)
     }
 
-    /// The same for reading: a line that names no variant leaves things as they were.
+    /// The container with its changes, to be read: a line that names no variant leaves things as
+    /// they were.
     pub(super) fn readable(
         files: &'a MemberFiles,
         changed: &'a [ChangedArray],

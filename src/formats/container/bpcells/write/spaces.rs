@@ -76,8 +76,9 @@ pub(super) fn steps(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// The same of an array, but of zeros that go on for blocks (a length that was set, a range that
-/// was emptied) only the first few: the others add nothing.
+/// The ranges of at most a block that a range of an array is read in, but of zeros that go on for
+/// blocks (a length that was set, a range that was emptied) only the first few: the others add
+/// nothing.
 pub(super) fn telling_steps(
     array: &dyn Array,
     range: Range<u64>,

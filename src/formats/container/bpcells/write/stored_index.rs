@@ -31,7 +31,7 @@ impl<'a> StoredIndex<'a> {
         self.seen_from(entry).map(|seen| seen[0])
     }
 
-    /// The same and some of those behind it; at least one.
+    /// An entry as it is stored, and some of those behind it; at least one.
     pub(super) fn seen_from(&mut self, entry: u64) -> Result<&[u32]> {
         if self.seen(entry).is_some() {
             return Ok(&self.window[(entry - self.first) as usize..]);
@@ -59,7 +59,7 @@ impl<'a> StoredIndex<'a> {
         self.stream.word(entry, low)
     }
 
-    /// The same of an entry that may be far ahead of those that are read next.
+    /// The word that an entry stands for which may be far ahead of those that are read next.
     pub(super) fn word_alone(&mut self, entry: u64) -> Result<u64> {
         let low = match self.seen(entry) {
             Some(low) => low,

@@ -225,32 +225,18 @@ fn give(
     block: &CellBlock,
     cols: &Range<u32>,
     entries: &[PlacedEntry],
-    scratch: Arena<'_>,
-    visit: &mut VisitBatch<'_>,
-) -> Result<()> {
-    match block.value().map_or(0, ValueType::size) {
-        1 => give_sized::<1>(block, cols, entries, scratch, visit),
-        2 => give_sized::<2>(block, cols, entries, scratch, visit),
-        4 => give_sized::<4>(block, cols, entries, scratch, visit),
-        _ => give_sized::<8>(block, cols, entries, scratch, visit),
-    }
-}
-
-fn give_sized<const S: usize>(
-    block: &CellBlock,
-    cols: &Range<u32>,
-    entries: &[PlacedEntry],
     mut scratch: Arena<'_>,
     visit: &mut VisitBatch<'_>,
 ) -> Result<()> {
+    let size = block.value().map_or(0, ValueType::size);
     let width = u64::from(block.width);
-    let mut batch = EntryBatch::new(S, &mut scratch)?;
+    let mut batch = EntryBatch::new(size, &mut scratch)?;
     for part in entries.chunks(batch.spare()) {
         batch.clear();
         for &(place, bits) in part {
             let (row, col) = ((place / width) as u32, (place % width) as u32);
             if cols.contains(&col) {
-                batch.push::<S>(row, col, &bits.to_le_bytes()[..S]);
+                batch.push_bits(row, col, bits);
             }
         }
         visit(&batch)?;

@@ -12,7 +12,7 @@ use lru::LruCache;
 
 use crate::error::Result;
 use crate::memory::budget::{Budget, Hold, Reclaim};
-use crate::memory::no_memory;
+use crate::memory::fallible;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a list that are not worth charging.
@@ -121,7 +121,8 @@ impl BlockIndexCache {
         self.list_with(count, 0)
     }
 
-    /// The same, charged with `beside` bytes more for each item, for what goes with it.
+    /// An empty list with room for `count` items, charged with `beside` bytes more for each, for
+    /// what goes with it.
     pub(crate) fn list_with<T>(&self, count: u64, beside: u64) -> Result<ChargedList<T>> {
         let bytes = count.saturating_mul(size_of::<T>() as u64 + beside);
         ChargedList::new(count, self.charge(bytes)?)
@@ -146,7 +147,8 @@ impl BlockIndexCache {
         Ok(())
     }
 
-    /// The same for what one can do without: none if others need the memory.
+    /// An empty list with room for `count` items that one can do without: none if others need the
+    /// memory.
     pub(super) fn list_if_free<T>(&self, count: u64) -> Option<ChargedList<T>> {
         let bytes = count.saturating_mul(size_of::<T>() as u64);
         let charge = self.budget.try_reserve(bytes)?;
@@ -162,10 +164,8 @@ impl BlockIndexCache {
 
 impl<T> ChargedList<T> {
     fn new(count: u64, charge: Option<Hold>) -> Result<ChargedList<T>> {
-        let refused = || no_memory("cannot remember what the blocks hold");
-        let count = usize::try_from(count).map_err(|_| refused())?;
-        let mut list = Vec::new();
-        list.try_reserve_exact(count).map_err(|_| refused())?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let list = fallible::room_for(count, "cannot remember what the blocks hold")?;
         Ok(ChargedList { list, charge })
     }
 

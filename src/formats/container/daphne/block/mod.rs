@@ -98,6 +98,15 @@ pub(super) fn in_block(fault: Fault, block: &CellBlock) -> Fault {
     fault.bytes(block.at..block.end)
 }
 
+/// Whether as many entries are there as heads and counts say.
+pub(super) fn check_number(expected: u64, found: u64) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let fault = Fault::new("the rows hold another number of entries");
+    Err(fault.expected(expected).found(found).into())
+}
+
 pub(super) fn twice(row: u64, col: u64) -> Fault {
     Fault::new("two entries at one place").found(format_args!("row {row}, column {col}"))
 }

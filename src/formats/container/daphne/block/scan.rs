@@ -83,6 +83,18 @@ impl<'b> EntryBatch<'b> {
         self.len = at + 1;
     }
 
+    /// Adds an entry whose value has these bits; there is room.
+    #[inline(always)]
+    pub(super) fn push_bits(&mut self, row: u32, col: u32, bits: u64) {
+        let value = bits.to_le_bytes();
+        match self.size {
+            1 => self.push::<1>(row, col, &value[..1]),
+            2 => self.push::<2>(row, col, &value[..2]),
+            4 => self.push::<4>(row, col, &value[..4]),
+            _ => self.push::<8>(row, col, &value),
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }
@@ -120,7 +132,8 @@ impl BlockFile {
         }
     }
 
-    /// The same, in the order in which the entries are stored. Takes [`SCAN_MEMORY`].
+    /// Visits the entries of a block in a rectangle in the order in which they are stored, by
+    /// looking through the block. Takes [`SCAN_MEMORY`].
     pub(super) fn look_through(
         &self,
         block: &CellBlock,

@@ -12,8 +12,8 @@ use super::super::value::ValueType;
 use super::bands::{self, Bands};
 use super::scan::{BATCH_VALUES, EntryBatch, SCAN_MEMORY, load};
 use super::table::CellBlock;
-use super::{BlockFile, inexact, twice};
-use crate::error::{Fault, Result};
+use super::{BlockFile, check_number, inexact, twice};
+use crate::error::Result;
 use crate::memory::{Arena, room};
 
 /// Parts that one level counts.
@@ -217,12 +217,4 @@ fn within(range: &Range<u64>, block: Range<u64>) -> Range<u64> {
     let start = range.start.max(block.start);
     let end = range.end.min(block.end);
     start - block.start..end.max(start) - block.start
-}
-
-fn check_number(expected: u64, found: u64) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    let fault = Fault::new("the blocks hold another number of entries");
-    Err(fault.expected(expected).found(found).into())
 }

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use super::check_number;
 use super::index_cache::{BlockIndexCache, ChargedList};
 use super::scan::WINDOW;
 use super::table::{BlockBody, CellBlock};
@@ -140,11 +141,7 @@ impl SparseRows {
             }
         }
         if walk.at != self.end {
-            let found = self.before(self.rows, walk.at);
-            return Err(Fault::new("the rows hold another number of entries")
-                .expected(self.entries)
-                .found(found)
-                .into());
+            check_number(self.entries, self.before(self.rows, walk.at))?;
         }
         Ok(marks)
     }
@@ -245,17 +242,25 @@ impl RowWalk<'_, '_> {
 
     fn row_ascends(&mut self, row: &SparseRow) -> Result<bool> {
         let entry = self.layout.entry() as usize;
-        let (mut before, mut ascends) = (None, true);
+        let (mut before, mut all) = (None, true);
         self.entries(row, 0..row.entries, &mut |bytes| {
-            for entry in bytes.chunks_exact(entry) {
-                let col = Some(column(entry));
-                ascends &= before < col;
-                before = col;
-            }
+            all &= ascends(bytes, entry, &mut before);
             Ok(())
         })?;
-        Ok(ascends)
+        Ok(all)
     }
+}
+
+/// Whether the columns of entries of so many bytes rise, from the one `before` on.
+#[inline]
+pub(crate) fn ascends(bytes: &[u8], entry: usize, before: &mut Option<u32>) -> bool {
+    let mut ascends = true;
+    for entry in bytes.chunks_exact(entry) {
+        let col = Some(column(entry));
+        ascends &= *before < col;
+        *before = col;
+    }
+    ascends
 }
 
 /// The 32-bit column that an entry begins with.

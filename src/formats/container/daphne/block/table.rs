@@ -98,6 +98,18 @@ impl CellBlock {
         (self.end - self.payload() - counts) / self.entry().max(1)
     }
 
+    /// What the block is, in one word, and those `before` it.
+    pub(crate) fn codec(&self, before: Option<&'static str>) -> Option<&'static str> {
+        let own = match self.body {
+            BlockBody::Empty => "empty",
+            BlockBody::Dense(_) => "none",
+            BlockBody::Sparse(_) => "sparse",
+            BlockBody::Coo(_) => "coo",
+        };
+        let is_mixed = before.is_some_and(|before| before != own);
+        Some(if is_mixed { "mixed" } else { own })
+    }
+
     pub(crate) fn fault(&self, what: impl Into<String>) -> Fault {
         let fault = Fault::new(what).block(self.number.into());
         fault.bytes(self.at..self.end)
@@ -185,19 +197,14 @@ impl BlockTable {
         at: u64,
         end: u64,
     ) -> Result<u64> {
-        let head = window.bytes(at, HEAD as usize)?;
-        let (row, col) = (u64_at(head, 0), u64_at(head, 8));
-        let (height, width) = (u32_at(head, 16), u32_at(head, 20));
-        let kind = head[24];
+        window.bytes(at, HEAD as usize)?;
+        let (row, col) = (window.u64(at)?, window.u64(at + 8)?);
+        let (height, width) = (window.u32(at + 16)?, window.u32(at + 20)?);
+        let kind = window.u8(at + 24)?;
         check_place(header, (row, height), (col, width))?;
         let body = body(window, kind, at + HEAD)?;
         let size = HEAD + size(window, at + HEAD, body, height, width, end - at - HEAD)?;
-        let value = match body {
-            BlockBody::Empty => 0,
-            BlockBody::Dense(value) | BlockBody::Sparse(value) | BlockBody::Coo(value) => {
-                value as u8
-            }
-        };
+        let value = body.value().map_or(0, |value| value as u8);
         self.blocks.list.push(PackedHead {
             row,
             col,
@@ -240,22 +247,8 @@ impl BlockTable {
 
     /// What the blocks are, in one word.
     pub(crate) fn codec(&self) -> &'static str {
-        let mut kinds = self.iter().map(|block| codec(block.body));
-        let first = kinds.next().unwrap_or("none");
-        if kinds.all(|kind| kind == first) {
-            first
-        } else {
-            "mixed"
-        }
-    }
-}
-
-pub(crate) fn codec(body: BlockBody) -> &'static str {
-    match body {
-        BlockBody::Empty => "empty",
-        BlockBody::Dense(_) => "none",
-        BlockBody::Sparse(_) => "sparse",
-        BlockBody::Coo(_) => "coo",
+        let codec = self.iter().fold(None, |before, block| block.codec(before));
+        codec.unwrap_or("none")
     }
 }
 
@@ -334,16 +327,4 @@ fn size(
                 .into())
         }
     }
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    let mut own = [0; 8];
-    own.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(own)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    let mut own = [0; 4];
-    own.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(own)
 }

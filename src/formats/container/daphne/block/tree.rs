@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// Blocks of a leaf.
 const LEAF: usize = 16;
-/// Blocks that are found at once.
+/// Blocks that are found at once, at most.
 const MOST: usize = 256;
 
 #[derive(Clone, Copy)]
@@ -39,38 +39,6 @@ impl CellBounds {
             && rows.start < self.rows.1
             && self.cols.0 < cols.end
             && cols.start < self.cols.1
-    }
-}
-
-/// A bounded number of blocks.
-pub(crate) struct BlockList {
-    numbers: [u32; MOST],
-    len: usize,
-}
-
-impl Default for BlockList {
-    fn default() -> Self {
-        BlockList {
-            numbers: [0; MOST],
-            len: 0,
-        }
-    }
-}
-
-impl BlockList {
-    /// False if there are too many already.
-    fn push(&mut self, number: u32) -> bool {
-        let place = self.numbers.get_mut(self.len);
-        self.len += usize::from(place.is_some());
-        place.map(|place| *place = number).is_some()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.numbers[..self.len].iter().copied()
-    }
-
-    pub(crate) fn sort_by_key(&mut self, key: impl Fn(u32) -> u64) {
-        self.numbers[..self.len].sort_unstable_by_key(|&number| key(number));
     }
 }
 
@@ -122,16 +90,19 @@ impl BlockTree {
         self.build(table, 2 * node + 2, middle..part.end);
     }
 
-    /// Appends the blocks that share cells with the rectangle, in no order; false if there are too
-    /// many.
+    /// The blocks that share cells with the rectangle, in no order; none if they are too many.
     pub(crate) fn find(
         &self,
         table: &BlockTable,
         rows: &Range<u64>,
         cols: &Range<u64>,
-        found: &mut BlockList,
-    ) -> bool {
-        self.visit(table, (rows, cols), &mut |block| found.push(block.number))
+    ) -> Option<Vec<u32>> {
+        let mut found = Vec::new();
+        let fits = self.visit(table, (rows, cols), &mut |block| {
+            found.push(block.number);
+            found.len() <= MOST
+        });
+        fits.then_some(found)
     }
 
     /// Visits the blocks that share cells with the rectangle, in no order, while they answer true.

@@ -198,35 +198,28 @@ impl NewArray {
         }
     }
 
-    /// The same of 64-bit numbers, whether or not that is said.
+    /// An array of 64-bit numbers: what is said of it says so, or nothing is said.
     fn of_numbers(content: &GivenContent, path: &str) -> Result<NewArray> {
+        let (array, said) = NewArray::given(content, path)?;
         let named = content.description.iter();
-        let mut named = named.flat_map(|said| &said.arrays);
-        if named.any(|array| array.name == path) {
-            let (array, _) = NewArray::given(content, path)?;
-            return match array.value {
-                ValueType::U64 | ValueType::I64 => Ok(array.into_numbers()),
-                other => Err(Error::Invalid(format!(
-                    "{path} is of uint64, not {}",
-                    other.dtype().name()
-                ))),
-            };
+        let mut named = named.flat_map(|described| &described.arrays);
+        let is_said = named.any(|array| array.name == path);
+        let refuse = |why: String| Err(Error::Invalid(format!("{path} {why}")));
+        match array.value {
+            ValueType::U64 | ValueType::I64 => {}
+            _ if is_said => return refuse(format!("is of uint64, not {}", said.dtype)),
+            _ if array.len.is_multiple_of(8) => {}
+            _ => {
+                return refuse(format!(
+                    "has {} bytes, which are no numbers of 8",
+                    array.len
+                ));
+            }
         }
-        let (array, _) = NewArray::given(content, path)?;
-        match array.len.is_multiple_of(8) {
-            true => Ok(array.into_numbers()),
-            false => Err(Error::Invalid(format!(
-                "{path} has {} bytes, which are no numbers of 8",
-                array.len
-            ))),
-        }
-    }
-
-    fn into_numbers(self) -> NewArray {
-        NewArray {
+        Ok(NewArray {
             value: ValueType::U64,
-            ..self
-        }
+            ..array
+        })
     }
 
     /// The values of a matrix without any.

@@ -14,7 +14,7 @@ use super::super::block::scan::SCAN_MEMORY;
 use super::super::block::sorted::{EntryRect, SortedEntries, sorting_memory};
 use super::super::block::sparse::{LONG, MARKING_MEMORY, RowMarks, SparseRows};
 use super::super::block::table::BlockBody;
-use super::super::block::{BlockFile, in_block};
+use super::super::block::{BlockFile, check_number, in_block};
 use super::super::convert::convert;
 use super::super::value::ValueType;
 use super::row_groups::RowGroups;
@@ -349,12 +349,4 @@ fn copy(
     }
     check_number(all as u64, sink.len as u64)?;
     Ok(true)
-}
-
-fn check_number(expected: u64, found: u64) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    let fault = Fault::new("the rows hold another number of entries");
-    Err(fault.expected(expected).found(found).into())
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::super::block::scan::{WINDOW, load};
 use super::super::block::sparse::{
-    LONG, ROW_WINDOW, RowMarks, RowWalk, SparseRow, SparseRows, column,
+    LONG, ROW_WINDOW, RowMarks, RowWalk, SparseRow, SparseRows, ascends, column,
 };
 use super::super::block::twice;
 use super::EntryField;
@@ -96,7 +96,7 @@ impl OrderedRows<'_> {
         let entry = self.layout.entry() as usize;
         let len = row.entries as usize * entry;
         let bytes = &walk.window.bytes(row.at, len)?[..len];
-        if !ascends(bytes, entry) {
+        if !ascends(bytes, entry, &mut None) {
             return self.push_sorted(row, bytes, part, scratch, out);
         }
         self.check(row, column(&bytes[len - entry..]).into())?;
@@ -204,15 +204,4 @@ fn push<const I: usize, const E: usize>(bytes: &[u8], out: &mut EntrySink<'_>) -
             Ok(cols.max().unwrap_or(0))
         }
     }
-}
-
-fn ascends(bytes: &[u8], entry: usize) -> bool {
-    let mut before = None;
-    let mut ascends = true;
-    for entry in bytes.chunks_exact(entry) {
-        let col = Some(column(entry));
-        ascends &= before < col;
-        before = col;
-    }
-    ascends
 }

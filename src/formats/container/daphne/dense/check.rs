@@ -5,6 +5,7 @@
 //! be read once for each. Here every block is passed over once: counts, indices, places that come
 //! twice, and whether each value fits its column. The memory is a few constants.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::block::scan::{BATCH_VALUES, EntryBatch, SCAN_MEMORY};
@@ -200,22 +201,50 @@ fn dense(view: &DenseView, block: &CellBlock, own: ValueType, budget: &Arc<Budge
     if view.object.types.list.len() == 1 || width == 1 || (0..width).all(same) {
         return Ok(());
     }
-    let step = (ROWS / (width * size)).max(1);
-    let memory = room(step * width * size) + strided::MEMORY;
-    with_scratch(budget, memory, |mut scratch| {
+    // Converted, values have 8 bytes at most.
+    let step = (ROWS / (width * 8)).max(1);
+    let most = room(step * width * 8);
+    with_scratch(budget, 3 * most + strided::MEMORY, |mut scratch| {
         for top in (0..u64::from(block.height)).step_by(step as usize) {
             let rows = top..(top + step).min(block.height.into());
             let mut scratch = scratch.lend();
             let raw = scratch.take((rows.end - rows.start) * width * size)?;
             let stored = &view.object.stored;
-            stored.dense(block, &rows, &(0..width), raw, scratch)?;
-            for (row, cells) in rows.zip(raw.chunks_exact((width * size) as usize)) {
-                let cells = (0..).zip(cells.chunks_exact(size as usize));
-                for (col, value) in cells.filter(|(col, _)| !same(*col)) {
-                    fits(view, block, (row, col), value)?;
+            stored.dense(block, &rows, &(0..width), raw, scratch.lend())?;
+            let mut col = 0;
+            while col < width {
+                let to = view.object.target(block, col);
+                let is_other = |col: &u64| view.object.target(block, *col) != to;
+                let cols = col..(col..width).find(is_other).unwrap_or(width);
+                col = cols.end;
+                if to != own {
+                    columns(block, (rows.start, &cols), to, raw, scratch.lend())?;
                 }
             }
         }
         Ok(())
+    })
+}
+
+/// Whether a type holds the values of columns side by side, in whole rows of a dense block from
+/// `top` on.
+fn columns(
+    block: &CellBlock,
+    (top, cols): (u64, &Range<u64>),
+    to: ValueType,
+    raw: &[u8],
+    mut scratch: Arena<'_>,
+) -> Result<()> {
+    let own = block.value().unwrap_or(to);
+    let (width, size) = (cols.end - cols.start, own.size());
+    let row_len = block.width as usize * size;
+    let count = (raw.len() / row_len) as u64 * width;
+    let packed = scratch.take(count * size as u64)?;
+    let out = scratch.take(count * to.size() as u64)?;
+    let first = cols.start as usize * size;
+    strided::pack(&raw[first..], row_len, width as usize * size, packed);
+    convert(own, to, packed, out).map_err(|at| {
+        let (row, col) = (top + at as u64 / width, cols.start + at as u64 % width);
+        inexact(block, (row, col), to).into()
     })
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::block::BlockFile;
 use super::block::index_cache::ChargedList;
-use super::block::table::{self, BlockBody, CellBlock};
+use super::block::table::{BlockBody, CellBlock};
 use super::block::tree::BlockTree;
 use super::value::ValueType;
 use crate::array::{Info, Order};
@@ -163,12 +163,7 @@ impl DenseView {
             let share = u128::from(block.stored()) * u128::from(shown.end - shown.start);
             stored_bytes += (share / u128::from(block.width.max(1))) as u64;
             blocks += 1;
-            let own = table::codec(block.body);
-            codec = match codec {
-                None => Some(own),
-                Some(other) if other == own => codec,
-                Some(_) => Some("mixed"),
-            };
+            codec = block.codec(codec);
         });
         Info {
             dtype: self.value.dtype(),

@@ -7,7 +7,6 @@
 use std::ops::Range;
 
 use super::super::block::table::CellBlock;
-use super::super::block::tree::BlockList;
 use super::DenseView;
 use crate::error::Result;
 
@@ -17,7 +16,7 @@ pub(super) struct RowBand<'a> {
     /// Columns of the object.
     cols: Range<u64>,
     /// Every block of these cells, from left to right.
-    blocks: BlockList,
+    blocks: Vec<u32>,
 }
 
 /// Cells that go on in one block and in the array.
@@ -64,12 +63,9 @@ impl RowBand<'_> {
         let object = &view.object;
         let table = &object.stored.table;
         let first = rows.start..rows.start + 1;
-        let mut blocks = BlockList::default();
-        if !object.tree.find(table, &first, &cols, &mut blocks) {
-            return None;
-        }
-        blocks.sort_by_key(|number| table.get(number).col);
-        let ends = blocks.iter().map(|number| table.get(number).rows().end);
+        let mut blocks = object.tree.find(table, &first, &cols)?;
+        blocks.sort_unstable_by_key(|&number| table.get(number).col);
+        let ends = blocks.iter().map(|&number| table.get(number).rows().end);
         let end = ends.min().map_or(rows.end, |end| end.min(rows.end));
         Some(RowBand {
             view,
@@ -81,7 +77,7 @@ impl RowBand<'_> {
 
     pub(super) fn blocks(&self) -> impl Iterator<Item = CellBlock> {
         let table = &self.view.object.stored.table;
-        self.blocks.iter().map(|number| table.get(number))
+        self.blocks.iter().map(|&number| table.get(number))
     }
 
     /// Numbers of the cells in the array, from the first to the last.

@@ -105,14 +105,14 @@ impl BlockFile {
         }
     }
 
-    /// The same of the file, unless it is large.
+    /// Names all of the file as what a read fetches, unless it is large.
     pub(crate) fn name_all(&self, needed: &mut StoredRanges) {
         if self.source.len() <= AT_ONCE {
             needed.name(&self.source, 0..self.source.len());
         }
     }
 
-    /// The same of all of a block, unless it is large.
+    /// Names all of a block as what a read fetches, unless it is large.
     pub(crate) fn name_block(&self, block: &CellBlock, needed: &mut StoredRanges) {
         if block.stored() <= AT_ONCE {
             needed.name(&self.source, block.at..block.end);
@@ -161,7 +161,7 @@ impl BlockFile {
         }
     }
 
-    /// Puts entries of `S` bytes where they belong, zeros elsewhere.
+    /// Puts entries of `S` bytes where they belong, zeros elsewhere: each has a place of its own.
     fn scatter<const S: usize>(
         &self,
         block: &CellBlock,
@@ -170,45 +170,20 @@ impl BlockFile {
         mut scratch: Arena<'_>,
     ) -> Result<()> {
         out.fill(0);
-        let (top, left, width) = (tile.rows.start as u32, tile.cols.start as u32, tile.width());
-        let (cells, _) = out.as_chunks_mut::<S>();
-        // Places that ascend cannot come twice.
-        let (mut before, mut ascends) = (None, true);
-        self.scan(
-            block,
-            &tile.rows,
-            &tile.cols,
-            scratch.lend(),
-            &mut |batch| {
-                let (values, _) = batch.values().as_chunks::<S>();
-                for ((&row, &col), value) in batch.rows().iter().zip(batch.cols()).zip(values) {
-                    let place = u64::from(row - top) * width + u64::from(col - left);
-                    ascends &= before < Some(place);
-                    before = Some(place);
-                    cells[place as usize] = *value;
-                }
-                Ok(())
-            },
-        )?;
-        if ascends {
-            return Ok(());
-        }
-        self.check_places(block, tile, scratch)
-    }
-
-    /// Whether every entry of a tile has a place of its own.
-    fn check_places(&self, block: &CellBlock, tile: &Tile, mut scratch: Arena<'_>) -> Result<()> {
         let taken = scratch.take_u64s(tile.cells().div_ceil(64))?;
         taken.fill(0);
-        let (top, left, width) = (tile.rows.start, tile.cols.start, tile.width());
+        let (top, left, width) = (tile.rows.start as u32, tile.cols.start as u32, tile.width());
+        let (cells, _) = out.as_chunks_mut::<S>();
         self.scan(block, &tile.rows, &tile.cols, scratch, &mut |batch| {
-            for (&row, &col) in batch.rows().iter().zip(batch.cols()) {
-                let place = (u64::from(row) - top) * width + (u64::from(col) - left);
+            let (values, _) = batch.values().as_chunks::<S>();
+            for ((&row, &col), value) in batch.rows().iter().zip(batch.cols()).zip(values) {
+                let place = u64::from(row - top) * width + u64::from(col - left);
                 let (word, bit) = (&mut taken[(place / 64) as usize], 1 << (place % 64));
                 if *word & bit != 0 {
                     return Err(twice(row.into(), col.into()).into());
                 }
                 *word |= bit;
+                cells[place as usize] = *value;
             }
             Ok(())
         })

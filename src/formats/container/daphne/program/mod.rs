@@ -18,9 +18,9 @@ use super::block::sparse::SparseRows;
 use super::block::table::BlockTable;
 use super::csr;
 use super::csr::read::CsrMatrix;
-use super::describe::{DescribedFile, rows_times};
+use super::describe::DescribedFile;
 use super::header::{FileHead, ObjectKind};
-use super::labels::made_labels;
+use super::labels::FrameLabels;
 use super::value::ValueType;
 use super::write::WrittenBody;
 use crate::array::Array;
@@ -34,7 +34,7 @@ use records::RecordColumn;
 pub(super) const POSITION: u64 = 16;
 /// Header, position, block header and value type of a matrix.
 pub(super) const DENSE: u64 = 45;
-/// The same and the number of entries.
+/// What stands before the offsets of a CSRMatrix: those of any matrix, and the number of entries.
 pub(super) const CSR: u64 = 53;
 
 /// Opens a file of this form; the fault says why it is none.
@@ -249,7 +249,8 @@ fn frame(
     let types = Arc::clone(&header.types);
     let record: u64 = types.list.iter().map(|value| value.size() as u64).sum();
     let body = header.len + POSITION;
-    require_length(&**source, u128::from(body) + rows_times(&header, record))?;
+    let records = u128::from(header.rows) * u128::from(record);
+    require_length(&**source, u128::from(body) + records)?;
     let mut first = body;
     let mut arrays: Vec<Arc<dyn Array>> = Vec::new();
     for (number, &value) in types.list.iter().enumerate() {
@@ -265,7 +266,7 @@ fn frame(
         }));
         first += value.size() as u64;
     }
-    let labels = made_labels(header.cols, index_cache)?;
+    let labels = Arc::new(FrameLabels::made(header.cols, index_cache)?);
     let mut file = DescribedFile::new(header, "daphne", arrays);
     file.labels = Some(labels);
     file.written = (record > 0).then(|| WrittenBody::Plain(Arc::clone(source)));

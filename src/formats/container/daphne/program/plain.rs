@@ -37,38 +37,14 @@ impl PlainNumbers {
         self.place.end - self.place.start
     }
 
-    /// Checks the whole numbers of a part of the array that begins at `at`, one before it included.
+    /// Checks the whole numbers of a part of the array that begins at `at`.
     fn check(&self, at: u64, part: &[u8]) -> Result<()> {
-        let skip = (8 - at % 8) as usize % 8;
-        let Some(whole) = part.get(skip..) else {
-            return Ok(());
-        };
+        let skip = (8 - at % 8) % 8;
+        let (whole, mut least) = (part.get(skip as usize..).unwrap_or(&[]), 0);
         let numbers = whole.chunks_exact(8).map(load);
-        let (mut least, most) = match self.rule {
-            NumberRule::None => return Ok(()),
-            NumberRule::Below(most) => (None, most.saturating_sub(1)),
-            NumberRule::Rises(most) => (Some(0), most),
-        };
-        let mut wrong = false;
-        match &mut least {
-            None => numbers.clone().for_each(|n| wrong |= n > most),
-            Some(least) => numbers.clone().for_each(|n| {
-                wrong |= n > most || n < *least;
-                *least = n;
-            }),
-        }
-        if wrong || self.rule == NumberRule::Below(0) && numbers.len() > 0 {
-            return Err(self.wrong(at + skip as u64, numbers).into());
-        }
-        Ok(())
-    }
-
-    /// The fault of the first wrong number.
-    fn wrong(&self, at: u64, numbers: impl Iterator<Item = u64>) -> Fault {
-        let mut least = 0;
-        for (number, element) in numbers.zip(at / 8..) {
-            let stored = self.place.start + element * 8;
+        for (number, element) in numbers.zip((at + skip) / 8..) {
             let (what, expected) = match self.rule {
+                NumberRule::None => return Ok(()),
                 NumberRule::Rises(most) if number < least || number > most => (
                     "a row offset falls, or lies beyond the entries",
                     format!("{least} to {most}"),
@@ -77,15 +53,16 @@ impl PlainNumbers {
                     "a column lies outside the matrix",
                     format!("less than {most}"),
                 ),
-                _ => {
+                NumberRule::Rises(_) | NumberRule::Below(_) => {
                     least = number;
                     continue;
                 }
             };
+            let stored = self.place.start + element * 8;
             let fault = Fault::new(what).bytes(stored..stored + 8);
-            return fault.expected(expected).found(number);
+            return Err(fault.expected(expected).found(number).into());
         }
-        Fault::new("a number breaks the order of its array")
+        Ok(())
     }
 
     /// Checks the numbers that lie across the ends of a range, and the first against the one before

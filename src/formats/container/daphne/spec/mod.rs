@@ -15,13 +15,13 @@ use super::block::tree::BlockTree;
 use super::csr;
 use super::csr::read::CsrMatrix;
 use super::dense::{CellObject, DenseView};
-use super::describe::{DescribedFile, rows_times};
+use super::describe::DescribedFile;
 use super::header::{FileHead, ObjectKind};
-use super::labels::{FrameLabels, LabelLines};
+use super::labels::FrameLabels;
 use super::value::ValueType;
 use super::write::WrittenBody;
 use crate::container::names;
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::memory::scratch::Region;
 use crate::memory::set_aside;
 use crate::source::Source;
@@ -113,35 +113,27 @@ fn compressed(stored: BlockFile, header: FileHead) -> Result<DescribedFile> {
 }
 
 fn frame(stored: BlockFile, mut header: FileHead) -> Result<DescribedFile> {
-    let (source, index_cache) = (Arc::clone(&stored.source), Arc::clone(&stored.index_cache));
+    let index_cache = Arc::clone(&stored.index_cache);
     let object = object(stored, &header)?;
-    let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, 0, &index_cache)?);
+    let labels = std::mem::replace(&mut header.labels, FrameLabels::new(0, None, &index_cache)?);
     let mut file = DescribedFile::new(header, DIALECT, Vec::new());
     let room = COLUMN.saturating_mul(labels.count());
     set_aside(room, "cannot show the columns of a frame", || {
-        columns(&mut file, &object, &labels, &source)
+        columns(&mut file, &object, &labels)
     })??;
+    file.labels = Some(Arc::new(labels));
     file.written = Some(WrittenBody::Cells(object));
     Ok(file)
 }
 
-fn columns(
-    file: &mut DescribedFile,
-    object: &Arc<CellObject>,
-    labels: &FrameLabels,
-    source: &Arc<dyn Source>,
-) -> Result<()> {
-    let list = labels.list();
-    let types = &object.types;
+fn columns(file: &mut DescribedFile, object: &Arc<CellObject>, labels: &FrameLabels) -> Result<()> {
+    let list: Vec<&[u8]> = labels.iter().collect();
+    let rows = u128::from(object.rows);
     for (col, name) in (0..).zip(names::shown(&list, false)?) {
-        let value = types.list.get(col as usize);
-        let size = value.map_or(0, |value| value.size() as u64);
-        let bytes = u64::try_from(rows_times(&file.header, size))
-            .map_err(|_| Fault::new("the column is larger than any file"))?;
+        let bytes = file.header.decoded(rows, object.value(col))?;
         let name = format!("columns/{name}");
         let object = Arc::clone(object);
         file.add_checked(Arc::new(DenseView::column(object, name, col, bytes)));
     }
-    file.labels = Some(Arc::new(LabelLines::new(Arc::clone(source), labels)));
     Ok(())
 }

@@ -185,7 +185,7 @@ fn wide_runs_of_dense_blocks_are_read_straight() {
 }
 
 #[test]
-fn many_labels_are_read_from_the_file() {
+fn many_labels_are_one_to_a_line() {
     let columns = 30_000;
     let names: Vec<String> = (0..columns).map(|n| format!("{n:040}")).collect();
     let labels: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();

@@ -202,3 +202,23 @@ fn counts_that_the_head_denies_are_found_in_every_block() {
     assert_eq!(faults.len(), 1);
     assert!(faults[0].to_string().contains("block 2"), "{}", faults[0]);
 }
+
+#[test]
+fn a_full_check_says_which_cell_of_a_dense_block_does_not_fit_its_column() {
+    // Two columns of one type, one of the block's own, one of a third.
+    let (rows, codes) = (5u64, [1, 1, 10, 2]);
+    let head = frame_header(rows, &codes, &[b"a", b"b", b"c", b"d"]);
+    for wrong in (0..rows * 4).filter(|cell| cell % 4 != 2) {
+        let mut content = head.clone();
+        content.extend(block_head(0, 0, rows as u32, 4, 1));
+        content.push(10);
+        for cell in 0..rows * 4 {
+            let number = if cell == wrong { 0.5 } else { cell as f64 };
+            content.extend(number.to_le_bytes());
+        }
+        let faults = verify(&File::new(&content).open());
+        let place = format!("row {}, column {} of the block", wrong / 4, wrong % 4);
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].to_string().contains(&place), "{}", faults[0]);
+    }
+}

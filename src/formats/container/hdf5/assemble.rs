@@ -19,10 +19,13 @@ mod role;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::CarriedStructure;
-use super::dataset::{self, CarriedTables, DatasetArray, OpenedDataset};
+use super::dataset::{self, ChunkTables, DatasetArray, OpenedDataset};
 use super::fields::GroupFields;
-use super::index::{self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget};
+use super::index::{
+    self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget, StorageLayout,
+};
+use super::left::LeftInFile;
+use super::worker::{self, IndexAnswer};
 use super::write::{
     self, BpcellsRules, GroupRules, SparseRules, WrittenDataset, WrittenGroup, WrittenTexts,
 };
@@ -31,10 +34,10 @@ use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
 use crate::container::names::shown_as;
 use crate::container::stored::FileDetails;
-use crate::container::{
-    Attributes, Container, Inner, Link, OpenRequest, Unreadable, binsparse, bpcells,
-};
+use crate::container::{Attributes, Container, Inner, Link, Unreadable, binsparse, bpcells};
 use crate::error::{Error, Fault, NotShown, Result};
+use crate::memory::budget::{Budget, Hold};
+use crate::memory::set_aside;
 use crate::source::Source;
 use crate::source::switched::SwitchedSource;
 use binsparse_group::BinsparseGroup;
@@ -76,27 +79,44 @@ struct ShownGroup {
 
 pub(super) struct Assembly<'a> {
     index: &'a FileIndex,
-    source: &'a Arc<dyn Source>,
+    opened: &'a OpenedFile,
+    source: Arc<dyn Source>,
     names: DatasetNames,
     /// For arrays that are decoded from others.
     pub(super) nested: Arc<NestedBlocks>,
-    carried: CarriedTables,
     stored: StoredNames<'a>,
 }
 
-/// Makes the container of a file. What is wrong with parts of it is among its faults.
+/// A file of which a container is made.
+pub(super) struct OpenedFile {
+    pub(super) file: Arc<SwitchedSource>,
+    /// Its structure, as a worker has answered.
+    pub(super) answer: Arc<IndexAnswer>,
+    pub(super) tables: ChunkTables,
+    pub(super) left: Arc<LeftInFile>,
+}
+
+/// Makes the container of a file, of which this is the structure and its charge. What is wrong with
+/// parts of it is among its faults.
 pub(super) fn container(
-    (index, carried): (&FileIndex, &CarriedStructure),
-    file: &Arc<SwitchedSource>,
-    request: &OpenRequest<'_>,
+    opened: &OpenedFile,
+    (index, charged): (FileIndex, Hold),
+    budget: &Arc<Budget>,
 ) -> Result<Container> {
-    let source = &(Arc::clone(file) as Arc<dyn Source>);
+    // Until it is made; the keeper of the container charges what it takes then.
+    let made = charged.bytes().saturating_mul(worker::MADE);
+    let _made = budget.keep(made)?;
+    let what = "cannot open an HDF5 file";
+    set_aside(made, what, || assembled(opened, &index, budget))?
+}
+
+fn assembled(opened: &OpenedFile, index: &FileIndex, budget: &Arc<Budget>) -> Result<Container> {
     let assembly = Assembly {
         index,
-        source,
+        opened,
+        source: Arc::clone(&opened.file) as _,
         names: DatasetNames::of(index),
-        nested: NestedBlocks::new(request.budget),
-        carried: Arc::clone(&carried.tables),
+        nested: NestedBlocks::new(budget),
         stored: StoredNames::of(index),
     };
     let (mut drafts, mut places) = (Vec::new(), Vec::new());
@@ -116,8 +136,7 @@ pub(super) fn container(
         draft.container.add_unreadable(left_out(index));
     }
     let (mut container, written) = finish(drafts)?;
-    let opened = (index, &carried.answer);
-    write::offer(&mut container, opened, file, (written, request))?;
+    write::offer(&mut container, (opened, index), written)?;
     Ok(container)
 }
 
@@ -132,8 +151,7 @@ impl<'a> Assembly<'a> {
     /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a
     /// fault. Also as it can be written.
     pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<NeededArray> {
-        let kept = (&self.nested, &self.carried);
-        match dataset::open(name, self.source, self.index, dataset, kept)? {
+        match self.open_from(&self.source, name, dataset)? {
             OpenedDataset::Array {
                 array,
                 dataset,
@@ -145,6 +163,26 @@ impl<'a> Assembly<'a> {
             } => Err(error.needed()),
             OpenedDataset::NotShown(why) => Err(Error::from(NotShown::new(why)).needed()),
         }
+    }
+
+    fn open_from(
+        &self,
+        source: &Arc<dyn Source>,
+        name: &str,
+        dataset: &index::DatasetEntry,
+    ) -> Result<OpenedDataset> {
+        let tables = Arc::clone(&self.opened.tables);
+        dataset::open(name, source, self.index, dataset, &self.nested, tables)
+    }
+
+    /// By which an array is read whose values a commit may change one by one, or where they lie.
+    fn own_source(&self, dataset: &index::DatasetEntry) -> Option<Arc<SwitchedSource>> {
+        let is_followed = matches!(
+            dataset.layout,
+            StorageLayout::Chunked { .. } | StorageLayout::Contiguous { .. }
+        );
+        let own = || Arc::new(SwitchedSource::following(&self.opened.file));
+        (is_followed && !dataset.element.is_text()).then(own)
     }
 
     /// Finds out where a group is shown; its parent has been placed before.
@@ -401,8 +439,10 @@ impl<'a> Assembly<'a> {
             is_whole,
             entry,
         };
-        let kept = (&self.nested, &self.carried);
-        let (error, shown) = match dataset::open(path, self.source, self.index, dataset, kept) {
+        let own = self.own_source(dataset);
+        let source = own.clone().map(|own| own as Arc<dyn Source>);
+        let source = source.as_ref().unwrap_or(&self.source);
+        let (error, shown) = match self.open_from(source, path, dataset) {
             Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
             Ok(OpenedDataset::Array {
                 array,
@@ -423,6 +463,7 @@ impl<'a> Assembly<'a> {
                         let text = text.filter(|_| is_plain && has_one_name);
                         let written =
                             written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
+                        let written = written.map(|one| one.read_through(own));
                         let is_read = is_plain && text.is_none() && written.is_none();
                         let container = &mut draft.container;
                         write::note_why_not(container, path, (dataset, has_one_name), is_read);

@@ -41,14 +41,8 @@ use std::sync::Arc;
 use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
-use crate::memory::budget::{Budget, Hold};
-use crate::memory::set_aside;
-use crate::source::Source;
 use crate::source::switched::SwitchedSource;
-use dataset::CarriedTables;
-use index::FileIndex;
-use left::LeftInFile;
-use worker::IndexAnswer;
+use assemble::OpenedFile;
 
 pub(super) use create::NETCDF4;
 pub use library::library_version;
@@ -96,48 +90,15 @@ impl Format for Hdf5 {
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
-        let file = request.store.open(request.path)?;
-        let file = Arc::new(SwitchedSource::new(file));
-        let left = request.left.of_format::<LeftInFile>();
-        let carried = request
-            .is_after_commit
-            .then(|| left.take_carried())
-            .flatten();
-        let (carried, (index, charged)) = match carried {
-            Some(carried) => {
-                let read = carried.answer.read(request.budget)?;
-                (carried, read)
-            }
-            None => CarriedStructure::found(&*file, request.budget)?,
-        };
-        // Until it is made; the keeper of the container charges what it takes then.
-        let made = charged.bytes().saturating_mul(worker::MADE);
-        let _made = request.budget.keep(made)?;
-        set_aside(made, "cannot open an HDF5 file", || {
-            assemble::container((&index, &carried), &file, request)
-        })?
-    }
-}
-
-/// What a commit knows of the file that it makes: its structure, and chunk tables of datasets.
-#[derive(Clone)]
-struct CarriedStructure {
-    answer: Arc<IndexAnswer>,
-    tables: CarriedTables,
-}
-
-impl CarriedStructure {
-    /// Of a file of which nothing is known.
-    fn found(
-        source: &dyn Source,
-        budget: &Arc<Budget>,
-    ) -> Result<(CarriedStructure, (FileIndex, Hold))> {
-        let (answer, read) = worker::index(source, budget)?;
-        let found = CarriedStructure {
+        let file = Arc::new(SwitchedSource::new(request.store.open(request.path)?));
+        let (answer, index) = worker::index(&*file, request.budget)?;
+        let opened = OpenedFile {
+            tables: worker::tables(&(Arc::clone(&file) as _), request.budget),
+            file,
             answer: Arc::new(answer),
-            tables: CarriedTables::default(),
+            left: request.left.of_format(),
         };
-        Ok((found, read))
+        assemble::container(&opened, index, request.budget)
     }
 }
 

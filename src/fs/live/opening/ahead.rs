@@ -11,12 +11,12 @@ use std::sync::Arc;
 use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
 use crate::commit::FutureFile;
-use crate::container::successor::Handover;
-use crate::error::{Error, Result};
+use crate::container::rewrite::Successor;
+use crate::error::{Error, Fault, Result};
 use crate::live::Containers;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
-use crate::source::switched::SwitchedSource;
+use crate::source::switched::{Handover, SwitchedSource};
 use crate::source::wrapping::WrappingStore;
 use crate::source::{Identity, SourceIdentity, Store};
 use crate::sync::Mutex;
@@ -31,19 +31,12 @@ pub(crate) struct OpenedAhead {
     files: Arc<FutureFiles>,
 }
 
-/// Where the bytes of a file are read of which something is opened ahead.
-enum FutureSource {
-    Opened(Arc<SwitchedSource>),
-    /// The container shares with the one before what the commit leaves.
-    Shared(Handover),
-}
-
 /// In the order of [`files_at`].
 fn all_of(identity: &Identity) -> impl Iterator<Item = Option<SourceIdentity>> {
     std::iter::once(identity.file()).chain(identity.companions())
 }
 
-type FutureFiles = Mutex<Vec<(FutureFile, FutureSource)>>;
+type FutureFiles = Mutex<Vec<(FutureFile, Handover)>>;
 
 impl OpenedAhead {
     /// Under which its blocks are cached.
@@ -53,10 +46,8 @@ impl OpenedAhead {
 
     /// It is not shown: what it shares with the container before is that one's again.
     pub(crate) fn take_back(&self) {
-        for (_, source) in &*self.files.lock() {
-            if let FutureSource::Shared(handover) = source {
-                handover.take_back();
-            }
+        for (_, handover) in &*self.files.lock() {
+            handover.take_back();
         }
     }
 }
@@ -71,23 +62,31 @@ impl Containers {
         files: &[FutureFile],
     ) -> Result<OpenedAhead> {
         let path = self.places.path(version.container)?;
-        if let Some(ahead) = self.share_ahead(version, (base, &path), files)? {
-            return Ok(ahead);
-        }
-        let before = version.identity();
-        let (ahead, budget) = (Arc::<FutureFiles>::default(), self.cache.budget());
-        let store = self.future_store(version, &path, (files, &ahead))?;
-        let container = version
-            .recognised
-            .open_after_commit(&store, &path, budget)?;
+        let (before, ahead) = (version.identity(), Arc::<FutureFiles>::default());
+        let budget = self.cache.budget();
+        let (container, changed) = match self.succeed(version, (base, &path), files)? {
+            Some(successor) => {
+                let handed = files.iter().cloned().zip([successor.handover]);
+                ahead.lock().extend(handed);
+                (successor.container, successor.changed)
+            }
+            None => {
+                let store = self.future_store(version, &path, (files, &ahead))?;
+                (version.recognised.open(&store, &path, budget)?, None)
+            }
+        };
+        let shown = self.store.display(&path);
         if let Some(fault) = container.faults.first() {
-            return Err(fault.clone().into());
+            return Err(fault.clone().container(&shown).into());
         }
         let is_file = version.recognised.layout().is_file();
-        let stored = is_file.then(|| files.first().map_or(0, |file| file.len));
+        let stored = files.first().filter(|_| is_file).map(|file| file.len);
         let blocks = self.versions.next_id();
-        let at = (self.store.display(&path), blocks);
-        let opened = OpenContainer::of(version, at, (container, stored), budget)?;
+        let at = (shown, blocks);
+        let opened = match changed {
+            Some(changed) => base.succeeded(at, (container, &changed), stored, budget)?,
+            None => OpenContainer::of(version, at, (container, stored), budget)?,
+        };
         Ok(OpenedAhead {
             opened: Arc::new(opened),
             blocks,
@@ -96,35 +95,23 @@ impl Containers {
         })
     }
 
-    /// Opens a container ahead of which only values change: what stays is shared, and need not be
-    /// made again.
-    fn share_ahead(
+    /// What the format knows by itself of a container that is one file.
+    fn succeed(
         &self,
         version: &ContainerVersion,
         (base, path): (&OpenContainer, &Path),
         files: &[FutureFile],
-    ) -> Result<Option<OpenedAhead>> {
+    ) -> Result<Option<Successor>> {
         let is_file = version.recognised.layout().is_file();
         let (Some(rewrite), [file], true) = (base.rewrite(), files, is_file) else {
             return Ok(None);
         };
-        let before = version.identity();
         let store = pinned(&self.store, version, path, self.at_path(version));
         let future = file.over(store.open(path))?;
-        let Some(successor) = rewrite.succeed(base.outermost()?, &future)? else {
-            return Ok(None);
-        };
-        let blocks = self.versions.next_id();
-        let at = (self.store.display(path), blocks);
-        let shared = (successor.container, &*successor.changed);
-        let opened = base.succeeded(at, shared, file.len, self.cache.budget())?;
-        let source = FutureSource::Shared(successor.handover);
-        Ok(Some(OpenedAhead {
-            opened: Arc::new(opened),
-            blocks,
-            before,
-            files: Arc::new(Mutex::new(vec![(file.clone(), source)])),
-        }))
+        let succeeded = rewrite.succeed(base.outermost()?, &future, self.cache.budget());
+        let shown = self.store.display(path);
+        let named = |fault: Fault| fault.container(&shown);
+        succeeded.map_err(|e| e.of_container(&shown).map_fault(named))
     }
 
     /// The version's files, and those that are about to be changed as they are going to be; these
@@ -147,8 +134,7 @@ impl Containers {
                 return stored;
             };
             let source = Arc::new(SwitchedSource::new(file.over(stored)?));
-            let opened = FutureSource::Opened(Arc::clone(&source));
-            ahead.lock().push((file.clone(), opened));
+            ahead.lock().push((file.clone(), Handover::of(&source)));
             Ok(source)
         })))
     }
@@ -180,16 +166,13 @@ impl Containers {
         if self.others_changed(version, path, ahead) {
             return self.reopen_version(version, path);
         }
-        for (file, source) in &*ahead.files.lock() {
+        for (file, handover) in &*ahead.files.lock() {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.
             if !file.is(&now.identity()) {
                 return self.reopen_version(version, path);
             }
-            match source {
-                FutureSource::Opened(source) => source.switch(now),
-                FutureSource::Shared(handover) => handover.hand_over(now),
-            }
+            handover.hand_over(now);
         }
         self.take_for_opened(version, &ahead.opened);
         Ok(Arc::clone(&ahead.opened))

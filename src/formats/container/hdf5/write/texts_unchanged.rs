@@ -13,7 +13,7 @@ use super::texts::PlannedTexts;
 use super::unchanged::place_of;
 use crate::array::Array;
 use crate::array::nested::NestedBlocks;
-use crate::container::hdf5::dataset::{self, ChunkTables};
+use crate::container::hdf5::dataset;
 use crate::container::hdf5::index::{DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::strings::Strings;
 use crate::container::hdf5::text_lines;
@@ -59,9 +59,10 @@ impl TextFile<'_> {
 
     /// The strings of a dataset, if they can be read.
     fn strings(&self, dataset: &DatasetEntry, budget: &Arc<Budget>) -> Result<Option<Strings>> {
-        let (asked, kept) = (Arc::clone(self.source), Arc::clone(budget));
-        let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token, &kept));
-        let nested = NestedBlocks::new(budget);
+        let (nested, tables) = (
+            NestedBlocks::new(budget),
+            worker::tables(self.source, budget),
+        );
         let of = (self.source, self.index, dataset);
         let opened = dataset::strings("text", of, &nested, tables)?;
         Ok(opened.ok().map(|(strings, _)| strings))

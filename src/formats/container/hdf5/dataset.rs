@@ -41,7 +41,7 @@ pub(super) enum OpenedDataset {
     /// `trouble`: it is described, but reading it, or some of it, gives this error.
     Array {
         array: Arc<dyn Array>,
-        /// The same, if its elements have one size.
+        /// The array as a dataset, if its elements have one size.
         dataset: Option<Arc<DatasetArray>>,
         trouble: Option<Error>,
     },

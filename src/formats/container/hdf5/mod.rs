@@ -86,7 +86,7 @@ impl Format for Hdf5 {
     }
 
     fn creation(&self) -> Option<&'static dyn Creation> {
-        Some(&Hdf5)
+        Some(create::HDF5)
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {

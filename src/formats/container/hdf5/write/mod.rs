@@ -78,7 +78,7 @@ pub(super) use why_not::note_why_not;
 
 struct Hdf5File {
     source: Arc<dyn Source>,
-    /// The same, to be switched when it has become another one.
+    /// The source, to be switched when it has become another file.
     file: Arc<SwitchedSource>,
     /// The structure of the file as it was opened.
     answer: Arc<IndexAnswer>,

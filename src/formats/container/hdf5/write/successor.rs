@@ -184,7 +184,7 @@ impl Hdf5File {
         }))
     }
 
-    /// The same file with another outermost container.
+    /// This file with another outermost container.
     fn with(&self, outermost: WrittenGroup, answer: Arc<IndexAnswer>) -> Hdf5File {
         let mut groups = self.groups.clone();
         groups.insert(ContainerNumber::OUTERMOST, Arc::new(outermost));

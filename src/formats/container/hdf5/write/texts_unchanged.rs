@@ -130,7 +130,9 @@ fn check_written(after: TextFile<'_>, plan: &PlannedTexts<'_>, budget: &Arc<Budg
             same && rest.is_empty()
         }
         _ => match after.strings(dataset, budget)? {
-            Some(strings) => is_alike((&strings, strings.info()?.bytes), wanted, budget)?,
+            Some(strings) => {
+                text_lines::is_same((&strings, strings.info()?.bytes), wanted, budget)?
+            }
             None => false,
         },
     };
@@ -166,30 +168,11 @@ fn check_other(
         None => None,
     };
     let same = match &new {
-        Some(new) => is_alike((&old, bytes), (new, new.info()?.bytes), budget)?,
+        Some(new) => text_lines::is_same((&old, bytes), (new, new.info()?.bytes), budget)?,
         None => false,
     };
     match same {
         true => Ok(()),
         false => Err(Fault::new("writing would change texts of another dataset").into()),
     }
-}
-
-/// Whether two arrays have the same bytes.
-fn is_alike(
-    (one, one_len): (&dyn Array, u64),
-    (other, other_len): (&dyn Array, u64),
-    budget: &Arc<Budget>,
-) -> Result<bool> {
-    if one_len != other_len {
-        return Ok(false);
-    }
-    let mut one = text_lines::reader(one, one_len, budget)?;
-    let mut other = text_lines::reader(other, other_len, budget)?;
-    while let Some(part) = one.next()? {
-        if other.next()? != Some(part) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -58,7 +58,7 @@ fn open(over: &[ix::DatasetEntry], parts: Vec<ix::VirtualPart>) -> Result<Arc<dy
     open_among((0..over.len() as u32).map(link).collect(), over, parts)
 }
 
-/// The same with these links in the root.
+/// Opens a virtual dataset of a file with these links in the root.
 fn open_among(
     links: Vec<LinkEntry>,
     over: &[ix::DatasetEntry],

@@ -298,22 +298,18 @@ impl LibraryDataset {
     fn filter(&self, at: usize, room: usize) -> Outcome<(FilterEntry, (String, bool))> {
         let (mut values, mut name) = (vec![0; room], vec![0; FILTER_NAME_MOST]);
         let (mut flags, mut found) = (0, room);
-        let to = name.as_mut_ptr().cast::<c_char>();
+        let (list, number, none) = (self.properties.id(), at as c_uint, ptr::null_mut());
+        let (to, most) = (name.as_mut_ptr().cast::<c_char>(), FILTER_NAME_MOST);
+        let at_values = values.as_mut_ptr();
         // SAFETY: there is room for `found` values, and for the name, which fits or is cut; nothing
         // else is asked for: in particular not whether the filter is available, which looks for
         // plugins.
-        let id = check(unsafe {
+        let id = unsafe {
             H5Pget_filter2(
-                self.properties.id(),
-                at as c_uint,
-                &mut flags,
-                &mut found,
-                values.as_mut_ptr(),
-                FILTER_NAME_MOST,
-                to,
-                ptr::null_mut(),
+                list, number, &mut flags, &mut found, at_values, most, to, none,
             )
-        })?;
+        };
+        let id = check(id)?;
         if found > room {
             if found > FILTER_VALUES_MOST || room > 32 {
                 return Err(format!("filter {id} has {found} values"));
@@ -389,17 +385,9 @@ impl LibraryDataset {
         let named = |at: usize| {
             let mut name: Vec<u8> = vec![0; NAME_MOST];
             let to = name.as_mut_ptr().cast::<c_char>();
+            let (list, at, none) = (self.properties.id(), at as c_uint, ptr::null_mut());
             // SAFETY: the list has more than `at` files; the name fits or is cut.
-            check(unsafe {
-                H5Pget_external(
-                    self.properties.id(),
-                    at as c_uint,
-                    NAME_MOST,
-                    to,
-                    ptr::null_mut(),
-                    ptr::null_mut(),
-                )
-            })?;
+            check(unsafe { H5Pget_external(list, at, NAME_MOST, to, none, ptr::null_mut()) })?;
             Ok(until_nul(name))
         };
         (0..files.min(FILES_MOST)).map(named).collect()

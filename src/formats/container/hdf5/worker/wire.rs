@@ -112,7 +112,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawBytes<'a> {
 }
 
 /// Any request has room in so many.
-const REQUEST_BYTES: usize = 40;
+const REQUEST_BYTES: usize = 32;
 
 /// Sends a request with the file that it is about, if that has a descriptor.
 pub(super) fn send(

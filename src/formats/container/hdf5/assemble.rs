@@ -19,13 +19,10 @@ mod role;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::dataset::{self, ChunkTables, DatasetArray, OpenedDataset};
+use super::dataset::{self, DatasetArray, OpenedDataset};
 use super::fields::GroupFields;
-use super::index::{
-    self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget, StorageLayout,
-};
-use super::left::LeftInFile;
-use super::worker::{self, IndexAnswer};
+use super::index::{self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget};
+use super::known_file::KnownFile;
 use super::write::{
     self, BpcellsRules, GroupRules, SparseRules, WrittenDataset, WrittenGroup, WrittenTexts,
 };
@@ -36,16 +33,14 @@ use crate::container::names::shown_as;
 use crate::container::stored::FileDetails;
 use crate::container::{Attributes, Container, Inner, Link, Unreadable, binsparse, bpcells};
 use crate::error::{Error, Fault, NotShown, Result};
-use crate::memory::budget::{Budget, Hold};
-use crate::memory::set_aside;
+use crate::memory::budget::Budget;
 use crate::source::Source;
-use crate::source::switched::SwitchedSource;
 use binsparse_group::BinsparseGroup;
 pub(super) use details::of_packed;
 use details::{StoredNames, committed_type};
 use further_names::{DatasetNames, NamedDataset};
 pub(super) use missing::no_dataset;
-use missing::{left_out, not_a_dataset, problems};
+use missing::{left_out, needed, not_a_dataset, problems};
 use names::LinkPlace;
 use role::{GroupRole, role};
 
@@ -79,7 +74,7 @@ struct ShownGroup {
 
 pub(super) struct Assembly<'a> {
     index: &'a FileIndex,
-    opened: &'a OpenedFile,
+    known: &'a KnownFile,
     source: Arc<dyn Source>,
     names: DatasetNames,
     /// For arrays that are decoded from others.
@@ -87,34 +82,17 @@ pub(super) struct Assembly<'a> {
     stored: StoredNames<'a>,
 }
 
-/// A file of which a container is made.
-pub(super) struct OpenedFile {
-    pub(super) file: Arc<SwitchedSource>,
-    /// Its structure, as a worker has answered.
-    pub(super) answer: Arc<IndexAnswer>,
-    pub(super) tables: ChunkTables,
-    pub(super) left: Arc<LeftInFile>,
-}
-
-/// Makes the container of a file, of which this is the structure and its charge. What is wrong with
-/// parts of it is among its faults.
+/// Makes the container of a file of this structure. What is wrong with parts of it is among its
+/// faults.
 pub(super) fn container(
-    opened: &OpenedFile,
-    (index, charged): (FileIndex, Hold),
+    known: &KnownFile,
+    index: &FileIndex,
     budget: &Arc<Budget>,
 ) -> Result<Container> {
-    // Until it is made; the keeper of the container charges what it takes then.
-    let made = charged.bytes().saturating_mul(worker::MADE);
-    let _made = budget.keep(made)?;
-    let what = "cannot open an HDF5 file";
-    set_aside(made, what, || assembled(opened, &index, budget))?
-}
-
-fn assembled(opened: &OpenedFile, index: &FileIndex, budget: &Arc<Budget>) -> Result<Container> {
     let assembly = Assembly {
         index,
-        opened,
-        source: Arc::clone(&opened.file) as _,
+        known,
+        source: Arc::clone(&known.file) as _,
         names: DatasetNames::of(index),
         nested: NestedBlocks::new(budget),
         stored: StoredNames::of(index),
@@ -136,7 +114,7 @@ fn assembled(opened: &OpenedFile, index: &FileIndex, budget: &Arc<Budget>) -> Re
         draft.container.add_unreadable(left_out(index));
     }
     let (mut container, written) = finish(drafts)?;
-    write::offer(&mut container, (opened, index), written)?;
+    write::offer(&mut container, (known, index), written)?;
     Ok(container)
 }
 
@@ -171,18 +149,8 @@ impl<'a> Assembly<'a> {
         name: &str,
         dataset: &index::DatasetEntry,
     ) -> Result<OpenedDataset> {
-        let tables = Arc::clone(&self.opened.tables);
+        let tables = Arc::clone(&self.known.tables);
         dataset::open(name, source, self.index, dataset, &self.nested, tables)
-    }
-
-    /// By which an array is read whose values a commit may change one by one, or where they lie.
-    fn own_source(&self, dataset: &index::DatasetEntry) -> Option<Arc<SwitchedSource>> {
-        let is_followed = matches!(
-            dataset.layout,
-            StorageLayout::Chunked { .. } | StorageLayout::Contiguous { .. }
-        );
-        let own = || Arc::new(SwitchedSource::following(&self.opened.file));
-        (is_followed && !dataset.element.is_text()).then(own)
     }
 
     /// Finds out where a group is shown; its parent has been placed before.
@@ -439,7 +407,7 @@ impl<'a> Assembly<'a> {
             is_whole,
             entry,
         };
-        let own = self.own_source(dataset);
+        let own = self.known.own_source(dataset);
         let source = own.clone().map(|own| own as Arc<dyn Source>);
         let source = source.as_ref().unwrap_or(&self.source);
         let (error, shown) = match self.open_from(source, path, dataset) {
@@ -500,15 +468,6 @@ impl Draft {
     fn is_member(&self, name: &[u8]) -> bool {
         let is = |member: &&str| member.as_bytes() == name;
         self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(is)
-    }
-}
-
-/// What is wrong with a container in a group, other errors apart. It needs all its arrays.
-fn needed<T>(opened: Result<T>) -> Result<std::result::Result<T, Fault>> {
-    match opened.map_err(Error::needed) {
-        Ok(value) => Ok(Ok(value)),
-        Err(Error::Fault(fault)) => Ok(Err(*fault)),
-        Err(other) => Err(other),
     }
 }
 

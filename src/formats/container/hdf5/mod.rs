@@ -6,8 +6,8 @@
 //! 1. here: it is recognised by its signature;
 //! 2. [`worker`] has a process of its own learn the structure with libhdf5 ([`library`]) and gets
 //!    it back as an [`index`]: plain data that describes the file, and is not trusted;
-//! 3. [`assemble`] makes a container of the index: names, groups, links, attributes, inner
-//!    containers;
+//! 3. [`assemble`] makes a container of what is known ([`known_file`]): names, groups, links,
+//!    attributes, inner containers;
 //! 4. [`dataset`] reads: stored bytes by `pread`, filters and conversion in our own threads.
 //!    [`chunk_table`] says where chunks lie, [`element`] what values are, [`strings`] how text is
 //!    found;
@@ -25,6 +25,7 @@ mod edit;
 mod element;
 mod fields;
 mod index;
+mod known_file;
 mod left;
 mod library;
 mod lines;
@@ -42,7 +43,7 @@ use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
 use crate::source::switched::SwitchedSource;
-use assemble::OpenedFile;
+use known_file::KnownFile;
 
 pub(super) use create::NETCDF4;
 pub use library::library_version;
@@ -92,13 +93,13 @@ impl Format for Hdf5 {
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
         let file = Arc::new(SwitchedSource::new(request.store.open(request.path)?));
         let (answer, index) = worker::index(&*file, request.budget)?;
-        let opened = OpenedFile {
+        let known = KnownFile {
             tables: worker::tables(&(Arc::clone(&file) as _), request.budget),
             file,
             answer: Arc::new(answer),
             left: request.left.of_format(),
         };
-        assemble::container(&opened, index, request.budget)
+        known.container(index, request.budget)
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
 pub(super) use sparse::SparseRules;
-use successor::ToldFile;
+use successor::FileAfter;
 pub(super) use texts::WrittenTexts;
 use unchanged::ExpectedChanges;
 pub(super) use why_not::note_why_not;
@@ -91,7 +91,7 @@ struct Hdf5File {
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
     /// What the file is then.
-    told: Mutex<Option<ToldFile>>,
+    told: Mutex<Option<FileAfter>>,
 }
 
 impl Hdf5File {

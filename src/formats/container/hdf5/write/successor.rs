@@ -16,10 +16,10 @@ use super::edit_recipe::DoneEdit;
 use super::{Hdf5File, WrittenGroup};
 use crate::array::Array;
 use crate::container::Container;
-use crate::container::hdf5::assemble::{self, OpenedFile};
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::dataset::{ChangedStorage, DatasetArray};
 use crate::container::hdf5::index::ChunkEntry;
+use crate::container::hdf5::known_file::KnownFile;
 use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::inside::ContainerNumber;
 use crate::container::rewrite::{ChangedArray, Successor};
@@ -30,12 +30,12 @@ use crate::source::switched::{Handover, SwitchedSource};
 use crate::sync::Mutex;
 
 /// What the file is after the recipe that was told last.
-pub(super) struct ToldFile {
+pub(super) struct FileAfter {
     answer: Arc<IndexAnswer>,
-    changes: ToldChanges,
+    changes: ChangesAfter,
 }
 
-enum ToldChanges {
+enum ChangesAfter {
     /// Of datasets, by their numbers among those of the outermost container; nothing follows.
     Values(Vec<(usize, ChangedStorage)>),
     /// Other ones: these are the tables of chunks, by the tokens of their datasets.
@@ -49,12 +49,12 @@ impl Hdf5File {
         changes: &[(&WrittenDataset, &ChangedArray)],
         is_else: bool,
         done: DoneEdit,
-    ) -> ToldFile {
+    ) -> FileAfter {
         let values = (!is_else).then(|| self.told_values(changes, &done));
-        ToldFile {
+        FileAfter {
             changes: match values.flatten() {
-                Some(values) => ToldChanges::Values(values),
-                None => ToldChanges::Structure(self.next_tables(changes, &done)),
+                Some(values) => ChangesAfter::Values(values),
+                None => ChangesAfter::Structure(self.next_tables(changes, &done)),
             },
             answer: done.answer.unwrap_or_else(|| Arc::clone(&self.answer)),
         }
@@ -101,33 +101,36 @@ impl Hdf5File {
     /// The container that has this file as it was told.
     pub(super) fn successor(
         &self,
-        told: ToldFile,
+        told: FileAfter,
         before: &Container,
         (future, budget): (&Arc<dyn Source>, &Arc<Budget>),
     ) -> Result<Option<Successor>> {
         match told.changes {
-            ToldChanges::Values(values) => self.with_values(before, (&values, told.answer), future),
-            ToldChanges::Structure(tables) => {
-                let opened = self.opened(told.answer, tables, (future, budget));
-                let index = opened.answer.read(budget)?;
+            ChangesAfter::Values(values) => {
+                self.with_values(before, (&values, told.answer), future)
+            }
+            ChangesAfter::Structure(tables) => {
+                let known = self.known(told.answer, tables, (future, budget));
+                let index = known.answer.read(budget)?;
                 Ok(Some(Successor {
-                    container: assemble::container(&opened, index, budget)?,
+                    container: known.container(index, budget)?,
                     changed: None,
-                    handover: Handover::of(&opened.file),
+                    handover: Handover::of(&known.file),
                 }))
             }
         }
     }
 
-    fn opened(
+    /// What is known of the file that the commit makes.
+    fn known(
         &self,
         answer: Arc<IndexAnswer>,
         tables: HashMap<u64, ChunkTable>,
         (future, budget): (&Arc<dyn Source>, &Arc<Budget>),
-    ) -> OpenedFile {
+    ) -> KnownFile {
         let file = Arc::new(SwitchedSource::new(Arc::clone(future)));
         let others = worker::tables(&(Arc::clone(&file) as _), budget);
-        OpenedFile {
+        KnownFile {
             file,
             answer,
             tables: Arc::new(move |token| match tables.get(&token) {

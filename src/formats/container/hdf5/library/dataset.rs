@@ -340,7 +340,7 @@ impl LibraryDataset {
         };
         Ok(match fill.len() {
             0 => Ok(None),
-            ..=FILL_MOST => Ok(Some(fill)),
+            1..=FILL_MOST => Ok(Some(fill)),
             more => Err(more),
         })
     }

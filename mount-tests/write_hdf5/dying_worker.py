@@ -17,7 +17,7 @@ import struct
 import subprocess
 import sys
 
-REQUEST, NO_DESCRIPTOR, PAGE_ASKED = 21, 0x80, 2**64 - 1
+REQUEST, PAGE_ASKED = 32, 2**64 - 1
 EDITS, FINISH = (2, 3), b"\x08"
 ASKED, ANSWERED, HALF, PASSED = range(4)
 
@@ -37,11 +37,11 @@ class Between:
             request, files, _, _ = socket.recv_fds(self.daemon, REQUEST, 1, socket.MSG_WAITALL)
             if not request:
                 return
-            kind, has_file = request[0] & ~NO_DESCRIPTOR, not request[0] & NO_DESCRIPTOR
+            kind = request[0]
             if kind in EDITS:
                 self.message = 0
             else:
-                if not has_file and self.when() == "check":
+                if not files and self.when() == "check":
                     self.die("check", "look")
                 self.may_die(ASKED, "look")
             socket.send_fds(self.worker, [request], files)

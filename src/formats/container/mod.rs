@@ -41,7 +41,6 @@ mod recognised;
 pub mod restated;
 pub mod rewrite;
 pub mod stored;
-pub mod successor;
 mod walked;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,8 +167,6 @@ pub struct OpenRequest<'a> {
     /// What is kept beyond a decode, and sized by the container, is charged here.
     pub budget: &'a Arc<Budget>,
     pub left: &'a Arc<LeftByCommits>,
-    /// It is opened as a commit has told it.
-    pub is_after_commit: bool,
 }
 
 /// An opened container.
@@ -177,7 +174,8 @@ pub struct OpenRequest<'a> {
 /// Names are shown names (see [`names`]): in a container with groups they are paths, components
 /// separated by `/`. They are unique across arrays, texts, groups, links, unreadable members and
 /// inner containers. What is said of many arrays is shared with the container after a commit that
-/// leaves it as it is ([`successor`]).
+/// leaves it as it is ([`rewrite::Successor`]).
+#[derive(Clone)]
 pub struct Container {
     pub format: &'static str,
     /// Version of the format, as the container spells it.
@@ -386,6 +384,5 @@ pub(crate) fn open_as(
         preferences,
         budget: &Budget::by_default(),
         left: &Default::default(),
-        is_after_commit: false,
     })
 }

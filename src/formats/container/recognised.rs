@@ -86,32 +86,12 @@ impl Recognised {
         path: &Path,
         budget: &Arc<Budget>,
     ) -> Result<Container> {
-        self.open_by((store, path), budget, false)
-    }
-
-    /// Opens a container that a commit has just told, read before it is visible.
-    pub fn open_after_commit(
-        &self,
-        store: &Arc<dyn Store>,
-        path: &Path,
-        budget: &Arc<Budget>,
-    ) -> Result<Container> {
-        self.open_by((store, path), budget, true)
-    }
-
-    fn open_by(
-        &self,
-        (store, path): (&Arc<dyn Store>, &Path),
-        budget: &Arc<Budget>,
-        is_after_commit: bool,
-    ) -> Result<Container> {
         let request = OpenRequest {
             store,
             path,
             preferences: self.preferences,
             budget,
             left: &self.left,
-            is_after_commit,
         };
         let mut container = match &self.damage {
             Some(fault) => Container::refused(self.format.name(), Fault::clone(fault)),

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use super::inside::{ArrayAddress, ContainerNumber};
 use super::own_lengths::ArrayLengths;
-use super::successor::Successor;
 use super::{Attributes, Check, Container};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::{Array, Info};
@@ -20,6 +19,7 @@ use crate::container::creation::{GivenType, NOT_TYPED};
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::source::Source;
+use crate::source::switched::Handover;
 
 /// Something that is to be done to an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +206,18 @@ impl AsRef<[u8]> for ComputedBytes {
     }
 }
 
+/// An array that is another than before, and its number in the container.
+pub type OtherArray = (usize, Arc<dyn Array>);
+
+/// A container after a commit, read from the file as it is going to be until that is handed over.
+pub struct Successor {
+    pub container: Container,
+    /// Where everything else is that of the container before: what the commit leaves goes on with
+    /// the file. None: all of it is new.
+    pub changed: Option<Vec<OtherArray>>,
+    pub handover: Handover,
+}
+
 /// A container that can be changed, with all that are inside of it.
 pub trait Rewrite: Send + Sync {
     /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL
@@ -297,9 +309,15 @@ pub trait Rewrite: Send + Sync {
         write: &mut dyn Recipe,
     ) -> Result<()>;
 
-    /// The container that the recipe which was told last makes, sharing with this one all that
-    /// stays; none if it has to be opened. `future`: its only file, as it is going to be.
-    fn succeed(&self, _before: &Container, _future: &Arc<dyn Source>) -> Result<Option<Successor>> {
+    /// The container that the recipe which was told last makes, as far as the format knows more of
+    /// it than an opening would; none if it has to be opened. `future`: its only file, as it is
+    /// going to be.
+    fn succeed(
+        &self,
+        _before: &Container,
+        _future: &Arc<dyn Source>,
+        _budget: &Arc<Budget>,
+    ) -> Result<Option<Successor>> {
         Ok(None)
     }
 

@@ -8,8 +8,6 @@
 //! and decode) and by `tree` (to list and to pass files through).
 
 pub mod acl;
-pub mod bound;
-mod current;
 pub mod descriptors;
 mod forward;
 mod identity;
@@ -89,11 +87,6 @@ pub trait Source: Send + Sync {
     /// What it was like when it was opened.
     fn stat_opened(&self) -> Result<Stat> {
         self.stat()
-    }
-
-    /// The file that it is now, of one that may become another.
-    fn switched(&self) -> Option<Arc<dyn Source>> {
-        None
     }
 
     /// What it has beside, if it is a file of a POSIX file system.

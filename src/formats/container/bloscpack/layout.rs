@@ -5,8 +5,6 @@
 //! Assumes that nobody changes the file meanwhile: it is read without asking whether it is still
 //! the same. Used by `scratch`.
 
-use std::sync::Arc;
-
 use super::metadata::{self, numpy::Numpy};
 use super::sections::short_header;
 use crate::codec::blosc::ChunkHeader;
@@ -161,9 +159,5 @@ impl Source for AsItIs<'_> {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.source.read(offset, buf)
-    }
-
-    fn switched(&self) -> Option<Arc<dyn Source>> {
-        None
     }
 }

@@ -19,10 +19,10 @@ mod role;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::CarriedStructure;
-use super::dataset::{self, CarriedTables, DatasetArray, OpenedDataset};
+use super::dataset::{self, DatasetArray, OpenedDataset};
 use super::fields::GroupFields;
 use super::index::{self, AttributeEntry, FileIndex, GroupEntry, LinkEntry, LinkTarget};
+use super::known_file::KnownFile;
 use super::write::{
     self, BpcellsRules, GroupRules, SparseRules, WrittenDataset, WrittenGroup, WrittenTexts,
 };
@@ -31,18 +31,16 @@ use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
 use crate::container::names::shown_as;
 use crate::container::stored::FileDetails;
-use crate::container::{
-    Attributes, Container, Inner, Link, OpenRequest, Unreadable, binsparse, bpcells,
-};
+use crate::container::{Attributes, Container, Inner, Link, Unreadable, binsparse, bpcells};
 use crate::error::{Error, Fault, NotShown, Result};
+use crate::memory::budget::Budget;
 use crate::source::Source;
-use crate::source::switched::SwitchedSource;
 use binsparse_group::BinsparseGroup;
 pub(super) use details::of_packed;
 use details::{StoredNames, committed_type};
 use further_names::{DatasetNames, NamedDataset};
 pub(super) use missing::no_dataset;
-use missing::{left_out, not_a_dataset, problems};
+use missing::{left_out, needed, not_a_dataset, problems};
 use names::LinkPlace;
 use role::{GroupRole, role};
 
@@ -76,27 +74,27 @@ struct ShownGroup {
 
 pub(super) struct Assembly<'a> {
     index: &'a FileIndex,
-    source: &'a Arc<dyn Source>,
+    known: &'a KnownFile,
+    source: Arc<dyn Source>,
     names: DatasetNames,
     /// For arrays that are decoded from others.
     pub(super) nested: Arc<NestedBlocks>,
-    carried: CarriedTables,
     stored: StoredNames<'a>,
 }
 
-/// Makes the container of a file. What is wrong with parts of it is among its faults.
+/// Makes the container of a file of this structure. What is wrong with parts of it is among its
+/// faults.
 pub(super) fn container(
-    (index, carried): (&FileIndex, &CarriedStructure),
-    file: &Arc<SwitchedSource>,
-    request: &OpenRequest<'_>,
+    known: &KnownFile,
+    index: &FileIndex,
+    budget: &Arc<Budget>,
 ) -> Result<Container> {
-    let source = &(Arc::clone(file) as Arc<dyn Source>);
     let assembly = Assembly {
         index,
-        source,
+        known,
+        source: Arc::clone(&known.file) as _,
         names: DatasetNames::of(index),
-        nested: NestedBlocks::new(request.budget),
-        carried: Arc::clone(&carried.tables),
+        nested: NestedBlocks::new(budget),
         stored: StoredNames::of(index),
     };
     let (mut drafts, mut places) = (Vec::new(), Vec::new());
@@ -116,8 +114,7 @@ pub(super) fn container(
         draft.container.add_unreadable(left_out(index));
     }
     let (mut container, written) = finish(drafts)?;
-    let opened = (index, &carried.answer);
-    write::offer(&mut container, opened, file, (written, request))?;
+    write::offer(&mut container, (known, index), written)?;
     Ok(container)
 }
 
@@ -132,8 +129,7 @@ impl<'a> Assembly<'a> {
     /// Opens a dataset that a container needs as an array of this name: what cannot be shown is a
     /// fault. Also as it can be written.
     pub(super) fn open(&self, name: &str, dataset: &index::DatasetEntry) -> Result<NeededArray> {
-        let kept = (&self.nested, &self.carried);
-        match dataset::open(name, self.source, self.index, dataset, kept)? {
+        match self.open_from(&self.source, name, dataset)? {
             OpenedDataset::Array {
                 array,
                 dataset,
@@ -145,6 +141,16 @@ impl<'a> Assembly<'a> {
             } => Err(error.needed()),
             OpenedDataset::NotShown(why) => Err(Error::from(NotShown::new(why)).needed()),
         }
+    }
+
+    fn open_from(
+        &self,
+        source: &Arc<dyn Source>,
+        name: &str,
+        dataset: &index::DatasetEntry,
+    ) -> Result<OpenedDataset> {
+        let tables = Arc::clone(&self.known.tables);
+        dataset::open(name, source, self.index, dataset, &self.nested, tables)
     }
 
     /// Finds out where a group is shown; its parent has been placed before.
@@ -401,8 +407,10 @@ impl<'a> Assembly<'a> {
             is_whole,
             entry,
         };
-        let kept = (&self.nested, &self.carried);
-        let (error, shown) = match dataset::open(path, self.source, self.index, dataset, kept) {
+        let own = self.known.own_source(dataset);
+        let source = own.clone().map(|own| own as Arc<dyn Source>);
+        let source = source.as_ref().unwrap_or(&self.source);
+        let (error, shown) = match self.open_from(source, path, dataset) {
             Ok(OpenedDataset::NotShown(why)) => return Ok(Err(unreadable(why, true, true))),
             Ok(OpenedDataset::Array {
                 array,
@@ -423,6 +431,7 @@ impl<'a> Assembly<'a> {
                         let text = text.filter(|_| is_plain && has_one_name);
                         let written =
                             written.and_then(|one| WrittenDataset::of(&one, dataset, is_free));
+                        let written = written.map(|one| one.read_through(own));
                         let is_read = is_plain && text.is_none() && written.is_none();
                         let container = &mut draft.container;
                         write::note_why_not(container, path, (dataset, has_one_name), is_read);
@@ -459,15 +468,6 @@ impl Draft {
     fn is_member(&self, name: &[u8]) -> bool {
         let is = |member: &&str| member.as_bytes() == name;
         self.container.format == bpcells::NAME && bpcells::MEMBERS.iter().any(is)
-    }
-}
-
-/// What is wrong with a container in a group, other errors apart. It needs all its arrays.
-fn needed<T>(opened: Result<T>) -> Result<std::result::Result<T, Fault>> {
-    match opened.map_err(Error::needed) {
-        Ok(value) => Ok(Ok(value)),
-        Err(Error::Fault(fault)) => Ok(Err(*fault)),
-        Err(other) => Err(other),
     }
 }
 

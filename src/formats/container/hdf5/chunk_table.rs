@@ -96,7 +96,7 @@ impl ChunkTable {
         })
     }
 
-    /// The same with these chunks where a commit puts them; none if they are too many.
+    /// This table with these chunks where a commit puts them; none if they are too many.
     pub(super) fn with_moved(&self, moved: &[ChunkEntry]) -> Option<ChunkTable> {
         let mut table = self.clone();
         for chunk in moved {

@@ -7,14 +7,13 @@
 //! described is an array whose bytes are a fault. Datasets of variable-length strings go to
 //! [`super::strings`]. Used by `assemble`.
 
+mod changed;
 pub(super) mod chunked;
 mod composed;
 mod fill;
-mod successor;
 mod unchunked;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,19 +23,17 @@ use super::index::{self, FileIndex, StorageLayout, VirtualLayout};
 use super::strings::compact::compact_strings;
 use super::strings::heap::Heap;
 use super::strings::{self, Strings};
-use super::worker;
 use crate::array::dtype::Dtype;
 use crate::array::grid::product;
 use crate::array::nested::NestedBlocks;
 use crate::array::{Array, BlockId, Info, Order, Piece, Unfiltered};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::Arena;
-use crate::source::bound::BoundSource;
 use crate::source::{Source, StoredRanges};
+pub(super) use changed::ChangedStorage;
 use chunked::Chunked;
 use composed::{Composed, Opening};
 use fill::Fill;
-pub(super) use successor::ChangedStorage;
 use unchunked::Unchunked;
 
 /// What has become of a dataset.
@@ -44,7 +41,7 @@ pub(super) enum OpenedDataset {
     /// `trouble`: it is described, but reading it, or some of it, gives this error.
     Array {
         array: Arc<dyn Array>,
-        /// The same, if its elements have one size.
+        /// The array as a dataset, if its elements have one size.
         dataset: Option<Arc<DatasetArray>>,
         trouble: Option<Error>,
     },
@@ -52,31 +49,11 @@ pub(super) enum OpenedDataset {
     NotShown(String),
 }
 
-/// Tables that were carried over a commit, by the tokens of the datasets.
-pub(super) type CarriedTables = Arc<HashMap<u64, ChunkTable>>;
-
 /// Asks for the chunk table of the dataset with a token.
 pub(super) type ChunkTables = Arc<dyn Fn(u64) -> Result<ChunkTable> + Send + Sync>;
 
 /// Opens a dataset of `index`, which is `source`'s, as an array of this name. Does not read.
 pub(super) fn open(
-    name: &str,
-    source: &Arc<dyn Source>,
-    index: &FileIndex,
-    dataset: &index::DatasetEntry,
-    (nested, carried): (&Arc<NestedBlocks>, &CarriedTables),
-) -> Result<OpenedDataset> {
-    let (asked, budget) = (Arc::clone(source), Arc::clone(nested.budget()));
-    let carried = Arc::clone(carried);
-    let tables: ChunkTables = Arc::new(move |token| match carried.get(&token) {
-        Some(table) => Ok(table.clone()),
-        None => worker::chunks(&*asked, token, &budget),
-    });
-    open_with(name, source, index, dataset, nested, tables)
-}
-
-/// The same, with another way to the chunk tables.
-pub(super) fn open_with(
     name: &str,
     source: &Arc<dyn Source>,
     index: &FileIndex,
@@ -174,8 +151,6 @@ pub(super) struct DatasetArray {
     /// As shown.
     bytes: u64,
     stored_bytes: u64,
-    /// What its own bytes are read through, if it has some.
-    own: Option<Arc<BoundSource>>,
     storage: Storage,
 }
 
@@ -201,10 +176,6 @@ impl DatasetArray {
         size(&dims, element.stored)?;
         let dtype = element.dtype.clone();
         let shape = [&dims[..], &element.dims].concat();
-        let own = successor::is_followed(&dataset.layout)
-            .then(|| Arc::new(BoundSource::new(Arc::clone(source))));
-        let bound = own.clone().map(|own| own as Arc<dyn Source>);
-        let source = bound.as_ref().unwrap_or(source);
         let storage = match bytes {
             0 => Storage::Unchunked(Unchunked::empty(&dataset.layout)),
             _ => storage(source, index, dataset, &dims, (element, fill), tables)?,
@@ -215,7 +186,6 @@ impl DatasetArray {
             shape,
             bytes,
             stored_bytes: dataset.stored_bytes,
-            own,
             storage,
         })
     }
@@ -416,8 +386,7 @@ impl Array for DatasetArray {
         };
         // Members of a compound are listed for the conversion as well.
         let element = 4 * self.dtype.name().len();
-        let own = size_of::<DatasetArray>() + size_of::<BoundSource>();
-        storage + WRITTEN + (own + self.name.len() + element) as u64
+        storage + WRITTEN + (size_of::<DatasetArray>() + self.name.len() + element) as u64
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {

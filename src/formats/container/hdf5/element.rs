@@ -12,6 +12,7 @@ mod compound;
 mod float;
 
 use crate::array::dtype::Dtype;
+use crate::array::grid::product;
 use crate::container::stored::{BitOrder, Padding, StoredInteger, StoredType, TYPE_DEPTH_MOST};
 use cast::{BitRange, Cast, TextPadding};
 
@@ -45,7 +46,7 @@ impl Element {
     /// Refuses what cannot be shown, with a reason that completes "not shown: ".
     pub(super) fn of(stored: &StoredType) -> Result<Element, String> {
         let part = MemberCount::default().part(stored, 0)?;
-        let each = part.shown / count(&part.dims).unwrap_or(1).max(1);
+        let each = part.shown / product(&part.dims, 1).unwrap_or(1).max(1);
         Ok(Element {
             dtype: Dtype::numpy(part.descr, each),
             dims: part.dims,
@@ -150,11 +151,7 @@ impl MemberCount {
         depth: u32,
     ) -> Result<ElementPart, String> {
         let part = self.part(base, depth + 1)?;
-        let size = |each: u64| {
-            count(dims)?
-                .checked_mul(each)
-                .filter(|&n| 0 < n && n <= SIZE_MOST)
-        };
+        let size = |each: u64| product(dims, each).filter(|&n| 0 < n && n <= SIZE_MOST);
         let (Some(stored), Some(shown)) = (size(part.stored), size(part.shown)) else {
             return Err(format!("an array type of dimensions {dims:?}"));
         };
@@ -174,11 +171,6 @@ impl MemberCount {
 
 fn not_shown(of: &StoredType) -> String {
     format!("elements of type {}", type_name(of))
-}
-
-/// Product of dimensions.
-fn count(dims: &[u64]) -> Option<u64> {
-    dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim))
 }
 
 fn integer(number: &StoredInteger, signed: bool) -> Result<ElementPart, String> {

@@ -11,6 +11,7 @@ pub(super) mod heap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::codec::filters::FilterDescription;
 use crate::container::stored::StoredType;
 use decoding::{bytes, list, result_list, stored_type, text};
 use details::{AttributeStorage, DatasetDetails};
@@ -293,4 +294,13 @@ pub(super) struct FilterEntry {
     /// Client values.
     #[serde(deserialize_with = "list")]
     pub(super) values: Vec<u32>,
+}
+
+impl FilterEntry {
+    pub(super) fn described(&self) -> FilterDescription {
+        FilterDescription {
+            id: self.id,
+            values: self.values.clone(),
+        }
+    }
 }

@@ -2,8 +2,6 @@
 //!
 //! - Room that nothing lies in, since commits have freed it: libhdf5 does not remember it from one
 //!   opening to the next, so a file of which chunks are rewritten again and again would grow.
-//! - The structure that a commit is about to make, for the opening that comes before it becomes
-//!   visible, through the log or of the new file; any other opening looks for itself.
 //! - Ways of encoding that have been tried: a chunk has been read back, and was what it is to be.
 //! - Of which datasets it has been told that their chunks skip their filters.
 //!
@@ -12,7 +10,6 @@
 
 use std::collections::BTreeSet;
 
-use super::CarriedStructure;
 use crate::sync::Mutex;
 
 /// Most that is remembered of each kind: of the room the largest ranges; other encodings are tried
@@ -26,7 +23,6 @@ pub(super) type Encoding = (u64, u32);
 pub(super) struct LeftInFile {
     /// Address and length of each range.
     room: Mutex<Box<[(u64, u64)]>>,
-    carried: Mutex<Option<CarriedStructure>>,
     proven: Mutex<BTreeSet<Encoding>>,
     /// By their tokens.
     told: Mutex<BTreeSet<u64>>,
@@ -46,15 +42,6 @@ impl LeftInFile {
             room.truncate(MOST);
         }
         *self.room.lock() = room.into_boxed_slice();
-    }
-
-    /// In place of what was there; none if a commit tells nothing.
-    pub(super) fn carry(&self, structure: Option<CarriedStructure>) {
-        *self.carried.lock() = structure;
-    }
-
-    pub(super) fn take_carried(&self) -> Option<CarriedStructure> {
-        self.carried.lock().take()
     }
 
     pub(super) fn is_proven(&self, encoding: Encoding) -> bool {

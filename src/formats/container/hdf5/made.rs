@@ -127,3 +127,10 @@ pub(super) enum MadeValue {
     /// The bytes of all elements in their type.
     Stored(Vec<u8>),
 }
+
+/// The bytes that hexadecimal digits stand for.
+pub(super) fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(byte).collect()
+}

@@ -6,8 +6,8 @@
 //! 1. here: it is recognised by its signature;
 //! 2. [`worker`] has a process of its own learn the structure with libhdf5 ([`library`]) and gets
 //!    it back as an [`index`]: plain data that describes the file, and is not trusted;
-//! 3. [`assemble`] makes a container of the index: names, groups, links, attributes, inner
-//!    containers;
+//! 3. [`assemble`] makes a container of what is known ([`known_file`]): names, groups, links,
+//!    attributes, inner containers;
 //! 4. [`dataset`] reads: stored bytes by `pread`, filters and conversion in our own threads.
 //!    [`chunk_table`] says where chunks lie, [`element`] what values are, [`strings`] how text is
 //!    found;
@@ -25,6 +25,7 @@ mod edit;
 mod element;
 mod fields;
 mod index;
+mod known_file;
 mod left;
 mod library;
 mod lines;
@@ -41,14 +42,8 @@ use std::sync::Arc;
 use super::creation::Creation;
 use super::{Candidate, Container, Format, OpenRequest, Verdict};
 use crate::error::{Fault, Result};
-use crate::memory::budget::{Budget, Hold};
-use crate::memory::set_aside;
-use crate::source::Source;
 use crate::source::switched::SwitchedSource;
-use dataset::CarriedTables;
-use index::FileIndex;
-use left::LeftInFile;
-use worker::IndexAnswer;
+use known_file::KnownFile;
 
 pub(super) use create::NETCDF4;
 pub use library::library_version;
@@ -92,52 +87,19 @@ impl Format for Hdf5 {
     }
 
     fn creation(&self) -> Option<&'static dyn Creation> {
-        Some(&Hdf5)
+        Some(create::HDF5)
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
-        let file = request.store.open(request.path)?;
-        let file = Arc::new(SwitchedSource::new(file));
-        let left = request.left.of_format::<LeftInFile>();
-        let carried = request
-            .is_after_commit
-            .then(|| left.take_carried())
-            .flatten();
-        let (carried, (index, charged)) = match carried {
-            Some(carried) => {
-                let read = carried.answer.read(request.budget)?;
-                (carried, read)
-            }
-            None => CarriedStructure::found(&*file, request.budget)?,
-        };
-        // Until it is made; the keeper of the container charges what it takes then.
-        let made = charged.bytes().saturating_mul(worker::MADE);
-        let _made = request.budget.keep(made)?;
-        set_aside(made, "cannot open an HDF5 file", || {
-            assemble::container((&index, &carried), &file, request)
-        })?
-    }
-}
-
-/// What a commit knows of the file that it makes: its structure, and chunk tables of datasets.
-#[derive(Clone)]
-struct CarriedStructure {
-    answer: Arc<IndexAnswer>,
-    tables: CarriedTables,
-}
-
-impl CarriedStructure {
-    /// Of a file of which nothing is known.
-    fn found(
-        source: &dyn Source,
-        budget: &Arc<Budget>,
-    ) -> Result<(CarriedStructure, (FileIndex, Hold))> {
-        let (answer, read) = worker::index(source, budget)?;
-        let found = CarriedStructure {
+        let file = Arc::new(SwitchedSource::new(request.store.open(request.path)?));
+        let (answer, index) = worker::index(&*file, request.budget)?;
+        let known = KnownFile {
+            tables: worker::tables(&(Arc::clone(&file) as _), request.budget),
+            file,
             answer: Arc::new(answer),
-            tables: CarriedTables::default(),
+            left: request.left.of_format(),
         };
-        Ok((found, read))
+        known.container(index, request.budget)
     }
 }
 

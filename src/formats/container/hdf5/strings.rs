@@ -70,6 +70,9 @@ struct TextBlocks {
     firsts: Vec<u64>,
     /// First shown byte.
     starts: Vec<u64>,
+    /// Strings so far, and their shown bytes.
+    strings: u64,
+    bytes: u64,
     /// Bytes of the heap that the strings take.
     in_heap: u64,
     /// For as many as there is room.
@@ -77,7 +80,23 @@ struct TextBlocks {
 }
 
 impl TextBlocks {
-    fn push(&mut self, first: u64, start: u64, budget: &Arc<Budget>) -> Result<()> {
+    /// Adds a string of `len` shown bytes.
+    fn add(&mut self, len: u64, budget: &Arc<Budget>) -> Result<()> {
+        let first = self.firsts.last().copied();
+        let start = self.starts.last().copied().unwrap_or(0);
+        let goes_on = first.is_some_and(|first| {
+            self.strings - first < STRINGS && self.bytes + len - start <= BLOCK
+        });
+        if !goes_on {
+            self.push(budget)?;
+        }
+        self.strings += 1;
+        self.bytes += len;
+        Ok(())
+    }
+
+    /// The next string is the first of a block.
+    fn push(&mut self, budget: &Arc<Budget>) -> Result<()> {
         if self.firsts.len() == self.firsts.capacity() {
             let more = self.firsts.len().max(BLOCKS_LEAST);
             let entries = (self.firsts.len() + more) as u64;
@@ -86,8 +105,8 @@ impl TextBlocks {
             let reserved = reserved.and_then(|()| self.starts.try_reserve_exact(more));
             reserved.map_err(|_| no_memory("cannot count the strings"))?;
         }
-        self.firsts.push(first);
-        self.starts.push(start);
+        self.firsts.push(self.strings);
+        self.starts.push(self.bytes);
         Ok(())
     }
 
@@ -154,25 +173,26 @@ impl Strings {
 
     fn scan(&self) -> Result<TextBlocks> {
         let stored = self.heap.source_len();
-        let mut cutting = Cutting::new(self.elements.budget());
+        let (mut blocks, budget) = (TextBlocks::default(), self.elements.budget());
         self.each_reference(&mut |reference| {
             let len = u64::from(reference.length);
             if len > stored {
-                let fault = Fault::new(format!("string {} is too long", cutting.strings));
+                let fault = Fault::new(format!("string {} is too long", blocks.strings));
                 let fault = fault.expected(format_args!("at most {stored}"));
                 return Err(fault.found(len).into());
             }
-            cutting.add(len + 1)?;
+            blocks.add(len + 1, budget)?;
             if len > 0 && reference.collection != FILL {
-                cutting.blocks.in_heap = cutting.blocks.in_heap.saturating_add(reference.room());
+                blocks.in_heap = blocks.in_heap.saturating_add(reference.room());
             }
-            if len > LONGEST || cutting.bytes > MOST {
+            if len > LONGEST || blocks.bytes > MOST {
                 let why = format!("more text than can be shown: {MOST} bytes, {LONGEST} in one");
                 return Err(NotShown::new(why).into());
             }
             Ok(())
         })?;
-        cutting.finish()
+        blocks.push(budget)?;
+        Ok(blocks)
     }
 
     /// Visits all elements, in order.
@@ -275,45 +295,6 @@ impl Strings {
             }
         }
         Ok(())
-    }
-}
-
-/// Strings put into blocks.
-struct Cutting<'a> {
-    budget: &'a Arc<Budget>,
-    blocks: TextBlocks,
-    strings: u64,
-    bytes: u64,
-}
-
-impl<'a> Cutting<'a> {
-    fn new(budget: &'a Arc<Budget>) -> Self {
-        Cutting {
-            budget,
-            blocks: TextBlocks::default(),
-            strings: 0,
-            bytes: 0,
-        }
-    }
-
-    /// Adds a string of `len` shown bytes.
-    fn add(&mut self, len: u64) -> Result<()> {
-        let first = self.blocks.firsts.last().copied();
-        let start = self.blocks.starts.last().copied().unwrap_or(0);
-        let goes_on = first.is_some_and(|first| {
-            self.strings - first < STRINGS && self.bytes + len - start <= BLOCK
-        });
-        if !goes_on {
-            self.blocks.push(self.strings, self.bytes, self.budget)?;
-        }
-        self.strings += 1;
-        self.bytes += len;
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<TextBlocks> {
-        self.blocks.push(self.strings, self.bytes, self.budget)?;
-        Ok(self.blocks)
     }
 }
 

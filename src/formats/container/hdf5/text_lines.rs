@@ -54,7 +54,7 @@ impl Line {
         (self.len <= LINE_MOST).then_some(&self.bytes)
     }
 
-    /// The same bytes, as far as that is known.
+    /// Whether two lines have the same bytes, as far as that is known.
     pub(super) fn is(&self, other: &Line) -> bool {
         let (own, others) = (self.text(), other.text());
         own.is_some() && own == others
@@ -165,6 +165,25 @@ pub(super) fn reader<'a>(
 /// Lines of an array of so many bytes.
 pub(super) fn count(array: &dyn Array, len: u64, budget: &Arc<Budget>) -> Result<u64> {
     reader(array, len, budget)?.count_lines()
+}
+
+/// Whether two arrays have the same bytes.
+pub(super) fn is_same(
+    (one, one_len): (&dyn Array, u64),
+    (other, other_len): (&dyn Array, u64),
+    budget: &Arc<Budget>,
+) -> Result<bool> {
+    if one_len != other_len {
+        return Ok(false);
+    }
+    let mut one = reader(one, one_len, budget)?;
+    let mut other = reader(other, other_len, budget)?;
+    while let Some(part) = one.next()? {
+        if other.next()? != Some(part) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Why a line cannot be a value.

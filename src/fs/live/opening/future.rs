@@ -12,13 +12,13 @@ use super::opener::Opener;
 use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
 use crate::commit::FutureFile;
-use crate::container::successor::Handover;
-use crate::error::{Error, Result};
+use crate::container::rewrite::Successor;
+use crate::error::{Error, Fault, Result};
 use crate::live::ground::Ground;
 use crate::live::shown::open_container::OpenContainer;
 use crate::live::version::ContainerVersion;
 use crate::live::versions::Versions;
-use crate::source::switched::SwitchedSource;
+use crate::source::switched::{Handover, SwitchedSource};
 use crate::source::wrapping::WrappingStore;
 use crate::source::{Identity, SourceIdentity, Store};
 use crate::sync::Mutex;
@@ -33,19 +33,12 @@ pub(crate) struct FutureContainer {
     files: Arc<FutureFiles>,
 }
 
-/// Where the bytes of a file are read of which something is opened ahead.
-enum FutureSource {
-    Opened(Arc<SwitchedSource>),
-    /// The container shares with the one before what the commit leaves.
-    Shared(Handover),
-}
-
 /// In the order of [`files_at`].
 fn all_of(identity: &Identity) -> impl Iterator<Item = Option<SourceIdentity>> {
     std::iter::once(identity.file()).chain(identity.companions())
 }
 
-type FutureFiles = Mutex<Vec<(FutureFile, FutureSource)>>;
+type FutureFiles = Mutex<Vec<(FutureFile, Handover)>>;
 
 impl FutureContainer {
     /// Under which its blocks are cached.
@@ -69,10 +62,8 @@ impl FutureContainer {
 
     /// It is not shown: what it shares with the container before is that one's again.
     pub(crate) fn take_back(&self) {
-        for (_, source) in &*self.files.lock() {
-            if let FutureSource::Shared(handover) = source {
-                handover.take_back();
-            }
+        for (_, handover) in &*self.files.lock() {
+            handover.take_back();
         }
     }
 }
@@ -94,23 +85,31 @@ impl FutureOpener {
         files: &[FutureFile],
     ) -> Result<FutureContainer> {
         let path = self.ground.places.path(version.container)?;
-        if let Some(future) = self.share(version, (base, &path), files)? {
-            return Ok(future);
-        }
-        let before = version.identity();
-        let (future, budget) = (Arc::<FutureFiles>::default(), self.ground.budget());
-        let store = self.future_store(version, &path, (files, &future))?;
-        let container = version
-            .recognised
-            .open_after_commit(&store, &path, budget)?;
+        let (before, future) = (version.identity(), Arc::<FutureFiles>::default());
+        let budget = self.ground.budget();
+        let (container, changed) = match self.succeed(version, (base, &path), files)? {
+            Some(successor) => {
+                let handed = files.iter().cloned().zip([successor.handover]);
+                future.lock().extend(handed);
+                (successor.container, successor.changed)
+            }
+            None => {
+                let store = self.future_store(version, &path, (files, &future))?;
+                (version.recognised.open(&store, &path, budget)?, None)
+            }
+        };
+        let shown = self.ground.store.display(&path);
         if let Some(fault) = container.faults.first() {
-            return Err(fault.clone().into());
+            return Err(fault.clone().container(&shown).into());
         }
         let is_file = version.recognised.layout().is_file();
-        let stored = is_file.then(|| files.first().map_or(0, |file| file.len));
+        let stored = files.first().filter(|_| is_file).map(|file| file.len);
         let blocks = self.versions.next_id();
-        let at = (self.ground.store.display(&path), blocks);
-        let opened = OpenContainer::of(version, at, (container, stored), budget)?;
+        let at = (shown, blocks);
+        let opened = match changed {
+            Some(changed) => base.succeeded(at, (container, &changed), stored, budget)?,
+            None => OpenContainer::of(version, at, (container, stored), budget)?,
+        };
         Ok(FutureContainer {
             opened: Arc::new(opened),
             blocks,
@@ -119,35 +118,23 @@ impl FutureOpener {
         })
     }
 
-    /// Opens a container ahead of which only values change: what stays is shared, and need not be
-    /// made again.
-    fn share(
+    /// What the format knows by itself of a container that is one file.
+    fn succeed(
         &self,
         version: &ContainerVersion,
         (base, path): (&OpenContainer, &Path),
         files: &[FutureFile],
-    ) -> Result<Option<FutureContainer>> {
+    ) -> Result<Option<Successor>> {
         let is_file = version.recognised.layout().is_file();
         let (Some(rewrite), [file], true) = (base.rewrite(), files, is_file) else {
             return Ok(None);
         };
-        let before = version.identity();
         let store = pinned(&self.ground, version, path);
         let future = file.over(store.open(path))?;
-        let Some(successor) = rewrite.succeed(base.outermost()?, &future)? else {
-            return Ok(None);
-        };
-        let blocks = self.versions.next_id();
-        let at = (self.ground.store.display(path), blocks);
-        let shared = (successor.container, &*successor.changed);
-        let opened = base.succeeded(at, shared, file.len, self.ground.budget())?;
-        let source = FutureSource::Shared(successor.handover);
-        Ok(Some(FutureContainer {
-            opened: Arc::new(opened),
-            blocks,
-            before,
-            files: Arc::new(Mutex::new(vec![(file.clone(), source)])),
-        }))
+        let succeeded = rewrite.succeed(base.outermost()?, &future, self.ground.budget());
+        let shown = self.ground.store.display(path);
+        let named = |fault: Fault| fault.container(&shown);
+        succeeded.map_err(|e| e.of_container(&shown).map_fault(named))
     }
 
     /// The version's files, and those that are about to be changed as they are going to be; these
@@ -170,8 +157,7 @@ impl FutureOpener {
                 return stored;
             };
             let source = Arc::new(SwitchedSource::new(file.over(stored)?));
-            let opened = FutureSource::Opened(Arc::clone(&source));
-            future.lock().push((file.clone(), opened));
+            future.lock().push((file.clone(), Handover::of(&source)));
             Ok(source)
         })))
     }
@@ -189,16 +175,13 @@ impl FutureOpener {
         if future.others_changed(version, path) {
             return self.opener.reopen(version, path);
         }
-        for (file, source) in &*future.files.lock() {
+        for (file, handover) in &*future.files.lock() {
             let now = store.open(&directory.join(&file.name))?;
             // Another process may have changed it at the very same time.
             if !file.is(&now.identity()) {
                 return self.opener.reopen(version, path);
             }
-            match source {
-                FutureSource::Opened(source) => source.switch(now),
-                FutureSource::Shared(handover) => handover.hand_over(now),
-            }
+            handover.hand_over(now);
         }
         self.opener.take(version, &future.opened);
         Ok(Arc::clone(&future.opened))

@@ -109,7 +109,6 @@ pub(super) fn opened_to_write(path: &Path) -> Container {
         preferences: Preferences::default(),
         budget: &Budget::by_default(),
         left: &Default::default(),
-        is_after_commit: false,
     };
     BpCells.open(&request).unwrap()
 }

@@ -155,7 +155,6 @@ impl File {
             preferences: Preferences::default(),
             budget,
             left: &Default::default(),
-            is_after_commit: false,
         })
     }
 

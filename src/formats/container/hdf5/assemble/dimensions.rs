@@ -13,7 +13,7 @@ use crate::container::names;
 pub(super) struct Dimensions {
     /// Numbers of the scales among the datasets, by token.
     scales: HashMap<u64, u32>,
-    /// The same by the number that NetCDF-4 gives a dimension.
+    /// Numbers of the scales by the number that NetCDF-4 gives a dimension.
     numbered: HashMap<u64, u32>,
 }
 

@@ -1,9 +1,9 @@
-//! What of a file is no array: links that lead to none, and what the worker could not read or had
-//! no room for. Used by `assemble`.
+//! What of a file is no array: links that lead to none, what the worker could not read or had no
+//! room for, and what a container lacks that needs it. Used by `assemble`.
 
 use crate::container::hdf5::index::{FileIndex, LinkTarget, Problem};
 use crate::container::{Unreadable, names};
-use crate::error::Fault;
+use crate::error::{Error, Fault, Result};
 
 /// Why a link leads to no dataset.
 pub(crate) fn no_dataset(target: &LinkTarget) -> String {
@@ -65,4 +65,13 @@ pub(super) fn left_out(index: &FileIndex) -> impl Iterator<Item = Unreadable> {
 fn shown_path(of: &Problem) -> String {
     let names: Vec<String> = of.path.iter().map(|name| names::escape(name)).collect();
     names.join("/")
+}
+
+/// What is wrong with a container in a group, other errors apart. It needs all its arrays.
+pub(super) fn needed<T>(opened: Result<T>) -> Result<std::result::Result<T, Fault>> {
+    match opened.map_err(Error::needed) {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Fault(fault)) => Ok(Err(*fault)),
+        Err(other) => Err(other),
+    }
 }

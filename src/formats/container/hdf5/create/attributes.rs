@@ -3,10 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::dataset::bytes_of;
 use super::maker::{IfRefused, Maker};
 use super::types::{self, of_value};
-use crate::container::hdf5::made::{MadeAttribute, MadeValue, MakeStep};
+use crate::container::hdf5::made::{MadeAttribute, MadeValue, MakeStep, bytes_of};
 use crate::container::names::unescaped;
 use crate::container::stored::{Padding, StoredType};
 use crate::error::Result;

@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use super::storage::{NewShape, of as storage_of};
 use super::types::{self, inner_rank, stated};
 use super::{NewFileKind, names};
+use crate::array::grid::product;
 use crate::container::creation::{GivenArray, GivenOrder};
 use crate::container::hdf5::index::UNLIMITED;
-use crate::container::hdf5::made::{MadeDataset, MadeFill, MadeValue};
+use crate::container::hdf5::made::{MadeDataset, MadeFill, MadeValue, bytes_of};
 use crate::container::stored::StoredType;
 use crate::error::{Error, Result};
 
@@ -180,10 +181,7 @@ fn most_of(
 }
 
 pub(super) fn count(dims: &[u64]) -> u64 {
-    match dims.contains(&0) {
-        true => 0,
-        false => dims.iter().fold(1, |n, &dim| n.saturating_mul(dim)),
-    }
+    product(dims, 1).unwrap_or(u64::MAX)
 }
 
 fn fill_of(described: Option<&GivenArray>) -> MadeFill {
@@ -199,13 +197,6 @@ fn fill_of(described: Option<&GivenArray>) -> MadeFill {
         Some(Value::Null) => MadeFill::Undefined,
         Some(value) => MadeFill::Value(MadeValue::Shown(value.to_string())),
     }
-}
-
-/// The bytes that hexadecimal digits stand for.
-pub(super) fn bytes_of(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(byte).collect()
 }
 
 /// The arrays of a description by their paths.

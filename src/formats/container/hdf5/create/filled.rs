@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::objects::MadeFile;
 use crate::array::nested::NestedBlocks;
-use crate::container::hdf5::dataset::{self, CarriedTables, OpenedDataset};
+use crate::container::hdf5::dataset::{self, OpenedDataset};
 use crate::container::hdf5::worker;
 use crate::container::hdf5::write::{self, WrittenDataset};
 use crate::container::inside::ContainerNumber;
@@ -20,15 +20,15 @@ pub(super) fn tell(made: MadeFile, budget: &Arc<Budget>, write: &mut dyn Recipe)
     let bytes = Arc::clone(&made.skeleton.source);
     let source: Arc<dyn Source> = Arc::clone(&bytes) as _;
     let (answer, (index, _hold)) = worker::index(&*source, budget)?;
-    let (nested, none_carried) = (NestedBlocks::new(budget), CarriedTables::default());
+    let (nested, tables) = (NestedBlocks::new(budget), worker::tables(&source, budget));
     let by_token: HashMap<u64, _> = index.datasets.iter().map(|one| (one.token, one)).collect();
     let mut written: Vec<(WrittenDataset, ChangedArray)> = Vec::new();
     for (token, array) in made.arrays {
         let lost = || Error::from(Fault::new("a dataset that was made is not there"));
         let entry = by_token.get(&token).ok_or_else(lost)?;
         let name = array.name().to_owned();
-        let dataset = match dataset::open(&name, &source, &index, entry, (&nested, &none_carried))?
-        {
+        let tables = Arc::clone(&tables);
+        let dataset = match dataset::open(&name, &source, &index, entry, &nested, tables)? {
             OpenedDataset::Array {
                 dataset: Some(dataset),
                 ..

@@ -27,7 +27,6 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::Hdf5;
 use crate::container::Preferences;
 use crate::container::creation::{
     Creation, GivenArray, GivenContent, GivenDescription, GivenType, PackingRule,
@@ -46,80 +45,70 @@ enum NewFileKind {
     NetCdf4,
 }
 
-/// Makes NetCDF-4 files.
-struct NetCdf4;
+pub(crate) const HDF5: &dyn Creation = &NewFileKind::Hdf5;
 
 /// The creation of files named `.nc` that are not of the classic kinds.
-pub(crate) const NETCDF4: &dyn Creation = &NetCdf4;
+pub(crate) const NETCDF4: &dyn Creation = &NewFileKind::NetCdf4;
 
-macro_rules! made_as {
-    ($maker:ty, $kind:expr) => {
-        impl Creation for $maker {
-            fn has_array(&self, path: &str) -> bool {
-                names::stored(path).is_ok()
-            }
+impl Creation for NewFileKind {
+    fn has_array(&self, path: &str) -> bool {
+        names::stored(path).is_ok()
+    }
 
-            fn has_group(&self, path: &str) -> bool {
-                names::stored(path).is_ok()
-            }
+    fn has_group(&self, path: &str) -> bool {
+        names::stored(path).is_ok()
+    }
 
-            fn has_links(&self) -> bool {
-                true
-            }
+    fn has_links(&self) -> bool {
+        true
+    }
 
-            fn packing(&self) -> PackingRule {
-                PackingRule::AsDescribed
-            }
+    fn packing(&self) -> PackingRule {
+        PackingRule::AsDescribed
+    }
 
-            fn takes_later(&self) -> bool {
-                true
-            }
+    fn takes_later(&self) -> bool {
+        true
+    }
 
-            fn accepts(&self, description: &GivenDescription) -> Result<()> {
-                let committed = description.more.get("types").and_then(Value::as_object);
-                let mut by_hand = description.arrays.iter().filter(|array| !array.is_told());
-                by_hand.try_for_each(|array| dataset::check(array, $kind, committed))
-            }
+    fn accepts(&self, description: &GivenDescription) -> Result<()> {
+        let committed = description.more.get("types").and_then(Value::as_object);
+        let mut by_hand = description.arrays.iter().filter(|array| !array.is_told());
+        by_hand.try_for_each(|array| dataset::check(array, *self, committed))
+    }
 
-            fn typed(
-                &self,
-                description: Option<GivenDescription>,
-                path: &str,
-                to: &GivenType,
-                bytes: u64,
-            ) -> Result<GivenDescription> {
-                // What a copied attribute says is known when there is a description.
-                let said = to.dtype.as_deref().unwrap_or_default();
-                match &description {
-                    None if bytes == 0 && needs_description(said) => {
-                        Ok(GivenDescription::default())
-                    }
-                    _ if said == TEXT && to.shape.is_some() => {
-                        let shape = to.shape.clone().unwrap_or_default();
-                        let text = GivenArray::of_text(path, shape, bytes);
-                        let mut description = description.unwrap_or_default();
-                        description.add(vec![text]);
-                        Ok(description)
-                    }
-                    _ => description.unwrap_or_default().with_type(path, to, bytes),
-                }
+    fn typed(
+        &self,
+        description: Option<GivenDescription>,
+        path: &str,
+        to: &GivenType,
+        bytes: u64,
+    ) -> Result<GivenDescription> {
+        // What a copied attribute says is known when there is a description.
+        let said = to.dtype.as_deref().unwrap_or_default();
+        match &description {
+            None if bytes == 0 && needs_description(said) => Ok(GivenDescription::default()),
+            _ if said == TEXT && to.shape.is_some() => {
+                let shape = to.shape.clone().unwrap_or_default();
+                let text = GivenArray::of_text(path, shape, bytes);
+                let mut description = description.unwrap_or_default();
+                description.add(vec![text]);
+                Ok(description)
             }
-
-            fn recipe(
-                &self,
-                content: &GivenContent,
-                _preferences: Preferences,
-                budget: &Arc<Budget>,
-                write: &mut dyn Recipe,
-            ) -> Result<Vec<String>> {
-                tell($kind, content, budget, write)
-            }
+            _ => description.unwrap_or_default().with_type(path, to, bytes),
         }
-    };
-}
+    }
 
-made_as!(Hdf5, NewFileKind::Hdf5);
-made_as!(NetCdf4, NewFileKind::NetCdf4);
+    fn recipe(
+        &self,
+        content: &GivenContent,
+        _preferences: Preferences,
+        budget: &Arc<Budget>,
+        write: &mut dyn Recipe,
+    ) -> Result<Vec<String>> {
+        tell(*self, content, budget, write)
+    }
+}
 
 /// The dtype of text.
 const TEXT: &str = "str";

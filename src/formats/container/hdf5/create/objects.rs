@@ -16,6 +16,7 @@ use crate::array::Array;
 use crate::container::binsparse;
 use crate::container::creation::{GivenContent, GivenDescription, VERSION};
 use crate::container::hdf5::made::{MadeFill, MakeStep, NewFileForm};
+use crate::container::hdf5::text_lines;
 use crate::container::hdf5::worker::EditSession;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -197,13 +198,14 @@ impl<'a> Objects<'a> {
             .iter()
             .map(|array| (array.name(), array))
             .collect();
+        let budget = self.maker.budget();
         links.retain(|name, link| {
             let to = match link {
                 NewLink::Hard(to) => to.clone(),
                 NewLink::Soft(to) => absolute(name, to),
             };
             match (arrays.get(name), arrays.get(&*to)) {
-                (Some(one), Some(other)) => is_same(&***one, &***other),
+                (Some(one), Some(other)) => is_same(&***one, &***other, budget),
                 (Some(_), None) => false,
                 (None, _) => true,
             }
@@ -444,16 +446,7 @@ fn absolute(name: &str, to: &str) -> String {
 }
 
 /// Whether two arrays hold the same; what cannot be read differs.
-fn is_same(one: &dyn Array, other: &dyn Array) -> bool {
-    const STEP: u64 = 64 << 10;
-    let len = |array: &dyn Array| array.info().map(|info| info.bytes).ok();
-    let Some(bytes) = len(one).filter(|bytes| len(other) == Some(*bytes)) else {
-        return false;
-    };
-    let (mut first, mut second) = ([0; STEP as usize], [0; STEP as usize]);
-    (0..bytes).step_by(STEP as usize).all(|at| {
-        let n = (bytes - at).min(STEP) as usize;
-        let read = one.read_direct(at, &mut first[..n]).is_ok();
-        read && other.read_direct(at, &mut second[..n]).is_ok() && first[..n] == second[..n]
-    })
+fn is_same(one: &dyn Array, other: &dyn Array, budget: &Arc<Budget>) -> bool {
+    let len = |array: &dyn Array| array.info().map_or(u64::MAX, |info| info.bytes);
+    text_lines::is_same((one, len(one)), (other, len(other)), budget).unwrap_or(false)
 }

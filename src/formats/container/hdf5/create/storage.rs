@@ -7,7 +7,6 @@
 use serde_json::Value;
 
 use super::filters::{self, DEFLATE, FLETCHER32, SHUFFLE};
-use crate::codec::filters::FilterDescription;
 use crate::container::creation::GivenArray;
 use crate::container::hdf5::dataset::chunked::filter_pipeline;
 use crate::container::hdf5::index::{FilterEntry, UNLIMITED};
@@ -147,10 +146,7 @@ fn never_applied(filters: &[MadeFilter], shape: &NewShape<'_>) -> Option<String>
         if filter.id == SHUFFLE && std::mem::replace(&mut is_shuffled, true) {
             return Some("shuffle stands there twice: every chunk would skip the second".into());
         }
-        let described = FilterDescription {
-            id: filter.id,
-            values: whole_values(filter, shape),
-        };
+        let described = whole(filter, shape).described();
         (!described.is_applied()).then(|| {
             let name = described.name();
             let (id, values) = (filter.id, &filter.values);
@@ -169,13 +165,7 @@ fn unfit(filters: &[MadeFilter], chunk: &[u64], shape: &NewShape<'_>) -> Option<
     let elements = chunk
         .iter()
         .fold(shape.element, |n, &len| n.saturating_mul(len));
-    let entries: Vec<FilterEntry> = filters
-        .iter()
-        .map(|filter| FilterEntry {
-            id: filter.id,
-            values: whole_values(filter, shape),
-        })
-        .collect();
+    let entries: Vec<_> = filters.iter().map(|one| whole(one, shape)).collect();
     match filter_pipeline(&entries, elements) {
         Err(why) => Some(why.to_string()),
         Ok(pipeline) => {
@@ -185,11 +175,15 @@ fn unfit(filters: &[MadeFilter], chunk: &[u64], shape: &NewShape<'_>) -> Option<
     }
 }
 
-/// Shuffle's one value is the library's to say.
-fn whole_values(filter: &MadeFilter, shape: &NewShape<'_>) -> Vec<u32> {
-    match filter.id {
+/// A filter with all its values: shuffle's one is the library's to say.
+fn whole(filter: &MadeFilter, shape: &NewShape<'_>) -> FilterEntry {
+    let values = match filter.id {
         SHUFFLE => vec![u32::try_from(shape.element).unwrap_or(u32::MAX)],
         _ => filter.values.clone(),
+    };
+    FilterEntry {
+        id: filter.id,
+        values,
     }
 }
 
@@ -219,10 +213,7 @@ mod tests {
     }
 
     fn is_known(filter: &MadeFilter) -> bool {
-        has_decoder(&FilterDescription {
-            id: filter.id,
-            values: whole_values(filter, &shape(&[1], &[1])),
-        })
+        has_decoder(&whole(filter, &shape(&[1], &[1])).described())
     }
 
     #[test]

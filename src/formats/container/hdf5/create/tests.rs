@@ -10,7 +10,7 @@ use super::*;
 use crate::array::Array;
 use crate::array::nested::NestedBlocks;
 use crate::container::creation::{RawArray, RecipeInMemory};
-use crate::container::hdf5::dataset::{self, CarriedTables, OpenedDataset};
+use crate::container::hdf5::dataset::{self, OpenedDataset};
 use crate::container::hdf5::index::{DatasetEntry, FileIndex, LinkTarget, StorageLayout};
 use crate::container::hdf5::worker;
 use crate::source::{BytesSource, Source};
@@ -82,9 +82,9 @@ impl NewFile {
 
     fn bytes(&self, path: &str) -> Vec<u8> {
         let nested = NestedBlocks::new(&self.budget);
-        let (entry, none) = (self.entry(path), CarriedTables::default());
-        let opened =
-            dataset::open(path, &self.source, &self.index, entry, (&nested, &none)).unwrap();
+        let (entry, tables) = (self.entry(path), worker::tables(&self.source, &self.budget));
+        let opened = dataset::open(path, &self.source, &self.index, entry, &nested, tables);
+        let opened = opened.unwrap();
         let OpenedDataset::Array {
             array,
             trouble: None,

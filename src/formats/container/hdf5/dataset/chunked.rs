@@ -126,9 +126,9 @@ impl Chunked {
         })
     }
 
-    /// The same with chunks that a commit has changed, of the file that it makes. `applied`: which
-    /// filters some chunk went through, if they may be others.
-    pub(super) fn succeeded(
+    /// These chunks after a commit, of the file that it makes. `applied`: which filters some chunk
+    /// went through, if they may be others.
+    pub(super) fn changed(
         &self,
         source: &Arc<dyn Source>,
         table: ChunkTable,

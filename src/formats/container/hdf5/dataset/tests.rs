@@ -77,7 +77,7 @@ fn opened(
 ) -> Result<OpenedDataset> {
     let source: Arc<dyn Source> = Arc::new(BytesSource::new(file.to_vec()));
     let nested = NestedBlocks::new(&Budget::by_default());
-    open_with("x", &source, &empty_index(), dataset, &nested, tables)
+    super::open("x", &source, &empty_index(), dataset, &nested, tables)
 }
 
 /// Opens a dataset whose table is in the index.

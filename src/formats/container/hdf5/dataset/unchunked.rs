@@ -83,7 +83,7 @@ impl Unchunked {
         Ok(Unchunked { place, cast })
     }
 
-    /// The same of another file, if it lies in it by itself.
+    /// These elements in another file, if they do not lie in the object header.
     pub(super) fn of_file(&self, source: &Arc<dyn Source>) -> Option<Unchunked> {
         let RawData::At(_, address) = &self.place else {
             return None;
@@ -299,7 +299,7 @@ pub(super) fn read(
     read_around(cast, at, out, fetch)
 }
 
-/// The same where units are cut or change their size.
+/// Reads shown bytes where units are cut or change their size.
 fn read_around(
     cast: &Cast,
     at: u64,

@@ -66,16 +66,24 @@ macro_rules! in_place {
 
 in_place!(u8, u32, u64, usize, Stripe, ChunkEntry, CacheImage);
 
-impl OnHeap for Problem {
-    fn on_heap(&self) -> u64 {
-        self.path.on_heap() + self.what.on_heap()
-    }
+/// Things of which these parts have parts elsewhere.
+macro_rules! by_parts {
+    ($($name:ty: $($part:ident),*;)*) => {
+        $(impl OnHeap for $name {
+            fn on_heap(&self) -> u64 {
+                [$(self.$part.on_heap()),*].into_iter().sum()
+            }
+        })*
+    };
 }
 
-impl OnHeap for WorkerRefusal {
-    fn on_heap(&self) -> u64 {
-        self.why.on_heap()
-    }
+by_parts! {
+    Problem: path, what;
+    WorkerRefusal: why;
+    DatasetEntry: element, dims, layout, filters, fill, attributes, text, details;
+    TypeEntry: element, attributes;
+    FilterEntry: values;
+    VirtualPart: dataset, here, there;
 }
 
 impl OnHeap for LinkEntry {
@@ -100,31 +108,6 @@ impl OnHeap for AttributeEntry {
     }
 }
 
-impl OnHeap for DatasetEntry {
-    fn on_heap(&self) -> u64 {
-        self.element.on_heap()
-            + self.dims.on_heap()
-            + self.layout.on_heap()
-            + self.filters.on_heap()
-            + self.fill.on_heap()
-            + self.attributes.on_heap()
-            + self.text.on_heap()
-            + self.details.on_heap()
-    }
-}
-
-impl OnHeap for TypeEntry {
-    fn on_heap(&self) -> u64 {
-        self.element.on_heap() + self.attributes.on_heap()
-    }
-}
-
-impl OnHeap for FilterEntry {
-    fn on_heap(&self) -> u64 {
-        self.values.on_heap()
-    }
-}
-
 impl OnHeap for StorageLayout {
     fn on_heap(&self) -> u64 {
         match self {
@@ -146,12 +129,6 @@ impl OnHeap for VirtualLayout {
             Err(reason) => reason.on_heap(),
         };
         self.files.on_heap() + parts + self.ends.on_heap()
-    }
-}
-
-impl OnHeap for VirtualPart {
-    fn on_heap(&self) -> u64 {
-        self.dataset.on_heap() + self.here.on_heap() + self.there.on_heap()
     }
 }
 

@@ -7,16 +7,16 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use hdf5_sys::h5::{H5_index_t, H5_iter_order_t, herr_t};
-use hdf5_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
+use hdf5_sys::h5a::{H5A_info_t, H5Aiterate2};
 use hdf5_sys::h5i::hid_t;
-use hdf5_sys::h5p::H5P_DEFAULT;
-use hdf5_sys::h5t::{H5T_class_t, H5Tget_class, H5Treclaim};
+use hdf5_sys::h5t::H5T_class_t;
 use serde_json::Value as Json;
 
+use super::elements::{LibraryAttribute, ReadElements};
 use super::identifier::{Identifier, Outcome, check};
-use super::json::{JsonMaker, NoJson};
-use super::space::{count, dims};
-use super::text::{self, Elements, ReadTexts, done};
+use super::json::{JsonMaker, NoJson, nested};
+use super::space::count;
+use super::text::{self, ReadTexts};
 use super::types::{self, describe};
 use crate::container::hdf5::index::details::{AttributeStorage, MACHINERY, ValueFidelity};
 use crate::container::hdf5::index::{AttributeEntry, AttributeValue};
@@ -69,33 +69,17 @@ unsafe extern "C" fn note(
     herr_t::from(names.len() >= COUNT_MOST)
 }
 
-struct OpenedAttribute(Identifier);
-
-impl Elements for OpenedAttribute {
-    unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()> {
-        // SAFETY: the caller has room for all elements of this type.
-        done(unsafe { H5Aread(self.0.id(), memory.id(), into) })
-    }
-}
-
 /// The value, and how it is stored, where that is not obvious.
 fn value(of: &Identifier, name: &CStr) -> Outcome<(AttributeValue, Option<AttributeStorage>)> {
-    // SAFETY: the handle is an object and the name is NUL-terminated.
-    let opened = OpenedAttribute(Identifier::new(unsafe {
-        H5Aopen(of.id(), name.as_ptr(), H5P_DEFAULT)
-    })?);
-    // SAFETY: the handle is an attribute.
-    let element = Identifier::new(unsafe { H5Aget_type(opened.0.id()) })?;
-    // SAFETY: as above.
-    let space = Identifier::new(unsafe { H5Aget_space(opened.0.id()) })?;
-    let dims = dims(&space)?;
-    let (value, told) = shown(&opened, (&element, &space), dims.as_deref())?;
+    let opened = LibraryAttribute::open(of, name)?;
+    let dims = opened.dims()?;
+    let (value, told) = shown(&opened, dims.as_deref())?;
     if MACHINERY.contains(&name.to_bytes()) {
         return Ok((value, None));
     }
     let stored = AttributeStorage {
-        element: types::described(&element),
-        committed: types::committed(&element),
+        element: types::described(&opened.element),
+        committed: types::committed(&opened.element),
         dims,
         told,
     };
@@ -105,8 +89,7 @@ fn value(of: &Identifier, name: &CStr) -> Outcome<(AttributeValue, Option<Attrib
 
 /// The value as it is shown, and whether that tells what is stored.
 fn shown(
-    opened: &OpenedAttribute,
-    (element, space): (&Identifier, &Identifier),
+    opened: &LibraryAttribute,
     dims: Option<&[u64]>,
 ) -> Outcome<(AttributeValue, ValueFidelity)> {
     let Some(dims) = dims else {
@@ -119,13 +102,10 @@ fn shown(
     }
     let reading = Reading {
         opened,
-        element,
-        space,
         dims,
         elements: elements as usize,
     };
-    // SAFETY: the handle is a datatype.
-    match unsafe { H5Tget_class(element.id()) } {
+    match opened.class() {
         H5T_class_t::H5T_STRING => reading.strings(),
         _ => reading.others(),
     }
@@ -160,9 +140,7 @@ fn is_obvious(value: &AttributeValue, stored: &AttributeStorage) -> bool {
 }
 
 struct Reading<'a> {
-    opened: &'a OpenedAttribute,
-    element: &'a Identifier,
-    space: &'a Identifier,
+    opened: &'a LibraryAttribute,
     dims: &'a [u64],
     elements: usize,
 }
@@ -171,7 +149,8 @@ impl Reading<'_> {
     fn strings(&self) -> Outcome<(AttributeValue, ValueFidelity)> {
         let single = self.elements == 1 && self.dims.len() <= 1;
         let most = if single { TEXT_MOST } else { LIST_MOST };
-        let read = text::read(self.opened, self.element, self.space, self.elements, most)?;
+        let LibraryAttribute { element, space, .. } = self.opened;
+        let read = text::read(self.opened, element, space, self.elements, most)?;
         let Some(ReadTexts { mut texts, told }) = read else {
             return Ok(omitted(format!("more than {} MiB", most >> 20)));
         };
@@ -185,71 +164,42 @@ impl Reading<'_> {
     }
 
     fn others(&self) -> Outcome<(AttributeValue, ValueFidelity)> {
-        let bytes = types::size(self.element).checked_mul(self.elements);
+        let (of, count) = (&self.opened.element, self.elements);
+        let bytes = types::size(of).checked_mul(count);
         let bytes = bytes.filter(|n| *n <= LIST_MOST);
         let Some(bytes) = bytes else {
             return Ok(omitted(format!("more than {} MiB", LIST_MOST >> 20)));
         };
-        let mut values = ReadValues {
-            bytes: vec![0; bytes],
-            of: self,
-        };
-        if bytes > 0 {
-            // SAFETY: there is room for all elements of this type.
-            unsafe {
-                self.opened
-                    .read(self.element, values.bytes.as_mut_ptr().cast())?
-            };
-        }
-        let (of, count) = (self.element, self.elements);
+        let room = vec![0; bytes];
+        // SAFETY: there is room for all elements of this type.
+        let read = unsafe { ReadElements::of(self.opened, (of, &self.opened.space), room)? };
+        let values = &read.elements;
         let mut maker = JsonMaker::new();
         // SAFETY: they have just been read, or there are none.
-        let made = unsafe { maker.values(of, &values.bytes, count, 1) };
+        let made = unsafe { maker.values(of, values, count, 1) };
         match made {
             Ok(made) if maker.is_exact => Ok((json(self.dims, made), ValueFidelity::Exactly)),
-            Ok(made) => Ok((json(self.dims, made), values.untold()?)),
+            Ok(made) => Ok((json(self.dims, made), untold(of, values)?)),
             Err(NoJson::Omitted(why)) => Ok(omitted(why)),
             Err(NoJson::Refused(why)) => Err(why),
         }
     }
 }
 
-/// Values as libhdf5 reads them; what it allocated for them is given back when they are dropped.
-struct ReadValues<'a> {
-    bytes: Vec<u8>,
-    of: &'a Reading<'a>,
-}
-
-impl ReadValues<'_> {
-    /// What is stored, where JSON does not tell it: only what does not lie elsewhere.
-    fn untold(&self) -> Outcome<ValueFidelity> {
-        Ok(match describe(self.of.element)?.is_plain() {
-            true => text::untold(self.bytes.clone()),
-            false => ValueFidelity::Never("values that JSON does not tell exactly".into()),
-        })
-    }
-}
-
-impl Drop for ReadValues<'_> {
-    fn drop(&mut self) {
-        let (element, space) = (self.of.element.id(), self.of.space.id());
-        let at = self.bytes.as_mut_ptr().cast();
-        // SAFETY: these are values of this type and space, read or zeros.
-        unsafe { H5Treclaim(element, space, H5P_DEFAULT, at) };
-    }
+/// What is stored, where JSON does not tell it: only what does not lie elsewhere.
+fn untold(element: &Identifier, stored: &[u8]) -> Outcome<ValueFidelity> {
+    Ok(match describe(element)?.is_plain() {
+        true => text::untold(stored.to_vec()),
+        false => ValueFidelity::Never("values that JSON does not tell exactly".into()),
+    })
 }
 
 /// Values in C order as lists within lists.
 fn json(dims: &[u64], values: Vec<Json>) -> AttributeValue {
-    fn nest(dims: &[u64], values: &mut dyn Iterator<Item = Json>) -> Json {
-        match dims.split_first() {
-            None => values.next().unwrap_or_default(),
-            Some((&len, rest)) => (0..len).map(|_| nest(rest, values)).collect(),
-        }
-    }
     // Empty lists within endless lists say nothing and cost much.
     if values.is_empty() {
         return AttributeValue::Json("[]".into());
     }
-    AttributeValue::Json(nest(dims, &mut values.into_iter()).to_string())
+    let shown = nested(dims, values).into_iter().next();
+    AttributeValue::Json(shown.unwrap_or_default().to_string())
 }

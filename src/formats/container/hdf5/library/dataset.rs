@@ -15,15 +15,17 @@ use hdf5_sys::h5p::{
     H5Pget_layout, H5Pget_nfilters,
 };
 use hdf5_sys::h5s::H5S_ALL;
+use hdf5_sys::h5z::H5Z_FLAG_OPTIONAL;
 
 use super::chunks::{self, INLINE_MOST};
-use super::details::DatasetParts;
-use super::identifier::{Identifier, Outcome, check};
+use super::elements::Elements;
+use super::identifier::{Identifier, Outcome, asked, check};
+use super::links::until_nul;
 use super::parts;
 use super::space::{count, dims, grid, largest};
-use super::text::{self, Elements, done};
+use super::text;
 use super::types;
-use crate::codec::filters::{FilterDescription, has_decoder};
+use crate::codec::filters::has_decoder;
 use crate::container::hdf5::chunk_table::PackedChunks;
 use crate::container::hdf5::element::type_name;
 use crate::container::hdf5::index::{DatasetEntry, FilterEntry, StorageLayout, TEXT_MOST};
@@ -35,6 +37,8 @@ const COMPACT_MOST: u64 = 65_536;
 const FILL_MOST: usize = 1 << 20;
 /// Largest number of client values of one filter.
 const FILTER_VALUES_MOST: usize = 65_536;
+/// Longest name of a filter that is told, in bytes.
+const FILTER_NAME_MOST: usize = 256;
 /// Largest rank: a limit of libhdf5.
 const RANK_MOST: usize = 32;
 /// Longest name of another file that is passed on.
@@ -70,6 +74,10 @@ impl LibraryDataset {
         &self.dataset
     }
 
+    pub(super) fn properties(&self) -> &Identifier {
+        &self.properties
+    }
+
     pub(super) fn element(&self) -> &Identifier {
         &self.element
     }
@@ -87,37 +95,24 @@ impl LibraryDataset {
     pub(super) fn describe(&self, token: u64) -> Outcome<DatasetEntry> {
         let element = types::describe(&self.element)?;
         let dims = dims(&self.space)?;
-        let filters = self.filters()?;
-        let mut layout = self.layout(&element, dims.as_deref(), &filters)?;
+        let filters = self.filters()?.into_iter();
+        let (filters, named): (Vec<_>, Vec<_>) = filters.unzip();
+        let most = match dims.as_deref() {
+            Some([_, ..]) => largest(&self.space)?,
+            _ => Vec::new(),
+        };
+        let first_most = most.first().copied().unwrap_or(0);
+        let mut layout = self.layout(&element, dims.as_deref(), (&filters, first_most))?;
         let stored_bytes = self.stored_bytes(&layout);
-        let size = usize::try_from(self.element_size()).unwrap_or(usize::MAX);
-        let fill = match self.has_fill(&element)? {
-            true if size > FILL_MOST => {
-                layout = StorageLayout::Unknown(format!("a fill value of {size} bytes"));
-                None
-            }
-            true => Some(self.fill(size)?),
-            false if element.is_text() => match self.text_fill()? {
-                Some(fill) if fill.len() > FILL_MOST => {
-                    layout =
-                        StorageLayout::Unknown(format!("a fill value of {} bytes", fill.len()));
-                    None
-                }
-                fill => fill,
-            },
-            false => None,
-        };
-        let parts = DatasetParts {
-            element: &self.element,
-            described: &element,
-            space: &self.space,
-            properties: &self.properties,
-        };
+        let fill = self.never_written(&element)?;
+        if let Err(size) = fill {
+            layout = StorageLayout::Unknown(format!("a fill value of {size} bytes"));
+        }
         Ok(DatasetEntry {
-            details: parts.details(dims.as_deref())?,
+            details: self.details(&element, most, named)?,
             token,
             stored_bytes,
-            fill,
+            fill: fill.unwrap_or_default(),
             filters,
             attributes: Vec::new(),
             text: None,
@@ -145,8 +140,7 @@ impl LibraryDataset {
     /// Elements along each dimension of the dataset and of its chunks, if it is chunked.
     pub(super) fn chunking(&self) -> Outcome<(Vec<u64>, Vec<u64>)> {
         let dims = dims(&self.space)?.ok_or("the dataset has no elements")?;
-        // SAFETY: the handle is a dataset creation property list.
-        match unsafe { H5Pget_layout(self.properties.id()) } {
+        match self.layout_class() {
             H5D_layout_t::H5D_CHUNKED => Ok((dims, self.chunk()?)),
             _ => Err("the dataset is not chunked".into()),
         }
@@ -156,13 +150,12 @@ impl LibraryDataset {
         &self,
         element: &StoredType,
         dims: Option<&[u64]>,
-        filters: &[FilterEntry],
+        (filters, first_most): (&[FilterEntry], u64),
     ) -> Outcome<StorageLayout> {
-        // SAFETY: the handle is a dataset creation property list.
-        Ok(match unsafe { H5Pget_layout(self.properties.id()) } {
+        Ok(match self.layout_class() {
             H5D_layout_t::H5D_COMPACT => self.compact(element, dims)?,
             H5D_layout_t::H5D_CONTIGUOUS => self.contiguous()?,
-            H5D_layout_t::H5D_CHUNKED => self.chunked(dims, filters)?,
+            H5D_layout_t::H5D_CHUNKED => self.chunked(dims, (filters, first_most))?,
             H5D_layout_t::H5D_VIRTUAL => {
                 StorageLayout::Virtual(parts::describe(&self.properties, dims.unwrap_or_default())?)
             }
@@ -224,9 +217,8 @@ impl LibraryDataset {
         // Behind a user block the library gives the undefined address as a defined one, so what it
         // says of the space decides; not its size, which a file may deny and the library does not
         // need.
-        let mut status = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
-        // SAFETY: the handle is a dataset, and there is room for the answer.
-        check(unsafe { H5Dget_space_status(self.dataset.id(), &mut status) })?;
+        let unknown = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
+        let status = asked(&self.dataset, unknown, H5Dget_space_status)?;
         if status == H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED {
             return Ok(StorageLayout::Contiguous { address: None });
         }
@@ -237,21 +229,22 @@ impl LibraryDataset {
         })
     }
 
-    fn chunked(&self, dims: Option<&[u64]>, filters: &[FilterEntry]) -> Outcome<StorageLayout> {
+    /// `first_most`: how long the first dimension may become.
+    fn chunked(
+        &self,
+        dims: Option<&[u64]>,
+        (filters, first_most): (&[FilterEntry], u64),
+    ) -> Outcome<StorageLayout> {
         let chunk = self.chunk()?;
-        let mut options: c_uint = 0;
-        // SAFETY: the handle is a dataset creation property list of a chunked dataset.
-        check(unsafe { H5Pget_chunk_opts(self.properties.id(), &mut options) })?;
+        let options: c_uint = asked(&self.properties, 0, H5Pget_chunk_opts)?;
         let few = dims
             .and_then(|dims| grid(dims, &chunk))
             .and_then(|grid| count(&grid))
             .is_some_and(|chunks| chunks <= INLINE_MOST);
         let plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS != 0;
-        let described = |filter: &FilterEntry| FilterDescription {
-            id: filter.id,
-            values: filter.values.clone(),
-        };
-        let all_known = filters.iter().map(described).all(|f| has_decoder(&f));
+        let all_known = filters
+            .iter()
+            .all(|filter| has_decoder(&filter.described()));
         // An index that cannot be read says so when the array is opened and asks for it.
         let packed = match dims {
             Some(dims) if few || !all_known => chunks::table(&self.dataset, dims, &chunk).ok(),
@@ -265,26 +258,14 @@ impl LibraryDataset {
             _ => u32::MAX,
         };
         let table = packed.filter(|_| few);
-        let first_most = match dims {
-            Some([_, ..]) => largest(&self.space)?.first().copied().unwrap_or(0),
-            _ => 0,
-        };
         Ok(StorageLayout::Chunked {
             chunk,
             first_most,
-            early: self.is_early()?,
+            early: self.allocation_time()? == H5D_alloc_time_t::H5D_ALLOC_TIME_EARLY,
             plain_edges,
             applied,
             table: table.map(|packed| packed.iter().collect()),
         })
-    }
-
-    /// Whether chunks are stored before anything is written to them.
-    fn is_early(&self) -> Outcome<bool> {
-        let mut time = H5D_alloc_time_t::H5D_ALLOC_TIME_DEFAULT;
-        // SAFETY: the handle is a dataset creation property list.
-        check(unsafe { H5Pget_alloc_time(self.properties.id(), &mut time) })?;
-        Ok(time == H5D_alloc_time_t::H5D_ALLOC_TIME_EARLY)
     }
 
     fn chunk(&self) -> Outcome<Vec<u64>> {
@@ -307,30 +288,28 @@ impl LibraryDataset {
         }
     }
 
-    pub(super) fn filters(&self) -> Outcome<Vec<FilterEntry>> {
+    /// The filters; of each its name, and whether it may be left out.
+    pub(super) fn filters(&self) -> Outcome<Vec<(FilterEntry, (String, bool))>> {
         // SAFETY: the handle is a dataset creation property list.
         let filters = check(unsafe { H5Pget_nfilters(self.properties.id()) })?;
         (0..filters).map(|at| self.filter(at, 32)).collect()
     }
 
-    fn filter(&self, at: usize, room: usize) -> Outcome<FilterEntry> {
-        let mut values = vec![0; room];
-        let mut found = room;
-        let (mut flags, none) = (0, ptr::null_mut());
-        // SAFETY: there is room for `found` values, none for a name, and nothing else is asked for:
-        // in particular not whether the filter is available, which looks for plugins.
-        let id = check(unsafe {
+    fn filter(&self, at: usize, room: usize) -> Outcome<(FilterEntry, (String, bool))> {
+        let (mut values, mut name) = (vec![0; room], vec![0; FILTER_NAME_MOST]);
+        let (mut flags, mut found) = (0, room);
+        let (list, number, none) = (self.properties.id(), at as c_uint, ptr::null_mut());
+        let (to, most) = (name.as_mut_ptr().cast::<c_char>(), FILTER_NAME_MOST);
+        let at_values = values.as_mut_ptr();
+        // SAFETY: there is room for `found` values, and for the name, which fits or is cut; nothing
+        // else is asked for: in particular not whether the filter is available, which looks for
+        // plugins.
+        let id = unsafe {
             H5Pget_filter2(
-                self.properties.id(),
-                at as c_uint,
-                &mut flags,
-                &mut found,
-                values.as_mut_ptr(),
-                0,
-                none,
-                ptr::null_mut(),
+                list, number, &mut flags, &mut found, at_values, most, to, none,
             )
-        })?;
+        };
+        let id = check(id)?;
         if found > room {
             if found > FILTER_VALUES_MOST || room > 32 {
                 return Err(format!("filter {id} has {found} values"));
@@ -338,45 +317,63 @@ impl LibraryDataset {
             return self.filter(at, found);
         }
         values.truncate(found);
-        Ok(FilterEntry {
-            id: id as u32,
-            values,
+        let name = String::from_utf8_lossy(&until_nul(name)).into_owned();
+        let id = id as u32;
+        Ok((
+            FilterEntry { id, values },
+            (name, flags & H5Z_FLAG_OPTIONAL != 0),
+        ))
+    }
+
+    /// What was never written, if it is something else than zeros or empty texts; or how many bytes
+    /// of it there are, if they are too many.
+    fn never_written(
+        &self,
+        element: &StoredType,
+    ) -> Outcome<std::result::Result<Option<Vec<u8>>, usize>> {
+        let size = types::size(&self.element);
+        let fill = match self.shows_fill()? {
+            true if element.is_text() => text::fill(&self.properties, &self.element)?,
+            true if element.is_plain() && size > FILL_MOST => return Ok(Err(size)),
+            true if element.is_plain() => self.fill(size)?,
+            _ => Vec::new(),
+        };
+        Ok(match fill.len() {
+            0 => Ok(None),
+            1..=FILL_MOST => Ok(Some(fill)),
+            more => Err(more),
         })
     }
 
-    /// Whether what was never written is something else than zeros.
-    fn has_fill(&self, element: &StoredType) -> Outcome<bool> {
-        let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
-        // SAFETY: the handle is a dataset creation property list.
-        check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
-        if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !element.is_plain() {
-            return Ok(false);
-        }
-        self.shows_fill()
-    }
-
-    /// What was never written of strings of variable length, if it is not empty.
-    fn text_fill(&self) -> Outcome<Option<Vec<u8>>> {
-        let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
-        // SAFETY: the handle is a dataset creation property list.
-        check(unsafe { H5Pfill_value_defined(self.properties.id(), &mut defined) })?;
-        if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED || !self.shows_fill()? {
-            return Ok(None);
-        }
-        let fill = text::fill(&self.properties, &self.element)?;
-        Ok(Some(fill).filter(|fill| !fill.is_empty()))
-    }
-
+    /// Where it is never stored, the library leaves a reader's buffer as it is, which readers hand
+    /// over zeroed.
     fn shows_fill(&self) -> Outcome<bool> {
-        let mut time = H5D_fill_time_t::H5D_FILL_TIME_IFSET;
+        let is_defined = self.fill_status()? == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED;
+        Ok(is_defined && self.fill_time()? != H5D_fill_time_t::H5D_FILL_TIME_NEVER)
+    }
+
+    pub(super) fn fill_status(&self) -> Outcome<H5D_fill_value_t> {
+        let none = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
+        asked(&self.properties, none, H5Pfill_value_defined)
+    }
+
+    pub(super) fn fill_time(&self) -> Outcome<H5D_fill_time_t> {
+        let usual = H5D_fill_time_t::H5D_FILL_TIME_IFSET;
+        asked(&self.properties, usual, H5Pget_fill_time)
+    }
+
+    pub(super) fn allocation_time(&self) -> Outcome<H5D_alloc_time_t> {
+        let usual = H5D_alloc_time_t::H5D_ALLOC_TIME_DEFAULT;
+        asked(&self.properties, usual, H5Pget_alloc_time)
+    }
+
+    pub(super) fn layout_class(&self) -> H5D_layout_t {
         // SAFETY: the handle is a dataset creation property list.
-        check(unsafe { H5Pget_fill_time(self.properties.id(), &mut time) })?;
-        // The library then leaves the reader's buffer as it is, which readers hand over zeroed.
-        Ok(time != H5D_fill_time_t::H5D_FILL_TIME_NEVER)
+        unsafe { H5Pget_layout(self.properties.id()) }
     }
 
     /// One element, of `size` bytes.
-    fn fill(&self, size: usize) -> Outcome<Vec<u8>> {
+    pub(super) fn fill(&self, size: usize) -> Outcome<Vec<u8>> {
         let mut fill = vec![0; size];
         let at = fill.as_mut_ptr().cast();
         // SAFETY: there is room for one element of the stored type.
@@ -388,17 +385,9 @@ impl LibraryDataset {
         let named = |at: usize| {
             let mut name: Vec<u8> = vec![0; NAME_MOST];
             let to = name.as_mut_ptr().cast::<c_char>();
+            let (list, at, none) = (self.properties.id(), at as c_uint, ptr::null_mut());
             // SAFETY: the list has more than `at` files; the name fits or is cut.
-            check(unsafe {
-                H5Pget_external(
-                    self.properties.id(),
-                    at as c_uint,
-                    NAME_MOST,
-                    to,
-                    ptr::null_mut(),
-                    ptr::null_mut(),
-                )
-            })?;
+            check(unsafe { H5Pget_external(list, at, NAME_MOST, to, none, ptr::null_mut()) })?;
             Ok(until_nul(name))
         };
         (0..files.min(FILES_MOST)).map(named).collect()
@@ -409,12 +398,6 @@ impl Elements for LibraryDataset {
     unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()> {
         let (dataset, memory) = (self.dataset.id(), memory.id());
         // SAFETY: the caller has room for all elements of this type.
-        done(unsafe { H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) })
+        check(unsafe { H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, into) }).map(drop)
     }
-}
-
-fn until_nul(mut name: Vec<u8>) -> Vec<u8> {
-    let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
-    name.truncate(end);
-    name
 }

@@ -11,6 +11,8 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr;
 use std::sync::{Arc, LazyLock};
 
@@ -57,7 +59,7 @@ pub(super) struct DrivenFile {
     end: u64,
     eof: u64,
     /// Room that raw data may be put into, of ranges that lie before the end.
-    pub(super) room: Vec<std::ops::Range<u64>>,
+    pub(super) room: Vec<Range<u64>>,
     /// The length of the chunk that is about to be written, and where it goes.
     awaited: Option<u64>,
     placed: Option<u64>,
@@ -185,9 +187,7 @@ impl DrivenFile {
     /// The smallest room that is large enough.
     fn take_room(&mut self, size: u64) -> Option<u64> {
         let end = self.end;
-        let fits = |range: &&mut std::ops::Range<u64>| {
-            range.end.min(end).saturating_sub(range.start) >= size
-        };
+        let fits = |range: &&mut Range<u64>| range.end.min(end).saturating_sub(range.start) >= size;
         let room = self.room.iter_mut().filter(fits);
         let smallest = room.min_by_key(|range| range.end - range.start)?;
         let at = smallest.start;
@@ -228,17 +228,14 @@ struct DriverClass {
     name: *const c_char,
     maxaddr: haddr_t,
     fc_degree: c_int,
-    terminate: Absent,
-    sb_size: Absent,
-    sb_encode: Absent,
-    sb_decode: Absent,
+    /// `terminate`, `sb_size`, `sb_encode`, `sb_decode`.
+    before_properties: [Absent; 4],
     fapl_size: usize,
-    fapl_get: Absent,
-    fapl_copy: Absent,
-    fapl_free: Absent,
+    /// `fapl_get`, `fapl_copy`, `fapl_free`.
+    of_access: [Absent; 3],
     dxpl_size: usize,
-    dxpl_copy: Absent,
-    dxpl_free: Absent,
+    /// `dxpl_copy`, `dxpl_free`.
+    of_transfer: [Absent; 2],
     open: unsafe extern "C" fn(*const c_char, c_uint, hid_t, haddr_t) -> *mut Opened,
     close: unsafe extern "C" fn(*mut Opened) -> herr_t,
     cmp: Absent,
@@ -252,16 +249,11 @@ struct DriverClass {
     get_handle: Absent,
     read: unsafe extern "C" fn(*mut Opened, c_int, hid_t, haddr_t, usize, *mut c_void) -> herr_t,
     write: unsafe extern "C" fn(*mut Opened, c_int, hid_t, haddr_t, usize, *const c_void) -> herr_t,
-    read_vector: Absent,
-    write_vector: Absent,
-    read_selection: Absent,
-    write_selection: Absent,
-    flush: Absent,
+    /// `read_vector`, `write_vector`, `read_selection`, `write_selection`, `flush`.
+    before_truncate: [Absent; 5],
     truncate: unsafe extern "C" fn(*mut Opened, hid_t, bool) -> herr_t,
-    lock: Absent,
-    unlock: Absent,
-    del: Absent,
-    ctl: Absent,
+    /// `lock`, `unlock`, `del`, `ctl`.
+    behind_truncate: [Absent; 4],
     fl_map: [c_int; 7],
 }
 
@@ -278,17 +270,11 @@ static CLASS: DriverClass = DriverClass {
     maxaddr: MAXADDR,
     // H5F_CLOSE_WEAK: what a driver demands at least.
     fc_degree: 1,
-    terminate: None,
-    sb_size: None,
-    sb_encode: None,
-    sb_decode: None,
+    before_properties: [None; 4],
     fapl_size: 0,
-    fapl_get: None,
-    fapl_copy: None,
-    fapl_free: None,
+    of_access: [None; 3],
     dxpl_size: 0,
-    dxpl_copy: None,
-    dxpl_free: None,
+    of_transfer: [None; 2],
     open,
     close,
     cmp: None,
@@ -302,17 +288,10 @@ static CLASS: DriverClass = DriverClass {
     get_handle: None,
     read,
     write,
-    read_vector: None,
-    write_vector: None,
-    read_selection: None,
-    write_selection: None,
-    flush: None,
+    before_truncate: [None; 5],
     truncate,
-    // Without these no mark "being written" is set in the file.
-    lock: None,
-    unlock: None,
-    del: None,
-    ctl: None,
+    // Without locks no mark "being written" is set in the file.
+    behind_truncate: [None; 4],
     // One kind of free space for raw data and one for all else.
     fl_map: [1, 1, 1, 3, 3, 1, 1],
 };
@@ -404,18 +383,8 @@ unsafe extern "C" fn open(
     let Some(file) = offered.1.get(name).map(Arc::clone) else {
         return ptr::null_mut();
     };
-    let head = OpenedHead {
-        driver_id: 0,
-        cls: ptr::null(),
-        fileno: 0,
-        access_flags: 0,
-        feature_flags: 0,
-        maxaddr: 0,
-        base_addr: 0,
-        threshold: 0,
-        alignment: 0,
-        paged_aggr: false,
-    };
+    // SAFETY: numbers, a pointer that is null, and no: the library fills them in.
+    let head = unsafe { MaybeUninit::<OpenedHead>::zeroed().assume_init() };
     Box::into_raw(Box::new(Opened { head, file }))
 }
 

@@ -10,9 +10,10 @@ mod scales;
 mod texts;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 
 use hdf5_sys::h5d::{H5Dget_offset, H5Dget_space, H5Dset_extent, H5Dwrite, H5Dwrite_chunk};
+use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5s::{H5S_ALL, H5S_class_t, H5S_seloper_t, H5Screate, H5Sselect_elements};
 use hdf5_sys::h5t::{H5T_class_t, H5Tdetect_class};
@@ -169,7 +170,7 @@ impl FileEdit {
         let chunk_bytes = dataset.opened.element_size().saturating_mul(
             count(&dataset.chunk).ok_or("the chunks are larger than can be counted")?,
         );
-        for filter in dataset.opened.filters()? {
+        for (filter, _) in dataset.opened.filters()? {
             stand_in::provide(filter.id, chunk_bytes)?;
         }
         let handle = dataset.opened.handle().id();
@@ -211,18 +212,9 @@ impl FileEdit {
         if expected != Some(bytes.len() as u64) {
             return Err("the compact dataset has another size".into());
         }
-        let (handle, element) = (opened.handle().id(), opened.element().id());
+        let (to, all) = ((opened.handle(), opened.element()), (H5S_ALL, H5S_ALL));
         // SAFETY: there are all elements of the dataset, of its own type.
-        check(unsafe {
-            H5Dwrite(
-                handle,
-                element,
-                H5S_ALL,
-                H5S_ALL,
-                H5P_DEFAULT,
-                bytes.as_ptr().cast(),
-            )
-        })?;
+        unsafe { write(to, all, bytes.as_ptr().cast())? };
         Ok(EditReply::Done)
     }
 
@@ -255,11 +247,10 @@ fn is_written_whole(dataset: &LibraryDataset) -> Outcome<bool> {
 
 /// The driver reads nothing of what is written, and the library has nothing to convert.
 fn write_all(dataset: &LibraryDataset) -> Outcome<()> {
-    let (handle, element) = (dataset.handle().id(), dataset.element().id());
+    let (to, all) = ((dataset.handle(), dataset.element()), (H5S_ALL, H5S_ALL));
     // SAFETY: values of the dataset's own type, which have no pointers, go to the driver as they
     // are: it drops them unread.
-    let written = unsafe { H5Dwrite(handle, element, H5S_ALL, H5S_ALL, H5P_DEFAULT, NOTHING) };
-    check(written).map(drop)
+    unsafe { write(to, all, NOTHING) }
 }
 
 fn write_first(dataset: &LibraryDataset) -> Outcome<()> {
@@ -280,18 +271,24 @@ fn write_first(dataset: &LibraryDataset) -> Outcome<()> {
         // SAFETY: one place of as many coordinates as the space has dimensions.
         check(unsafe { H5Sselect_elements(space.id(), select, 1, origin.as_ptr()) })?;
     }
+    let to = (dataset.handle(), dataset.element());
     // SAFETY: there is one element of the dataset's own type.
-    let written = unsafe {
-        H5Dwrite(
-            handle,
-            dataset.element().id(),
-            one.id(),
-            space.id(),
-            H5P_DEFAULT,
-            element.as_ptr().cast(),
-        )
-    };
-    check(written).map(drop)
+    unsafe { write(to, (one.id(), space.id()), element.as_ptr().cast()) }
+}
+
+/// Writes to a dataset, in its own type.
+///
+/// # Safety
+/// At `from` are as many elements of this type as `here` selects, or the driver reads nothing of
+/// them.
+unsafe fn write(
+    (dataset, element): (&Identifier, &Identifier),
+    (here, there): (hid_t, hid_t),
+    from: *const c_void,
+) -> Outcome<()> {
+    let (to, element) = (dataset.id(), element.id());
+    // SAFETY: as the caller says.
+    check(unsafe { H5Dwrite(to, element, here, there, H5P_DEFAULT, from) }).map(drop)
 }
 
 impl EditedDataset {

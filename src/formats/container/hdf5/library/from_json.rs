@@ -19,6 +19,7 @@ use serde_json::Value as Json;
 use super::identifier::{Identifier, Outcome, check};
 use super::space::count;
 use super::types::{above, array_dims, is_variable, member_name, members, size};
+use crate::container::hdf5::made::bytes_of;
 
 /// Most bytes of the values of one attribute.
 const BYTES_MOST: usize = 64 << 20;
@@ -260,13 +261,7 @@ fn converted(from: hid_t, number: &[u8], to: hid_t, room: &mut [u8]) -> Outcome<
 
 fn hexadecimal(shown: &Json, out: &mut [u8]) -> Outcome<()> {
     let digits = shown.as_str().ok_or_else(|| unfit(shown))?;
-    let bytes = from_digits(digits).filter(|bytes| bytes.len() == out.len());
+    let bytes = bytes_of(digits).filter(|bytes| bytes.len() == out.len());
     out.copy_from_slice(&bytes.ok_or_else(|| unfit(shown))?);
     Ok(())
-}
-
-fn from_digits(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(byte).collect()
 }

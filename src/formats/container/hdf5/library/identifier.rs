@@ -56,6 +56,17 @@ pub(super) fn check(status: herr_t) -> Outcome<usize> {
     usize::try_from(status).map_err(|_| complaint())
 }
 
+/// What a getter of the library says of a handle of the kind that it is for.
+pub(super) fn asked<T>(
+    of: &Identifier,
+    mut answer: T,
+    get: unsafe extern "C" fn(hid_t, *mut T) -> herr_t,
+) -> Outcome<T> {
+    // SAFETY: there is room for the answer; a handle of another kind is refused.
+    check(unsafe { get(of.id(), &mut answer) })?;
+    Ok(answer)
+}
+
 /// A string that libhdf5 allocated.
 pub(super) fn owned(text: *mut c_char) -> Outcome<Vec<u8>> {
     if text.is_null() {

@@ -98,7 +98,8 @@ impl JsonMaker {
                 self.is_exact &= is_named && size(of) <= 8 && !has_nan;
                 Ok(made)
             }
-            H5T_class_t::H5T_BITFIELD => Ok(bit_fields(of, bytes, count)?),
+            // libhdf5 converts bit fields to nothing but each other.
+            H5T_class_t::H5T_BITFIELD => Ok(numbers::<u64>(of, *H5T_NATIVE_B64, bytes, count)?),
             H5T_class_t::H5T_ENUM => {
                 let made = enumerated(of, bytes, count)?;
                 // A truth value may be any byte.
@@ -110,7 +111,7 @@ impl JsonMaker {
                 let part = above(of)?;
                 // SAFETY: a complex number is two numbers behind each other.
                 let parts = unsafe { self.values(&part, bytes, 2 * count, depth + 1)? };
-                Ok(chunks(parts, 2))
+                Ok(nested(&[2], parts))
             }
             H5T_class_t::H5T_OPAQUE => Ok(bytes.chunks(size(of)).map(hexadecimal).collect()),
             // SAFETY: as the caller says.
@@ -192,14 +193,14 @@ impl JsonMaker {
     /// As of [`JsonMaker::values`].
     unsafe fn arrays(&mut self, of: &Identifier, bytes: &[u8], count: usize, depth: u32) -> Made {
         let dims = array_dims(of)?;
+        if dims.contains(&0) {
+            return Err(omitted("an empty array"));
+        }
         let element = above(of)?;
         let all = bytes.len() / size(&element);
         // SAFETY: an array is its elements behind each other.
-        let mut values = unsafe { self.values(&element, bytes, all, depth + 1)? };
-        for &len in dims.iter().rev() {
-            let len = usize::try_from(len).ok().filter(|len| *len > 0);
-            values = chunks(values, len.ok_or_else(|| omitted("an empty array"))?);
-        }
+        let values = unsafe { self.values(&element, bytes, all, depth + 1)? };
+        let mut values = nested(&dims, values);
         values.truncate(count);
         Ok(values)
     }
@@ -260,13 +261,17 @@ unsafe fn pointed(stored: &[u8]) -> &[u8] {
     unsafe { CStr::from_ptr(at) }.to_bytes()
 }
 
-fn chunks(values: Vec<Json>, len: usize) -> Vec<Json> {
-    let mut values = values.into_iter().peekable();
-    let mut lists = Vec::new();
-    while values.peek().is_some() {
-        lists.push(values.by_ref().take(len).collect());
-    }
-    lists
+/// Values in C order as lists within lists of these dimensions, none of which is 0.
+pub(super) fn nested(dims: &[u64], values: Vec<Json>) -> Vec<Json> {
+    dims.iter().rev().fold(values, |values, &len| {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let mut values = values.into_iter().peekable();
+        let mut lists = Vec::new();
+        while values.peek().is_some() {
+            lists.push(values.by_ref().take(len).collect());
+        }
+        lists
+    })
 }
 
 fn hexadecimal(bytes: &[u8]) -> Json {
@@ -276,12 +281,21 @@ fn hexadecimal(bytes: &[u8]) -> Json {
 
 pub(super) fn integers(of: &Identifier, bytes: &[u8], count: usize) -> Outcome<Vec<Json>> {
     // SAFETY: the handle is an integer type.
-    if unsafe { H5Tget_sign(of.id()) } == H5T_sign_t::H5T_SGN_NONE {
-        let read = converted::<u64>(of, *H5T_NATIVE_ULLONG, bytes, count)?;
-        return Ok(read.into_iter().map(Json::from).collect());
+    match unsafe { H5Tget_sign(of.id()) } {
+        H5T_sign_t::H5T_SGN_NONE => numbers::<u64>(of, *H5T_NATIVE_ULLONG, bytes, count),
+        _ => numbers::<i64>(of, *H5T_NATIVE_LLONG, bytes, count),
     }
-    let read = converted::<i64>(of, *H5T_NATIVE_LLONG, bytes, count)?;
-    Ok(read.into_iter().map(Json::from).collect())
+}
+
+/// The values in a type of the machine; `T` is that type.
+fn numbers<T: Copy + Default + Into<Json>>(
+    of: &Identifier,
+    native: hid_t,
+    bytes: &[u8],
+    count: usize,
+) -> Outcome<Vec<Json>> {
+    let read = converted::<T>(of, native, bytes, count)?;
+    Ok(read.into_iter().map(T::into).collect())
 }
 
 /// The shortest digits that give the same float again: a 32-bit one has its own.
@@ -293,12 +307,6 @@ fn floats(of: &Identifier, bytes: &[u8], count: usize) -> Outcome<Vec<Json>> {
     }
     let read = converted::<f64>(of, *H5T_NATIVE_DOUBLE, bytes, count)?;
     Ok(read.into_iter().map(double).collect())
-}
-
-/// As unsigned numbers. libhdf5 converts bit fields to nothing but each other.
-fn bit_fields(of: &Identifier, bytes: &[u8], count: usize) -> Outcome<Vec<Json>> {
-    let read = converted::<u64>(of, *H5T_NATIVE_B64, bytes, count)?;
-    Ok(read.into_iter().map(Json::from).collect())
 }
 
 /// As their numbers; h5py's booleans as such.

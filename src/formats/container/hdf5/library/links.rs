@@ -7,7 +7,7 @@ use std::ptr;
 use hdf5_sys::h5::{H5_index_t, H5_iter_order_t, herr_t};
 use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5l::{H5L_info2_t, H5Lget_val, H5Literate2, H5Lunpack_elink_val};
-use hdf5_sys::h5o::H5O_token_t;
+use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5O_token_t, H5Oget_info3};
 use hdf5_sys::h5p::H5P_DEFAULT;
 
 use super::identifier::{Identifier, Outcome, check};
@@ -155,10 +155,14 @@ extern "C" fn note(
 
 /// The path that a soft link holds.
 pub(super) fn path(group: &Identifier, name: &CStr, size: usize) -> Outcome<Vec<u8>> {
-    let mut value = stored(group, name, size)?;
-    let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
-    value.truncate(end);
-    Ok(value)
+    stored(group, name, size).map(until_nul)
+}
+
+/// What stands before the first NUL.
+pub(super) fn until_nul(mut text: Vec<u8>) -> Vec<u8> {
+    let end = memchr::memchr(0, &text);
+    text.truncate(end.unwrap_or(text.len()));
+    text
 }
 
 /// The name of the file and the path in it that an external link holds.
@@ -201,8 +205,17 @@ pub(super) fn token(address: u64) -> H5O_token_t {
     unsafe { mem::transmute::<[u8; 16], H5O_token_t>(bytes) }
 }
 
+/// The token of an object, as its address; a file stands for its root.
+pub(super) fn token_of(object: &Identifier) -> Outcome<u64> {
+    let mut info = mem::MaybeUninit::<H5O_info2_t>::zeroed();
+    // SAFETY: the handle is an object, and there is room for the answer.
+    check(unsafe { H5Oget_info3(object.id(), info.as_mut_ptr(), H5O_INFO_BASIC) })?;
+    // SAFETY: filled in by the call, with kinds of objects that the crate knows.
+    Ok(address(unsafe { info.assume_init() }.token))
+}
+
 /// The address in a token.
-pub(super) fn address(token: H5O_token_t) -> u64 {
+fn address(token: H5O_token_t) -> u64 {
     // SAFETY: a token is 16 bytes without invariants.
     let [a, b, c, d, e, f, g, h, ..] = unsafe { mem::transmute::<H5O_token_t, [u8; 16]>(token) };
     u64::from_le_bytes([a, b, c, d, e, f, g, h])

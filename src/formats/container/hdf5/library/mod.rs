@@ -13,6 +13,7 @@ mod dataset;
 mod details;
 mod driver;
 mod editing;
+mod elements;
 mod from_json;
 mod identifier;
 mod json;
@@ -32,7 +33,6 @@ mod types;
 mod walk;
 mod written;
 
-use std::mem::MaybeUninit;
 use std::ptr;
 
 use hdf5_sys::h5::{H5garbage_collect, H5get_libversion, HADDR_UNDEF};
@@ -41,7 +41,6 @@ use hdf5_sys::h5f::{
     H5F_fspace_strategy_t, H5F_libver_t, H5Fcreate, H5Fget_create_plist, H5Fget_mdc_image_info,
     H5Fopen,
 };
-use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3};
 use hdf5_sys::h5p::{
     H5P_CLS_FILE_ACCESS, H5P_CLS_FILE_CREATE, H5Pcreate, H5Pget_file_space_strategy, H5Pget_sizes,
     H5Pget_userblock, H5Pset_attr_creation_order, H5Pset_fclose_degree, H5Pset_file_locking,
@@ -57,7 +56,7 @@ pub(super) use driver::FileBytes;
 use driver::{DrivenFile, Offer, SharedFile};
 pub(super) use editing::FileEdit;
 use editing::IN_ORDER;
-use identifier::{Identifier, Outcome, check};
+use identifier::{Identifier, Outcome, asked, check};
 pub(super) use stand_in::is_any as has_stand_ins;
 use walk::FileWalk;
 
@@ -134,11 +133,10 @@ impl LibraryFile {
         let _lock = hdf5_sys::LOCK.lock();
         // SAFETY: the handle is a file.
         let properties = Identifier::new(unsafe { H5Fget_create_plist(self.file.id()) })?;
-        let (mut offset, mut length, mut base) = (0, 0, 0);
+        let (mut offset, mut length) = (0, 0);
         // SAFETY: the handle is a file creation property list; the numbers are ours.
         check(unsafe { H5Pget_sizes(properties.id(), &mut offset, &mut length) })?;
-        // SAFETY: as above.
-        check(unsafe { H5Pget_userblock(properties.id(), &mut base) })?;
+        let base = asked(&properties, 0, H5Pget_userblock)?;
         let (mut start, mut len) = (0, 0);
         // SAFETY: the handle is a file; the numbers are ours.
         check(unsafe { H5Fget_mdc_image_info(self.file.id(), &mut start, &mut len) })?;
@@ -146,7 +144,7 @@ impl LibraryFile {
             start: start.saturating_add(base),
             len,
         });
-        let walk = FileWalk::through(&self.file, self.root()?);
+        let walk = FileWalk::through(&self.file, links::token_of(&self.file)?);
         Ok(FileIndex {
             superblock: 0,
             offset_size: u8::try_from(offset).unwrap_or(u8::MAX),
@@ -182,14 +180,6 @@ impl LibraryFile {
         })?;
         let is_paged = strategy == H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_PAGE;
         Ok(is_paged || is_kept > 0)
-    }
-
-    fn root(&self) -> Outcome<u64> {
-        let mut info = MaybeUninit::<H5O_info2_t>::zeroed();
-        // SAFETY: a file stands for its root group, and there is room for the answer.
-        check(unsafe { H5Oget_info3(self.file.id(), info.as_mut_ptr(), H5O_INFO_BASIC) })?;
-        // SAFETY: filled in by the call, with kinds of objects that the crate knows.
-        Ok(links::address(unsafe { info.assume_init() }.token))
     }
 }
 

@@ -7,18 +7,15 @@
 
 use std::ffi::{CStr, CString, c_void};
 
-use hdf5_sys::h5a::{
-    H5Acreate2, H5Adelete, H5Aget_create_plist, H5Aget_space, H5Aget_type, H5Aopen, H5Aread,
-    H5Awrite,
-};
-use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5a::{H5Adelete, H5Aget_create_plist, H5Awrite};
 use hdf5_sys::h5t::{
-    H5T_NATIVE_ULLONG, H5T_class_t, H5T_str_t, H5Tcopy, H5Tget_class, H5Tget_size, H5Tget_strpad,
-    H5Tset_size, H5Tset_strpad,
+    H5T_NATIVE_ULLONG, H5T_class_t, H5T_str_t, H5Tcopy, H5Tget_size, H5Tget_strpad, H5Tset_size,
+    H5Tset_strpad,
 };
 
+use super::elements::{Elements, LibraryAttribute, create_attribute};
 use super::identifier::{Identifier, Outcome, check};
-use super::space::{count, dims};
+use super::space::count;
 use super::text::unpadded;
 use super::types::is_variable;
 use crate::container::hdf5::edit::NewValue;
@@ -28,18 +25,10 @@ const FIXED_MOST: usize = 16 << 20;
 
 /// Gives the attribute of this name another value.
 pub(super) fn put(object: &Identifier, name: &CStr, value: &NewValue) -> Outcome<()> {
-    // SAFETY: the handle is an object and the name is NUL-terminated.
-    let opened = unsafe { H5Aopen(object.id(), name.as_ptr(), H5P_DEFAULT) };
-    let opened = Identifier::new(opened)?;
-    // SAFETY: the handle is an attribute.
-    let element = Identifier::new(unsafe { H5Aget_type(opened.id()) })?;
-    // SAFETY: as above.
-    let space = Identifier::new(unsafe { H5Aget_space(opened.id()) })?;
+    let of = LibraryAttribute::open(object, name)?;
     let attribute = StoredAttribute {
-        count: dims(&space)?.as_deref().and_then(count).unwrap_or(0),
-        opened,
-        element,
-        space,
+        count: of.dims()?.as_deref().and_then(count).unwrap_or(0),
+        of,
     };
     match value {
         NewValue::Text(text) => attribute.put_text(object, name, text),
@@ -48,52 +37,45 @@ pub(super) fn put(object: &Identifier, name: &CStr, value: &NewValue) -> Outcome
 }
 
 struct StoredAttribute {
-    opened: Identifier,
-    element: Identifier,
-    space: Identifier,
+    of: LibraryAttribute,
     /// Of elements.
     count: u64,
 }
 
 impl StoredAttribute {
-    fn is(&self, class: H5T_class_t) -> bool {
-        // SAFETY: the handle is a datatype.
-        unsafe { H5Tget_class(self.element.id()) == class }
-    }
-
     fn put_numbers(&self, numbers: &[u64]) -> Outcome<()> {
-        if !self.is(H5T_class_t::H5T_INTEGER) || self.count != numbers.len() as u64 {
+        if self.of.class() != H5T_class_t::H5T_INTEGER || self.count != numbers.len() as u64 {
             return Err("the attribute has not as many whole numbers".into());
         }
         // SAFETY: there are as many numbers as the attribute has elements.
-        unsafe { write(&self.opened, *H5T_NATIVE_ULLONG, numbers.as_ptr().cast()) }
+        unsafe { write(&self.of.opened, *H5T_NATIVE_ULLONG, numbers.as_ptr().cast()) }
     }
 
     fn put_text(&self, object: &Identifier, name: &CStr, text: &[u8]) -> Outcome<()> {
-        if !self.is(H5T_class_t::H5T_STRING) || self.count != 1 {
+        if self.of.class() != H5T_class_t::H5T_STRING || self.count != 1 {
             return Err("the attribute is not one string".into());
         }
-        if is_variable(&self.element)? {
+        if is_variable(&self.of.element)? {
             let text = CString::new(text).map_err(|e| e.to_string())?;
             let at = [text.as_ptr()];
             // SAFETY: the one element is a pointer to a NUL-terminated string.
-            return unsafe { write(&self.opened, self.element.id(), at.as_ptr().cast()) };
+            return unsafe { write(&self.of.opened, self.of.element.id(), at.as_ptr().cast()) };
         }
         // SAFETY: the handle is a string type.
         let (size, padding) = unsafe {
             (
-                H5Tget_size(self.element.id()),
-                H5Tget_strpad(self.element.id()),
+                H5Tget_size(self.of.element.id()),
+                H5Tget_strpad(self.of.element.id()),
             )
         };
         let needed = text.len().max(1) + usize::from(self.is_terminated(size)?);
         // What would be taken for padding.
         let is_cut = unpadded(text, padding) != text;
         if needed <= size && !is_cut {
-            return put_fixed(&self.opened, &self.element, size, text);
+            return put_fixed(&self.of.opened, &self.of.element, size, text);
         }
         // SAFETY: the handle is a datatype.
-        let longer = Identifier::new(unsafe { H5Tcopy(self.element.id()) })?;
+        let longer = Identifier::new(unsafe { H5Tcopy(self.of.element.id()) })?;
         // SAFETY: the type is a string, and ours.
         check(unsafe { H5Tset_size(longer.id(), needed) })?;
         if is_cut {
@@ -108,14 +90,13 @@ impl StoredAttribute {
     /// says.
     fn is_terminated(&self, size: usize) -> Outcome<bool> {
         // SAFETY: the handle is a string type.
-        let padding = unsafe { H5Tget_strpad(self.element.id()) };
+        let padding = unsafe { H5Tget_strpad(self.of.element.id()) };
         if padding != H5T_str_t::H5T_STR_NULLTERM || size > FIXED_MOST {
             return Ok(false);
         }
         let mut stored = vec![0u8; size];
-        let (opened, element) = (self.opened.id(), self.element.id());
         // SAFETY: there is room for the one element of this type.
-        check(unsafe { H5Aread(opened, element, stored.as_mut_ptr().cast()) })?;
+        unsafe { self.of.read(&self.of.element, stored.as_mut_ptr().cast())? };
         Ok(stored.contains(&0))
     }
 
@@ -126,20 +107,10 @@ impl StoredAttribute {
         element: &Identifier,
     ) -> Outcome<Identifier> {
         // SAFETY: the handle is an attribute.
-        let created = Identifier::new(unsafe { H5Aget_create_plist(self.opened.id()) })?;
+        let created = Identifier::new(unsafe { H5Aget_create_plist(self.of.opened.id()) })?;
         // SAFETY: the handle is an object and the name is NUL-terminated.
         check(unsafe { H5Adelete(object.id(), name.as_ptr()) })?;
-        // SAFETY: the handles are an object, a type, a space and a list of properties.
-        Identifier::new(unsafe {
-            H5Acreate2(
-                object.id(),
-                name.as_ptr(),
-                element.id(),
-                self.space.id(),
-                created.id(),
-                H5P_DEFAULT,
-            )
-        })
+        create_attribute((object, name), (element, &self.of.space), &created)
     }
 }
 

@@ -13,7 +13,7 @@ use hdf5_sys::h5s::{
     H5Sis_regular_hyperslab,
 };
 
-use super::identifier::{Identifier, Outcome, check};
+use super::identifier::{Identifier, Outcome, asked, check};
 use crate::container::hdf5::index::{Stripe, UNLIMITED, VirtualLayout, VirtualPart};
 
 /// Longest name that is passed on.
@@ -26,9 +26,7 @@ type NameOf = unsafe extern "C" fn(hid_t, usize, *mut c_char, usize) -> isize;
 
 /// `properties`: those that a virtual dataset of these dimensions was created with.
 pub(super) fn describe(properties: &Identifier, dims: &[u64]) -> Outcome<VirtualLayout> {
-    let mut count = 0;
-    // SAFETY: the handle is a dataset creation property list of a virtual dataset.
-    check(unsafe { H5Pget_virtual_count(properties.id(), &mut count) })?;
+    let count = asked(properties, 0, H5Pget_virtual_count)?;
     let mut files: Vec<Vec<u8>> = Vec::new();
     for at in 0..count {
         let file = name(properties, at, H5Pget_virtual_filename)?;

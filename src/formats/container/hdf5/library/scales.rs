@@ -5,13 +5,12 @@
 
 use std::ptr;
 
-use hdf5_sys::h5a::{H5Aget_space, H5Aget_type, H5Aopen, H5Aread};
-use hdf5_sys::h5p::H5P_DEFAULT;
-use hdf5_sys::h5t::{H5T_STD_REF_OBJ, H5T_class_t, H5Tequal, H5Tget_class, H5Treclaim};
+use hdf5_sys::h5t::{H5T_STD_REF_OBJ, H5T_class_t, H5Tequal};
 
-use super::identifier::{Identifier, Outcome, check};
+use super::elements::{LibraryAttribute, ReadElements};
+use super::identifier::{Identifier, Outcome};
 use super::json::Sequence;
-use super::space::{count, dims};
+use super::space::count;
 use super::types::above;
 use crate::container::hdf5::index::AttributeEntry;
 use crate::container::hdf5::index::details::DIMENSION_LIST;
@@ -31,45 +30,31 @@ pub(super) fn of(dataset: &Identifier, attributes: &[AttributeEntry]) -> Vec<Vec
 }
 
 fn read(dataset: &Identifier) -> Outcome<Vec<Vec<u64>>> {
-    let name = c"DIMENSION_LIST".as_ptr();
-    // SAFETY: the handle is a dataset and the name is NUL-terminated.
-    let list = Identifier::new(unsafe { H5Aopen(dataset.id(), name, H5P_DEFAULT) })?;
-    // SAFETY: the handle is an attribute.
-    let element = Identifier::new(unsafe { H5Aget_type(list.id()) })?;
-    // SAFETY: as above.
-    let space = Identifier::new(unsafe { H5Aget_space(list.id()) })?;
-    let dimensions = dims(&space)?.as_deref().and_then(count).unwrap_or(0);
-    if dimensions == 0 || dimensions > RANK_MOST || !is_of_references(&element)? {
+    let list = LibraryAttribute::open(dataset, c"DIMENSION_LIST")?;
+    let dimensions = list.dims()?.as_deref().and_then(count).unwrap_or(0);
+    if dimensions == 0 || dimensions > RANK_MOST || !is_of_references(&list)? {
         return Ok(Vec::new());
     }
-    let mut lists = ReadLists {
-        lists: Vec::new(),
-        element: &element,
-        space: &space,
-    };
     let none = || Sequence {
         len: 0,
         at: ptr::null(),
     };
-    lists.lists.resize_with(dimensions as usize, none);
-    let into = lists.lists.as_mut_ptr().cast();
+    let room = std::iter::repeat_with(none)
+        .take(dimensions as usize)
+        .collect();
     // SAFETY: there is room for so many sequences, which is what libhdf5 puts there.
-    check(unsafe { H5Aread(list.id(), element.id(), into) })?;
+    let read = unsafe { ReadElements::of(&list, (&list.element, &list.space), room)? };
     // SAFETY: they have just been read, and are references to objects.
-    Ok(lists
-        .lists
-        .iter()
-        .map(|list| unsafe { tokens(list) })
-        .collect())
+    let tokens = |list: &Sequence| unsafe { tokens(list) };
+    Ok(read.elements.iter().map(tokens).collect())
 }
 
-/// Whether a type is of sequences of addresses of objects.
-fn is_of_references(element: &Identifier) -> Outcome<bool> {
-    // SAFETY: the handle is a datatype.
-    if unsafe { H5Tget_class(element.id()) } != H5T_class_t::H5T_VLEN {
+/// Whether an attribute has sequences of addresses of objects.
+fn is_of_references(list: &LibraryAttribute) -> Outcome<bool> {
+    if list.class() != H5T_class_t::H5T_VLEN {
         return Ok(false);
     }
-    let base = above(element)?;
+    let base = above(&list.element)?;
     // SAFETY: both handles are datatypes.
     Ok(unsafe { H5Tequal(base.id(), *H5T_STD_REF_OBJ) } > 0)
 }
@@ -86,19 +71,4 @@ unsafe fn tokens(list: &Sequence) -> Vec<u64> {
         unsafe { ptr::read_unaligned(at.add(number)) }
     };
     (0..list.len.min(SCALES_MOST)).map(one).collect()
-}
-
-/// Lists as libhdf5 reads them; what it allocated for them is given back when they are dropped.
-struct ReadLists<'a> {
-    lists: Vec<Sequence>,
-    element: &'a Identifier,
-    space: &'a Identifier,
-}
-
-impl Drop for ReadLists<'_> {
-    fn drop(&mut self) {
-        let at = self.lists.as_mut_ptr().cast();
-        // SAFETY: these are values of this type and space, read or empty.
-        unsafe { H5Treclaim(self.element.id(), self.space.id(), H5P_DEFAULT, at) };
-    }
 }

@@ -5,6 +5,7 @@ use hdf5_sys::h5s::{
 };
 
 use super::identifier::{Identifier, Outcome, check, complaint};
+use crate::array::grid::product;
 
 /// The dimensions of a dataspace; none for one without elements (H5S_NULL), empty for a scalar.
 pub(super) fn dims(space: &Identifier) -> Outcome<Option<Vec<u64>>> {
@@ -38,10 +39,7 @@ pub(super) fn largest(space: &Identifier) -> Outcome<Vec<u64>> {
 
 /// Number of elements; none if it does not fit.
 pub(super) fn count(dims: &[u64]) -> Option<u64> {
-    if dims.contains(&0) {
-        return Some(0);
-    }
-    dims.iter().try_fold(1, |n: u64, &d| n.checked_mul(d))
+    product(dims, 1)
 }
 
 /// Chunks along each dimension; none if a chunk has no elements or the ranks differ.

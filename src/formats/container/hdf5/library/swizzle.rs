@@ -8,7 +8,7 @@
 
 use hdf5_sys::h5d::{H5D_chunk_index_t, H5Dget_chunk_index_type};
 
-use super::identifier::{Identifier, Outcome, check};
+use super::identifier::{Identifier, Outcome, asked};
 use super::space::largest;
 use crate::container::hdf5::index::UNLIMITED;
 
@@ -30,10 +30,7 @@ impl Swizzle {
         space: &Identifier,
         chunk: &[u64],
     ) -> Outcome<Option<Swizzle>> {
-        let mut kind = 0;
-        // SAFETY: the handle is a chunked dataset, and there is room for the answer.
-        check(unsafe { H5Dget_chunk_index_type(dataset.id(), &raw mut kind) })?;
-        if kind != EXTENSIBLE_ARRAY {
+        if asked(dataset, 0, H5Dget_chunk_index_type)? != EXTENSIBLE_ARRAY {
             return Ok(None);
         }
         Ok(Swizzle::new(&largest(space)?, chunk))

@@ -2,25 +2,17 @@
 //!
 //! Used for attributes (the descriptors of Binsparse among them) and for descriptors in datasets.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use hdf5_sys::h5::H5free_memory;
-use hdf5_sys::h5p::{H5P_DEFAULT, H5Pget_fill_value};
-use hdf5_sys::h5t::{H5T_str_t, H5Tget_size, H5Tget_strpad, H5Treclaim};
+use hdf5_sys::h5p::H5Pget_fill_value;
+use hdf5_sys::h5t::{H5T_str_t, H5Tget_size, H5Tget_strpad};
 
+use super::elements::{Elements, ReadElements};
 use super::identifier::{Identifier, Outcome, check};
 use super::types::is_variable;
 use crate::container::hdf5::index::details::ValueFidelity;
-
-/// Values of string type that can be read: an attribute or a dataset.
-pub(super) trait Elements {
-    /// Reads every element in the type given.
-    ///
-    /// # Safety
-    /// `into` has room for all elements of type `memory`.
-    unsafe fn read(&self, memory: &Identifier, into: *mut c_void) -> Outcome<()>;
-}
 
 /// Strings, and whether they tell what is stored.
 pub(super) struct ReadTexts {
@@ -119,21 +111,6 @@ pub(super) fn fill(properties: &Identifier, element: &Identifier) -> Outcome<Vec
     Ok(fill)
 }
 
-/// Strings that libhdf5 allocates while it reads; given back when dropped.
-struct Lent<'a> {
-    at: Vec<*mut c_char>,
-    element: &'a Identifier,
-    space: &'a Identifier,
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        let at = self.at.as_mut_ptr().cast();
-        // SAFETY: the pointers are null or were set by a read of this type and space.
-        unsafe { H5Treclaim(self.element.id(), self.space.id(), H5P_DEFAULT, at) };
-    }
-}
-
 fn variable(
     from: &dyn Elements,
     element: &Identifier,
@@ -144,17 +121,18 @@ fn variable(
     if count > most {
         return Ok(None);
     }
-    let mut lent = Lent {
-        at: vec![ptr::null_mut(); count],
-        element,
-        space,
-    };
     // SAFETY: there is room for `count` pointers, which is what elements of this type are in
     // memory.
-    unsafe { from.read(element, lent.at.as_mut_ptr().cast())? };
+    let lent = unsafe {
+        ReadElements::of(
+            from,
+            (element, space),
+            vec![ptr::null_mut::<c_char>(); count],
+        )?
+    };
     let mut left = most;
     let mut strings = Vec::with_capacity(count);
-    for &at in &lent.at {
+    for &at in &lent.elements {
         let text: &[u8] = if at.is_null() {
             b""
         } else {
@@ -181,11 +159,6 @@ fn variable(
         texts: strings,
         told,
     }))
-}
-
-/// Checks what `H5Aread` and `H5Dread` return.
-pub(super) fn done(status: i32) -> Outcome<()> {
-    check(status).map(|_| ())
 }
 
 #[cfg(test)]

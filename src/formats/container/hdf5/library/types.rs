@@ -5,10 +5,8 @@
 //! here that looks at types.
 
 use std::ffi::c_uint;
-use std::mem::MaybeUninit;
 
 use hdf5_sys::h5i::hid_t;
-use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3};
 use hdf5_sys::h5t::{
     H5T_STD_REF, H5T_STD_REF_DSETREG, H5T_STD_REF_OBJ, H5T_class_t, H5T_cset_t, H5T_norm_t,
     H5T_order_t, H5T_pad_t, H5T_sign_t, H5T_str_t, H5Tcommitted, H5Tequal, H5Tget_array_dims2,
@@ -35,7 +33,7 @@ pub(super) fn describe(of: &Identifier) -> Outcome<StoredType> {
     Describing { parts: PARTS_MOST }.describe(of, 1)
 }
 
-/// The same; one that cannot be described is one that is not known.
+/// The type behind a handle; one that cannot be described is one that is not known.
 pub(super) fn described(of: &Identifier) -> StoredType {
     describe(of).unwrap_or_else(|why| unknown(0, why))
 }
@@ -46,11 +44,7 @@ pub(super) fn committed(of: &Identifier) -> Option<u64> {
     if unsafe { H5Tcommitted(of.id()) } <= 0 {
         return None;
     }
-    let mut info = MaybeUninit::<H5O_info2_t>::zeroed();
-    // SAFETY: the handle is an object, and there is room for the answer.
-    check(unsafe { H5Oget_info3(of.id(), info.as_mut_ptr(), H5O_INFO_BASIC) }).ok()?;
-    // SAFETY: filled in by the call, with kinds of objects that the crate knows.
-    Some(links::address(unsafe { info.assume_init() }.token))
+    links::token_of(of).ok()
 }
 
 struct Describing {

@@ -66,7 +66,7 @@ impl<'a> FileWalk<'a> {
         FileWalk::within(file, root, LINKS_MOST, BYTES_MOST)
     }
 
-    /// The same with room for so many links and bytes.
+    /// Walks from the group with this token, with room for so many links and bytes.
     pub(super) fn within(
         file: &'a Identifier,
         root: u64,

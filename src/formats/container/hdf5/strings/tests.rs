@@ -7,7 +7,7 @@ use crate::array::Order;
 use crate::array::nested::NestedBlocks;
 use crate::array::uncached::read_all;
 use crate::container::hdf5::chunk_table::ChunkTable;
-use crate::container::hdf5::dataset::{OpenedDataset, open_with};
+use crate::container::hdf5::dataset::{self, OpenedDataset};
 use crate::container::hdf5::index::{self, StorageLayout};
 use crate::container::hdf5::sample::empty_index;
 use crate::container::hdf5::strings::heap::tests::collection;
@@ -59,7 +59,7 @@ fn open_filled(
         details: Default::default(),
     };
     let nested = NestedBlocks::new(&Budget::by_default());
-    match open_with(
+    match dataset::open(
         "names",
         &source,
         &empty_index(),

@@ -26,6 +26,7 @@ pub(super) mod wire;
 use std::sync::Arc;
 
 use super::chunk_table::ChunkTable;
+use super::dataset::ChunkTables;
 use super::index::FileIndex;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Hold};
@@ -113,6 +114,12 @@ pub(super) fn chunks(source: &dyn Source, token: u64, budget: &Arc<Budget>) -> R
         }))
     };
     ask(WorkerTask::Chunks(token), source, budget, read)
+}
+
+/// Asks for the chunk tables of this file when they are wanted.
+pub(super) fn tables(source: &Arc<dyn Source>, budget: &Arc<Budget>) -> ChunkTables {
+    let (source, budget) = (Arc::clone(source), Arc::clone(budget));
+    Arc::new(move |token| chunks(&*source, token, &budget))
 }
 
 /// Asks a worker. `read` makes something of the answer, or finds that it is none.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::limits::Allowance;
-use super::pool::{POOL, WorkerPool, request};
+use super::pool::{self, POOL, WorkerPool, request};
 use super::process::{EncodedAnswer, Failed, Worker, WorkerEnd};
 use super::wire::{self, WorkerTask};
 use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit};
@@ -131,8 +131,7 @@ impl<'a> EditSession<'a> {
             self.pool.error(failed, self.allowance)
         })?;
         self.is_begun = true;
-        let unreadable = || Fault::new("the answer of the HDF5 worker cannot be read");
-        let answer = wire::decode::<EditReply>(&answered.bytes).ok_or_else(unreadable)?;
+        let answer = wire::decode::<EditReply>(&answered.bytes).ok_or_else(pool::unreadable)?;
         answer.map_err(|refusal| {
             self.worker = None;
             refusal.into()

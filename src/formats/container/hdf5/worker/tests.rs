@@ -103,7 +103,7 @@ fn only_processor_time_counts() {
 
 #[test]
 fn the_limit_of_memory_holds_for_any_program() {
-    let script = "head -c 21 > /dev/null; [ $(ulimit -v) = 65536 ] && exit 7; exit 8";
+    let script = "head -c 32 > /dev/null; [ $(ulimit -v) = 65536 ] && exit 7; exit 8";
     let told = message(script, LIMITS);
     assert_eq!(told, "the HDF5 worker ended with status 7 on this file");
 }
@@ -134,7 +134,7 @@ fn a_program_that_is_not_there_is_named() {
 
 /// Answers every request with its process number: no refusal, a string of eight digits.
 const TELLS_ITS_NUMBER: &str = r#"
-    while [ $(head -c 21 | wc -c) = 21 ]; do printf '\012\0\0\0\0\0\0\0\0\010%08d' $$ >&0; done
+    while [ $(head -c 32 | wc -c) = 32 ]; do printf '\012\0\0\0\0\0\0\0\0\010%08d' $$ >&0; done
 "#;
 
 #[test]

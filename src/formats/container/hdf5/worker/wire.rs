@@ -1,9 +1,8 @@
 //! What goes over the socket between the daemon and its worker.
 //!
-//! A request is 21 bytes: what is wanted (1 byte), a token (8 bytes), seconds until the worker ends
-//! itself (4 bytes), the length of the file (8 bytes). The file's descriptor comes along, if it has
-//! one, which the first byte tells, too. The answer is its length (8 bytes) and a value in
-//! postcard's encoding: the thing asked for, or a [`WorkerRefusal`]. Numbers are little-endian.
+//! Values are in postcard's encoding. A request has always [`REQUEST_BYTES`], with zeros behind the
+//! value; the file's descriptor comes along, if it has one. The answer is its length (8 bytes,
+//! little-endian like all numbers beside values) and the thing asked for, or a [`WorkerRefusal`].
 //!
 //! Before an answer the worker may ask for bytes of a file without a descriptor: [`PAGE_ASKED`] in
 //! place of a length, then where they lie (8 bytes) and how many there are (4 bytes), at most
@@ -25,7 +24,7 @@ use crate::container::hdf5::made::NewFileForm;
 use crate::error::{Error, Fault, NotShown};
 
 /// What the daemon wants to know about a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum WorkerTask {
     /// An `Index`.
     Index,
@@ -33,7 +32,7 @@ pub(crate) enum WorkerTask {
     Chunks(u64),
     /// That steps of an edit are carried out.
     Edit,
-    /// The same with a new file.
+    /// That a new file is made, step by step.
     Create(NewFileForm),
 }
 
@@ -46,10 +45,7 @@ pub(crate) const PAGE: u64 = 64 << 10;
 /// Longest step, in bytes: a compact dataset is one, and an attribute of a new file.
 pub(crate) const STEP_MOST: u64 = 128 << 20;
 
-/// Of the first byte of a request: there is no descriptor.
-const NO_DESCRIPTOR: u8 = 0x80;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkerRequest {
     pub(crate) wanted: WorkerTask,
     /// A worker whose daemon is gone would never be stopped otherwise.
@@ -115,50 +111,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawBytes<'a> {
     }
 }
 
-const REQUEST_BYTES: usize = 21;
-
-impl WorkerRequest {
-    fn encode(self) -> [u8; REQUEST_BYTES] {
-        let (kind, token) = match self.wanted {
-            WorkerTask::Index => (0, 0),
-            WorkerTask::Chunks(token) => (1, token),
-            WorkerTask::Edit => (2, 0),
-            WorkerTask::Create(form) => {
-                let ordered = u64::from(form.is_ordered) << 8;
-                (3, ordered | u64::from(form.superblock))
-            }
-        };
-        let mut bytes = [0; REQUEST_BYTES];
-        bytes[0] = kind;
-        bytes[1..9].copy_from_slice(&token.to_le_bytes());
-        bytes[9..13].copy_from_slice(&self.seconds.to_le_bytes());
-        bytes[13..].copy_from_slice(&self.len.to_le_bytes());
-        bytes
-    }
-
-    fn decode(bytes: [u8; REQUEST_BYTES]) -> Option<WorkerRequest> {
-        let (kind, numbers) = (bytes[0], &bytes[1..]);
-        let (token, numbers) = numbers.split_first_chunk()?;
-        let (seconds, numbers) = numbers.split_first_chunk()?;
-        let (len, _) = numbers.split_first_chunk()?;
-        let token = u64::from_le_bytes(*token);
-        let wanted = match kind {
-            0 => WorkerTask::Index,
-            1 => WorkerTask::Chunks(token),
-            2 => WorkerTask::Edit,
-            3 => WorkerTask::Create(NewFileForm {
-                superblock: token as u8,
-                is_ordered: token >> 8 != 0,
-            }),
-            _ => return None,
-        };
-        Some(WorkerRequest {
-            wanted,
-            seconds: u32::from_le_bytes(*seconds),
-            len: u64::from_le_bytes(*len),
-        })
-    }
-}
+/// Any request has room in so many.
+const REQUEST_BYTES: usize = 32;
 
 /// Sends a request with the file that it is about, if that has a descriptor.
 pub(super) fn send(
@@ -166,15 +120,13 @@ pub(super) fn send(
     request: WorkerRequest,
     file: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    let mut bytes = request.encode();
+    let mut bytes = [0; REQUEST_BYTES];
+    postcard::to_slice(&(request, file.is_some()), &mut bytes).map_err(io::Error::other)?;
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = SendAncillaryBuffer::new(&mut room);
     let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
-    match files.is_empty() {
-        true => bytes[0] |= NO_DESCRIPTOR,
-        false => {
-            rights.push(SendAncillaryMessage::ScmRights(&files));
-        }
+    if !files.is_empty() {
+        rights.push(SendAncillaryMessage::ScmRights(&files));
     }
     // It fits into the empty socket, so it is sent whole or not at all.
     let sent = sendmsg(
@@ -204,10 +156,10 @@ pub(crate) fn receive(from: impl AsFd) -> io::Result<Option<(WorkerRequest, Opti
         RecvAncillaryMessage::ScmRights(mut files) => files.next(),
         _ => None,
     });
-    let comes_along = bytes[0] & NO_DESCRIPTOR == 0;
-    bytes[0] &= !NO_DESCRIPTOR;
-    match (received.bytes, WorkerRequest::decode(bytes)) {
-        (REQUEST_BYTES, Some(request)) if file.is_some() == comes_along => {
+    match postcard::take_from_bytes::<(WorkerRequest, bool)>(&bytes) {
+        Ok(((request, comes_along), _))
+            if received.bytes == REQUEST_BYTES && file.is_some() == comes_along =>
+        {
             Ok(Some((request, file)))
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
@@ -277,12 +229,21 @@ mod tests {
         for wanted in [WorkerTask::Index, chunks, WorkerTask::Edit, create] {
             let request = WorkerRequest {
                 wanted,
-                seconds: 20,
-                len: 1 << 40,
+                seconds: u32::MAX,
+                len: u64::MAX,
             };
-            assert_eq!(WorkerRequest::decode(request.encode()), Some(request));
+            let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+            for file in [None, Some(theirs.as_fd())] {
+                send(&ours, request, file).unwrap();
+                let (found, with) = receive(&theirs).unwrap().unwrap();
+                assert_eq!((found, with.is_some()), (request, file.is_some()));
+            }
         }
-        assert_eq!(WorkerRequest::decode([9; REQUEST_BYTES]), None);
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.write_all(&[9; REQUEST_BYTES]).unwrap();
+        assert!(receive(&theirs).is_err());
+        drop(ours);
+        assert!(receive(&theirs).unwrap().is_none());
     }
 
     #[test]

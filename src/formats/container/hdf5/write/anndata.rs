@@ -186,14 +186,6 @@ impl GroupRules for Dataframe {
         }
         Ok(Consistency::Now)
     }
-
-    fn attribute(&self, _changes: &[&ChangedArray]) -> Result<Option<ChangedAttribute>> {
-        Ok(None)
-    }
-
-    fn restated(&self, _changes: &[&ChangedArray]) -> Result<Option<(String, Attributes)>> {
-        Ok(None)
-    }
 }
 
 impl CategoricalColumn {

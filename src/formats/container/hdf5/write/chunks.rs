@@ -5,7 +5,6 @@
 //! it is stored as it is, and says so. [`crate::container::chunked_write`] does what is common to
 //! all formats. Used by [`super::dataset`].
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunk_teller::ChunkTeller;
@@ -14,7 +13,7 @@ use super::edit_recipe::EditRecipe;
 use super::padding::padding;
 use crate::array::Array;
 use crate::array::BlockId;
-use crate::array::chunking::{ChunkId, Chunking};
+use crate::array::chunking::{ChunkId, Chunking, EvenChunks};
 use crate::array::grid::ChunkGrid;
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
 use crate::codec::filters::{FilterEncoder, Pipeline};
@@ -224,7 +223,7 @@ impl<'a> ChangedChunks<'a> {
         Ok(plan)
     }
 
-    /// The same before it is known which chunks change.
+    /// The chunks of a dataset, before it is known which of them change.
     fn of_none(
         dataset: &'a WrittenDataset,
         place: &'a ChunkedPlace,
@@ -376,10 +375,8 @@ impl ChunkedArray for ChangedChunks<'_> {
     type Settings = bool;
 
     fn chunking(&self) -> impl Chunking {
-        GridChunks {
-            chunks: self.shown.chunks(),
-            stored: self.place.stored,
-        }
+        // Each is as long as all are when they are encoded.
+        EvenChunks::counted(self.place.stored, u64::MAX, self.shown.chunks())
     }
 
     fn dirty(&self) -> &RangeSet {
@@ -430,30 +427,4 @@ impl ChunkedArray for ChangedChunks<'_> {
         };
         Some((self.change.ahead.as_deref()?, chunk))
     }
-}
-
-/// As many chunks as a grid has, each as long as all are when they are encoded.
-struct GridChunks {
-    chunks: u64,
-    stored: u64,
-}
-
-impl Chunking for GridChunks {
-    fn chunks(&self) -> u64 {
-        self.chunks
-    }
-
-    fn shape(&self) -> u64 {
-        self.stored
-    }
-
-    fn bytes(&self, chunks: Range<u64>) -> u64 {
-        (chunks.end - chunks.start).saturating_mul(self.stored)
-    }
-
-    fn touched(&self, _range: &Range<u64>, _tell: &mut dyn FnMut(Range<u64>, u64)) {}
-
-    fn ranges(&self, _chunks: Range<u64>, _to: usize, _out: &mut Vec<PlacedRange>) {}
-
-    fn reshaped(&self, _before: &Self, _out: &mut Vec<Range<u64>>) {}
 }

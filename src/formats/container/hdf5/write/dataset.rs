@@ -20,6 +20,7 @@ use crate::container::rewrite::{Amount, ChangedArray};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::memory::fallible;
+use crate::source::switched::SwitchedSource;
 
 /// libhdf5 looks at every chunk of the grid that is cut off, stored or not.
 const CUT_MOST: u64 = 10_000_000;
@@ -27,6 +28,8 @@ const CUT_MOST: u64 = 10_000_000;
 #[derive(Clone)]
 pub(crate) struct WrittenDataset {
     pub(super) array: Arc<DatasetArray>,
+    /// What the array is read through, if the dataset can live on through commits.
+    pub(super) own: Option<Arc<SwitchedSource>>,
     pub(super) token: u64,
     pub(super) dims: Vec<u64>,
     pub(super) element: Element,
@@ -78,6 +81,7 @@ impl WrittenDataset {
         let fill = fill.map(|fill| fallible::copy(fill, "cannot hold a fill value"));
         Some(WrittenDataset {
             array: Arc::clone(array),
+            own: None,
             token: dataset.token,
             slice: product(dims.get(1..).unwrap_or_default(), element.shown)?,
             dims,
@@ -98,13 +102,18 @@ impl WrittenDataset {
         self.is_free
     }
 
-    /// The same with its length for good, if it `is_kept`.
+    /// This dataset, which has its length for good if that `is_kept`.
     pub(crate) fn kept_if(self, is_kept: bool) -> WrittenDataset {
         let is_free = self.is_free && !is_kept;
         WrittenDataset { is_free, ..self }
     }
 
-    /// The same whose values are read through another array.
+    /// This dataset, whose array is read through a source of its own, if there is one.
+    pub(crate) fn read_through(self, own: Option<Arc<SwitchedSource>>) -> WrittenDataset {
+        WrittenDataset { own, ..self }
+    }
+
+    /// This dataset with other values, which are this array.
     pub(super) fn of_array(&self, array: Arc<DatasetArray>) -> WrittenDataset {
         WrittenDataset {
             array,

@@ -71,12 +71,8 @@ pub(super) struct EditedFile<'f> {
 }
 
 pub(super) struct EditRecipe<'f, 'w> {
-    source: &'f Arc<dyn Source>,
-    /// The structure of the file.
-    answer: &'f IndexAnswer,
-    headers: &'f ObjectHeaders,
+    file: EditedFile<'f>,
     moved: HashMap<u64, Vec<ChunkEntry>>,
-    budget: &'f Arc<Budget>,
     way: CommitWay,
     write: &'w mut dyn Recipe,
     session: Option<EditSession<'f>>,
@@ -102,13 +98,7 @@ pub(super) struct EditRecipe<'f, 'w> {
 
 impl<'f, 'w> EditRecipe<'f, 'w> {
     pub(super) fn new(
-        EditedFile {
-            source,
-            answer,
-            headers,
-            left,
-            budget,
-        }: EditedFile<'f>,
+        file: EditedFile<'f>,
         (way, write): (CommitWay, &'w mut dyn Recipe),
         offered: Vec<(u64, u64)>,
     ) -> Result<EditRecipe<'f, 'w>> {
@@ -117,11 +107,9 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
         }
         let room = offered.iter().map(|(at, len)| *at..at + len).collect();
         Ok(EditRecipe {
-            source,
-            answer,
-            headers,
+            tried: TriedEncodings::new(file.left),
+            file,
             moved: HashMap::new(),
-            budget,
             way,
             write,
             session: None,
@@ -132,7 +120,6 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             reserved: RangeSet::default(),
             unexplained: RangeSet::default(),
             is_managed: false,
-            tried: TriedEncodings::new(left),
             is_new: false,
             is_more: false,
         })
@@ -150,7 +137,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
     }
 
     pub(super) fn source(&self) -> &Arc<dyn Source> {
-        self.source
+        self.file.source
     }
 
     /// Has the library carry out a step.
@@ -162,7 +149,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     fn ask(&mut self, step: &EditStep) -> Result<EditReply> {
         if self.session.is_none() {
-            let mut session = EditSession::begin(&**self.source, self.budget)?;
+            let mut session = EditSession::begin(&**self.file.source, self.file.budget)?;
             let room = self
                 .room
                 .iter()
@@ -194,7 +181,8 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// Puts values to a place that is theirs.
     pub(super) fn put_values(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        self.headers
+        self.file
+            .headers
             .check(&(at..at.saturating_add(bytes.len() as u64)))?;
         self.put(at, bytes)
     }
@@ -230,10 +218,10 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             remask,
             ..chunk
         };
-        if !self.gathered.takes(to, bytes, self.budget) {
+        if !self.gathered.takes(to, bytes, self.file.budget) {
             self.place_gathered()?;
         }
-        if self.gathered.takes(to, bytes, self.budget) {
+        if self.gathered.takes(to, bytes, self.file.budget) {
             self.gathered.add(to, chunk, bytes);
             return Ok(());
         }
@@ -301,7 +289,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// Notes a place of which it has to be found out that nothing lies there that stays.
     fn explain(&mut self, place: Range<u64>) {
-        let end = place.end.min(self.source.len()).max(place.start);
+        let end = place.end.min(self.file.source.len()).max(place.start);
         for part in self.freed.gaps(&(place.start..end)) {
             self.unexplained.extend(self.room.gaps(&part));
         }
@@ -310,7 +298,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
     /// Tells the patches and what stays.
     pub(super) fn finish(mut self, expected: &ExpectedChanges<'_>) -> Result<DoneEdit> {
         self.place_gathered()?;
-        let (mut end, mut answer) = (self.source.len(), None);
+        let (mut end, mut answer) = (self.file.source.len(), None);
         let mut sizes = ChangedSizes::default();
         if let Some(session) = self.session.take() {
             let FinishedEdit {
@@ -325,22 +313,26 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
                 pieces: patches,
                 blank: blank.clone(),
             };
-            let patched = Arc::new(PatchedSource::new(Arc::clone(self.source), pieces, end));
+            let patched = Arc::new(PatchedSource::new(
+                Arc::clone(self.file.source),
+                pieces,
+                end,
+            ));
             let mut all = self.put.clone();
             all.extend(patched.patches().places());
             let check = UnchangedCheck {
-                before: (self.source, self.answer),
+                before: (self.file.source, self.file.answer),
                 expected,
                 put: &all,
                 unexplained: &blank,
                 took_room: self.is_managed || expected.has_texts(),
                 freed: &self.freed,
-                budget: self.budget,
+                budget: self.file.budget,
             };
             let shared: Arc<dyn Source> = patched.clone();
             let moved = MovedChunks {
                 check: &check,
-                headers: self.headers,
+                headers: self.file.headers,
                 moved: &self.moved,
                 patches: patched.patches().pieces(),
                 is_alone: !self.is_more,
@@ -348,7 +340,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
             let found = match moved.run(&shared, &indices)? {
                 Some(found) => found,
                 None => {
-                    self.tried.check(&shared, &self.moved, self.budget)?;
+                    self.tried.check(&shared, &self.moved, self.file.budget)?;
                     check.run(&shared)?
                 }
             };
@@ -361,7 +353,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
         }
         let end = self.checked_end(end, &[])?;
         self.tell_rest(end)?;
-        if self.way == CommitWay::Replaced || end != self.source.len() {
+        if self.way == CommitWay::Replaced || end != self.file.source.len() {
             self.write.set_len(FILE, end)?;
         }
         self.tried.prove();
@@ -390,7 +382,7 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
 
     /// What has not been put stays as it is stored, and is zeros behind the old end.
     fn tell_rest(&mut self, end: u64) -> Result<()> {
-        let old = self.source.len();
+        let old = self.file.source.len();
         for rest in self.put.gaps(&(0..end)) {
             let stored = rest.start..rest.end.min(old);
             if self.way == CommitWay::Replaced && !stored.is_empty() {

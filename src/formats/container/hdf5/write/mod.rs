@@ -8,15 +8,13 @@
 //! comes of it is checked before it is told: [`edit_recipe`] knows where new bytes may lie
 //! ([`room`]), and [`unchanged`] has the file be looked at again with the patches over it. Arrays
 //! of a group that have to agree with each other wait until they do, and attributes follow from
-//! them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). Where nothing follows from the
-//! values that change, the container lives on ([`successor`]); else the next opening is told what
-//! it need not find out ([`carried`]). Assumes a file without faults and without bytes behind its
-//! end; others are not offered for writing. Used by `assemble`.
+//! them ([`rules`]: of Binsparse [`sparse`], and of [`anndata`]). What is known of the file then is
+//! not found out again: the container lives on ([`successor`]). Assumes a file without faults and
+//! without bytes behind its end; others are not offered for writing. Used by `assemble`.
 
 mod ahead;
 mod anndata;
 mod bpcells;
-mod carried;
 mod chunk_teller;
 mod chunks;
 mod dataset;
@@ -54,8 +52,8 @@ use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{
     Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
+    Successor,
 };
-use crate::container::successor::Successor;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
@@ -73,14 +71,14 @@ pub(super) use offered::{WrittenGroup, offer};
 use rules::ChangedAttribute;
 pub(super) use rules::GroupRules;
 pub(super) use sparse::SparseRules;
-use successor::ToldValues;
+use successor::FileAfter;
 pub(super) use texts::WrittenTexts;
 use unchanged::ExpectedChanges;
 pub(super) use why_not::note_why_not;
 
 struct Hdf5File {
     source: Arc<dyn Source>,
-    /// The same, to be switched when it has become another one.
+    /// The source, to be switched when it has become another file.
     file: Arc<SwitchedSource>,
     /// The structure of the file as it was opened.
     answer: Arc<IndexAnswer>,
@@ -92,8 +90,8 @@ struct Hdf5File {
     left: Arc<LeftInFile>,
     /// What the room is once the recipe that was told last has been carried out.
     next_room: Mutex<Option<Vec<(u64, u64)>>>,
-    /// What that recipe changes, if it is values alone.
-    told: Mutex<Option<ToldValues>>,
+    /// What the file is then.
+    told: Mutex<Option<FileAfter>>,
 }
 
 impl Hdf5File {
@@ -381,7 +379,7 @@ impl Rewrite for Hdf5File {
         budget: &Arc<Budget>,
         write: &mut dyn Recipe,
     ) -> Result<()> {
-        self.forget_told();
+        *self.told.lock() = None;
         let (mut changes, attributes) = (self.changes(changed)?, self.attributes(changed)?);
         let of_bpcells = self.changed_bpcells(changed);
         let (mut packed, mut planned) = (Vec::new(), Vec::new());
@@ -426,14 +424,24 @@ impl Rewrite for Hdf5File {
             recipe.step(&attribute.step())?;
         }
         let expected = ExpectedChanges::new(&changes, &planned, &attributes);
-        let done = recipe.finish(&expected)?;
+        let mut done = recipe.finish(&expected)?;
         let is_else = !planned.is_empty() || !attributes.is_empty() || !of_bpcells.is_empty();
-        self.leave(&changes, is_else, done);
+        *self.next_room.lock() = done.room.take();
+        *self.told.lock() = Some(self.told(&changes, is_else, done));
         Ok(())
     }
 
-    fn succeed(&self, before: &Container, future: &Arc<dyn Source>) -> Result<Option<Successor>> {
-        self.successor(before, future)
+    fn succeed(
+        &self,
+        before: &Container,
+        future: &Arc<dyn Source>,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<Successor>> {
+        let told = self.told.lock().take();
+        match told {
+            Some(told) => self.successor(told, before, (future, budget)),
+            None => Ok(None),
+        }
     }
 
     fn blocks_ahead(&self, array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>> {
@@ -463,7 +471,7 @@ impl Rewrite for Hdf5File {
     }
 
     fn published(&self) {
-        self.forget_told();
+        *self.told.lock() = None;
         let next = self.next_room.lock().take();
         if let Some(next) = next {
             self.left.set_room(next);

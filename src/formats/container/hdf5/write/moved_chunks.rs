@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::carried::table_after;
 use super::dataset::WrittenDataset;
 use super::headers::ObjectHeaders;
+use super::successor::table_after;
 use super::unchanged::{FoundAfter, UnchangedCheck};
 use crate::container::hdf5::chunk_table::ChunkTable;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, FileIndex, StorageLayout};

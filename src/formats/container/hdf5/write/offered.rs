@@ -13,15 +13,15 @@ use super::headers::ObjectHeaders;
 use super::rules::GroupRules;
 use super::sparse::SparseRules;
 use super::texts::WrittenTexts;
+use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::bpcells::write::{ORDER, take_line};
 use crate::container::hdf5::index::{FileIndex, StorageLayout};
-use crate::container::hdf5::worker::{self, IndexAnswer};
+use crate::container::hdf5::known_file::KnownFile;
+use crate::container::hdf5::worker;
 use crate::container::inside::ContainerNumber;
-use crate::container::{Container, OpenRequest};
 use crate::error::Result;
 use crate::source::Source;
-use crate::source::switched::SwitchedSource;
 use crate::sync::Mutex;
 
 /// What can be written of a container: of the file, or of a group that is one by itself.
@@ -73,9 +73,8 @@ impl WrittenGroup {
 /// Lets the datasets of a file be written, if the file is sound and ends where it says.
 pub(crate) fn offer(
     container: &mut Container,
-    (index, answer): (&FileIndex, &Arc<IndexAnswer>),
-    file: &Arc<SwitchedSource>,
-    (groups, request): (Vec<WrittenGroup>, &OpenRequest<'_>),
+    (known, index): (&KnownFile, &FileIndex),
+    groups: Vec<WrittenGroup>,
 ) -> Result<()> {
     // A dataset that is put together of others would show what they were.
     let is_followed = index.datasets.iter().any(|dataset| match &dataset.layout {
@@ -94,6 +93,7 @@ pub(crate) fn offer(
         return Ok(());
     }
     // Somebody's bytes that would be cut off.
+    let file = &known.file;
     let end = worker::end(&**file)?;
     if end != Some(file.len()) {
         let behind = end.and_then(|end| file.len().checked_sub(end));
@@ -108,7 +108,7 @@ pub(crate) fn offer(
     container.rewrite = Some(Arc::new(Hdf5File {
         source: Arc::clone(file) as _,
         file: Arc::clone(file),
-        answer: Arc::clone(answer),
+        answer: Arc::clone(&known.answer),
         headers: Arc::new(ObjectHeaders::of(index)),
         marks: consistency_flags(index),
         groups: groups
@@ -116,7 +116,7 @@ pub(crate) fn offer(
             .map(|(number, group)| (number, Arc::new(group)))
             .collect(),
         names: Arc::new(names),
-        left: request.left.of_format(),
+        left: Arc::clone(&known.left),
         next_room: Mutex::default(),
         told: Mutex::default(),
     }));

@@ -26,10 +26,15 @@ pub(crate) trait GroupRules: Send + Sync {
     ) -> Result<Consistency>;
 
     /// The attribute that says something else with these changes.
-    fn attribute(&self, changes: &[&ChangedArray]) -> Result<Option<ChangedAttribute>>;
+    fn attribute(&self, _changes: &[&ChangedArray]) -> Result<Option<ChangedAttribute>> {
+        Ok(None)
+    }
 
-    /// What is shown of that, by the path of the group in its container.
-    fn restated(&self, changes: &[&ChangedArray]) -> Result<Option<(String, Attributes)>>;
+    /// What is shown of that, by the path of the group in its container; none where the container
+    /// shows it by itself.
+    fn restated(&self, _changes: &[&ChangedArray]) -> Result<Option<(String, Attributes)>> {
+        Ok(None)
+    }
 }
 
 /// An attribute of a group that gets another value.

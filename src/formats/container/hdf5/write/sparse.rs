@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::rules::{ChangedAttribute, CountValues, GroupRules};
-use crate::container::Attributes;
 use crate::container::binsparse::{DESCRIPTOR, Member, SparseArrays};
 use crate::container::hdf5::edit::NewValue;
 use crate::container::rewrite::{ChangedArray, Consistency};
@@ -64,10 +63,5 @@ impl GroupRules for SparseRules {
             name: DESCRIPTOR.into(),
             value: NewValue::Text(text),
         }))
-    }
-
-    /// It is shown by the container itself.
-    fn restated(&self, _changes: &[&ChangedArray]) -> Result<Option<(String, Attributes)>> {
-        Ok(None)
     }
 }

@@ -13,7 +13,7 @@ use super::texts::PlannedTexts;
 use super::unchanged::place_of;
 use crate::array::Array;
 use crate::array::nested::NestedBlocks;
-use crate::container::hdf5::dataset::{self, ChunkTables};
+use crate::container::hdf5::dataset;
 use crate::container::hdf5::index::{DatasetEntry, FileIndex, StorageLayout};
 use crate::container::hdf5::strings::Strings;
 use crate::container::hdf5::text_lines;
@@ -59,9 +59,10 @@ impl TextFile<'_> {
 
     /// The strings of a dataset, if they can be read.
     fn strings(&self, dataset: &DatasetEntry, budget: &Arc<Budget>) -> Result<Option<Strings>> {
-        let (asked, kept) = (Arc::clone(self.source), Arc::clone(budget));
-        let tables: ChunkTables = Arc::new(move |token| worker::chunks(&*asked, token, &kept));
-        let nested = NestedBlocks::new(budget);
+        let (nested, tables) = (
+            NestedBlocks::new(budget),
+            worker::tables(self.source, budget),
+        );
         let of = (self.source, self.index, dataset);
         let opened = dataset::strings("text", of, &nested, tables)?;
         Ok(opened.ok().map(|(strings, _)| strings))
@@ -129,7 +130,9 @@ fn check_written(after: TextFile<'_>, plan: &PlannedTexts<'_>, budget: &Arc<Budg
             same && rest.is_empty()
         }
         _ => match after.strings(dataset, budget)? {
-            Some(strings) => is_alike((&strings, strings.info()?.bytes), wanted, budget)?,
+            Some(strings) => {
+                text_lines::is_same((&strings, strings.info()?.bytes), wanted, budget)?
+            }
             None => false,
         },
     };
@@ -165,30 +168,11 @@ fn check_other(
         None => None,
     };
     let same = match &new {
-        Some(new) => is_alike((&old, bytes), (new, new.info()?.bytes), budget)?,
+        Some(new) => text_lines::is_same((&old, bytes), (new, new.info()?.bytes), budget)?,
         None => false,
     };
     match same {
         true => Ok(()),
         false => Err(Fault::new("writing would change texts of another dataset").into()),
     }
-}
-
-/// Whether two arrays have the same bytes.
-fn is_alike(
-    (one, one_len): (&dyn Array, u64),
-    (other, other_len): (&dyn Array, u64),
-    budget: &Arc<Budget>,
-) -> Result<bool> {
-    if one_len != other_len {
-        return Ok(false);
-    }
-    let mut one = text_lines::reader(one, one_len, budget)?;
-    let mut other = text_lines::reader(other, other_len, budget)?;
-    while let Some(part) = one.next()? {
-        if other.next()? != Some(part) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

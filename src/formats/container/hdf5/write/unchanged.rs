@@ -64,9 +64,7 @@ impl<'a> ExpectedChanges<'a> {
             attributes,
         }
     }
-}
 
-impl<'a> ExpectedChanges<'a> {
     pub(super) fn has_texts(&self) -> bool {
         !self.texts.is_empty()
     }

@@ -149,7 +149,7 @@ impl<'a> Stretches<'a> {
         self.cut(range, zeros_from)
     }
 
-    /// The same of all that is not known to be zeros.
+    /// Cuts what is not known to be zeros into what is put at once.
     fn not_zeros(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         self.cut(range, 0)
     }

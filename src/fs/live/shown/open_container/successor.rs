@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::cache::VersionId;
 use crate::container::Container;
 use crate::container::inside::Located;
-use crate::container::successor::OtherArray;
+use crate::container::rewrite::OtherArray;
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::memory::set_aside;
@@ -18,13 +18,13 @@ use crate::memory::set_aside;
 const LISTED: usize = size_of::<Located>() + 4 * size_of::<Arc<dyn Array>>();
 
 impl OpenContainer {
-    /// This container with an outermost one of which these arrays are others; a file of `stored`
-    /// bytes.
+    /// This container with an outermost one of which these arrays are others; `stored`: the
+    /// bytes of its file.
     pub(crate) fn succeeded(
         &self,
         (path, blocks): (PathBuf, VersionId),
         (container, changed): (Container, &[OtherArray]),
-        stored: u64,
+        stored: Option<u64>,
         budget: &Arc<Budget>,
     ) -> Result<OpenContainer> {
         let charge = budget.keep_built(self.weight as u64);
@@ -49,7 +49,7 @@ impl OpenContainer {
                 arrays,
                 entries: Arc::clone(&self.entries),
                 group_texts: KeptDescription::default(),
-                stored,
+                stored: stored.unwrap_or(0),
                 weight: self.weight,
                 _charge: charge,
             }

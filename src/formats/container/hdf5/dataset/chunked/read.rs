@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::unchunked;
-use crate::codec::filters::{FilterDescription, FilterError, Pipeline, Unsupported};
+use crate::codec::filters::{FilterError, Pipeline, Unsupported};
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{ChunkEntry, FilterEntry};
 use crate::error::{Error, Fault, NotShown, Result};
@@ -47,7 +47,7 @@ impl ChunkReader {
         }
     }
 
-    /// The same of another file.
+    /// A reader of the same chunks in another file.
     pub(super) fn of_file(&self, source: &Arc<dyn Source>) -> ChunkReader {
         ChunkReader {
             source: Arc::clone(source),
@@ -224,11 +224,7 @@ impl ChunkReader {
 
 /// The filters of a dataset with chunks of so many bytes.
 pub(crate) fn pipeline(filters: &[FilterEntry], chunk_bytes: u64) -> Result<Pipeline> {
-    let described = filters.iter().map(|filter| FilterDescription {
-        id: filter.id,
-        values: filter.values.clone(),
-    });
-    let filters: Vec<FilterDescription> = described.collect();
+    let filters: Vec<_> = filters.iter().map(FilterEntry::described).collect();
     // At most 4 GiB: the grid has checked it.
     let chunk_bytes = usize::try_from(chunk_bytes).unwrap_or(usize::MAX);
     let checked = Pipeline::new(&filters, chunk_bytes);
@@ -242,7 +238,7 @@ fn refused(filter: &Unsupported) -> Error {
     }
 }
 
-/// The same, with its numbers where every fault has them.
+/// What a filter says is wrong with a chunk, with its numbers where every fault has them.
 fn error(error: FilterError) -> Error {
     let damage = match error {
         FilterError::Damage(damage) => *damage,

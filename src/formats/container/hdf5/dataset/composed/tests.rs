@@ -58,7 +58,7 @@ fn open(over: &[ix::DatasetEntry], parts: Vec<ix::VirtualPart>) -> Result<Arc<dy
     open_among((0..over.len() as u32).map(link).collect(), over, parts)
 }
 
-/// The same with these links in the root.
+/// Opens a virtual dataset of a file with these links in the root.
 fn open_among(
     links: Vec<LinkEntry>,
     over: &[ix::DatasetEntry],
@@ -83,7 +83,7 @@ fn open_among(
     let source: Arc<dyn Source> = Arc::new(BytesSource::new((b'a'..=b'z').collect()));
     let tables: ChunkTables = Arc::new(|_| Ok(ChunkTable::small(&[])));
     let nested = NestedBlocks::new(&Budget::by_default());
-    match super::super::open_with("v", &source, &index, &dataset, &nested, tables)? {
+    match super::super::open("v", &source, &index, &dataset, &nested, tables)? {
         super::super::OpenedDataset::Array {
             trouble: Some(why), ..
         } => Err(why),

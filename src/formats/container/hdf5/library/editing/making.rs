@@ -4,14 +4,13 @@
 //! and the others go on, since the file has no damage that it could meet. Used by [`super`].
 
 use std::ffi::{CString, c_uint};
-use std::mem::MaybeUninit;
 
-use hdf5_sys::h5a::{H5Acreate2, H5Adelete, H5Awrite};
+use hdf5_sys::h5a::{H5Adelete, H5Awrite};
 use hdf5_sys::h5d::{H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_layout_t, H5Dcreate2};
 use hdf5_sys::h5g::H5Gcreate2;
 use hdf5_sys::h5i::hid_t;
 use hdf5_sys::h5l::{H5Lcreate_hard, H5Lcreate_soft};
-use hdf5_sys::h5o::{H5O_INFO_BASIC, H5O_info2_t, H5Oget_info3, H5Oopen};
+use hdf5_sys::h5o::H5Oopen;
 use hdf5_sys::h5p::{
     H5P_CLS_ATTRIBUTE_CREATE, H5P_CLS_DATASET_CREATE, H5P_CLS_GROUP_CREATE, H5P_CLS_LINK_CREATE,
     H5P_CRT_ORDER_INDEXED, H5P_CRT_ORDER_TRACKED, H5P_DEFAULT, H5Pcreate,
@@ -26,6 +25,7 @@ use serde_json::Value as Json;
 use super::FileEdit;
 use super::texts::TextsOf;
 use crate::container::hdf5::edit::{EditReply, OWN_FILTERS};
+use crate::container::hdf5::library::elements::create_attribute;
 use crate::container::hdf5::library::from_json::ValueMaker;
 use crate::container::hdf5::library::identifier::{Identifier, Outcome, check};
 use crate::container::hdf5::library::space::count;
@@ -112,19 +112,11 @@ impl FileEdit {
         let element = new_type::make(&made.element, &self.file.file)?;
         let space = space(made.dims.as_deref(), Some(&made.most))?;
         let list = self.dataset_list(made, &element)?;
+        let (at, name, last) = (self.root(), name.as_ptr(), H5P_DEFAULT);
+        let (element, space, link, list) = (element.id(), space.id(), link.id(), list.id());
         // SAFETY: a file, a NUL-terminated path, a type, a space and property lists.
-        let dataset = Identifier::new(unsafe {
-            H5Dcreate2(
-                self.root(),
-                name.as_ptr(),
-                element.id(),
-                space.id(),
-                link.id(),
-                list.id(),
-                H5P_DEFAULT,
-            )
-        })?;
-        token(&dataset)
+        let made = unsafe { H5Dcreate2(at, name, element, space, link, list, last) };
+        links::token_of(&Identifier::new(made)?)
     }
 
     fn dataset_list(&self, made: &MadeDataset, element: &Identifier) -> Outcome<Identifier> {
@@ -189,17 +181,7 @@ impl FileEdit {
         let list = properties(*H5P_CLS_ATTRIBUTE_CREATE)?;
         in_utf8(&list, name)?;
         let name = name_of(name)?;
-        // SAFETY: an object, a NUL-terminated name, a type, a space and property lists.
-        let attribute = Identifier::new(unsafe {
-            H5Acreate2(
-                of.id(),
-                name.as_ptr(),
-                element.id(),
-                space.id(),
-                list.id(),
-                H5P_DEFAULT,
-            )
-        })?;
+        let attribute = create_attribute((of, &name), (element, space), &list)?;
         let Some(values) = values.filter(|values| !values.is_empty()) else {
             return Ok(());
         };
@@ -268,14 +250,6 @@ pub(super) fn space(dims: Option<&[u64]>, most: Option<&[u64]>) -> Outcome<Ident
     };
     // SAFETY: a class of the library's.
     Identifier::new(unsafe { H5Screate(class) })
-}
-
-pub(super) fn token(of: &Identifier) -> Outcome<u64> {
-    let mut info = MaybeUninit::<H5O_info2_t>::zeroed();
-    // SAFETY: the handle is an object, and there is room for the answer.
-    check(unsafe { H5Oget_info3(of.id(), info.as_mut_ptr(), H5O_INFO_BASIC) })?;
-    // SAFETY: filled in by the call, with kinds of objects that the crate knows.
-    Ok(links::address(unsafe { info.assume_init() }.token))
 }
 
 fn set_filters(list: &Identifier, made: &MadeDataset, chunk_bytes: u64) -> Outcome<()> {

@@ -10,9 +10,10 @@ use hdf5_sys::h5t::{
 };
 
 use super::FileEdit;
-use super::making::{space, token};
+use super::making::space;
 use crate::container::hdf5::library::from_json::GivenSequence;
 use crate::container::hdf5::library::identifier::{Identifier, Outcome, check};
+use crate::container::hdf5::library::links::token_of;
 
 /// A member of `REFERENCE_LIST`: the reference, the dimension, and room behind it.
 const MEMBER: usize = 16;
@@ -41,12 +42,12 @@ impl FileEdit {
 
     pub(super) fn attach_scales(&mut self, path: &[u8], scales: &[Vec<Vec<u8>>]) -> Outcome<()> {
         let dataset = self.object(path)?;
-        let of = token(&dataset)?;
+        let of = token_of(&dataset)?;
         let mut references: Vec<Vec<u64>> = Vec::new();
         for (dimension, scales) in (0..).zip(scales) {
             let mut of_dimension = Vec::new();
             for scale in scales {
-                of_dimension.push(token(&self.object(scale)?)?);
+                of_dimension.push(token_of(&self.object(scale)?)?);
                 let listed = self.references.entry(scale.clone()).or_default();
                 listed.push((of, dimension));
             }

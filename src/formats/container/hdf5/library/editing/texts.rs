@@ -1,12 +1,11 @@
 //! Strings of variable length, which the library alone can store: their values go to the global
 //! heap, and what was there of the elements before is taken from it. Used by [`super`].
 
-use hdf5_sys::h5d::{H5Dget_space, H5Dget_type, H5Dwrite};
-use hdf5_sys::h5p::H5P_DEFAULT;
+use hdf5_sys::h5d::{H5Dget_space, H5Dget_type};
 use hdf5_sys::h5s::{H5S_seloper_t, H5Sselect_elements, H5Sselect_hyperslab};
 
-use super::FileEdit;
 use super::making::space;
+use super::{FileEdit, write};
 use crate::container::hdf5::library::identifier::{Identifier, Outcome, check};
 use crate::container::hdf5::library::space::dims;
 use crate::container::hdf5::library::types::is_variable;
@@ -52,17 +51,10 @@ impl FileEdit {
         select(&there, runs, at.len())?;
         // SAFETY: the pointers lead to as many NUL-terminated texts as are selected, which live
         // through the call.
-        check(unsafe {
-            H5Dwrite(
-                dataset.id(),
-                element.id(),
-                here.id(),
-                there.id(),
-                H5P_DEFAULT,
-                at.as_ptr().cast(),
-            )
-        })
-        .map(drop)
+        unsafe {
+            let spaces = (here.id(), there.id());
+            write((dataset, &element), spaces, at.as_ptr().cast())
+        }
     }
 }
 

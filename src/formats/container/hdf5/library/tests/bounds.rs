@@ -16,7 +16,7 @@ fn what_there_is_no_room_for_is_left_out_and_no_problem() {
     drop((group, file));
     let opened = scratch.opened();
     let _lock = hdf5_sys::LOCK.lock();
-    let root = opened.root().unwrap();
+    let root = links::token_of(&opened.file).unwrap();
     let walk = |links, bytes| FileWalk::within(&opened.file, root, links, bytes);
     let listed = |walk: &FileWalk<'_>| walk.groups[1].links.len();
     let others = |walk: &FileWalk<'_>| {

@@ -12,7 +12,7 @@ fn lasting(script: &str, limits: Limits) -> &'static WorkerPool {
 }
 
 /// The request that begins an edit, of which the script is told nothing.
-const BEGINS: &str = "head -c 21 >/dev/null\n";
+const BEGINS: &str = "head -c 32 >/dev/null\n";
 
 /// Waits for the smallest of steps, [`nothing_to_do`].
 const STEP: &str = "head -c 10 >/dev/null\n";

@@ -87,6 +87,14 @@ impl PlainPart<'_> {
             range.end.next_multiple_of(self.element),
         );
         let out = &mut out[..(end - start) as usize];
+        self.read_elements(start, out, scratch)?;
+        let skip = (range.start - start) as usize;
+        Ok(&out[skip..skip + (range.end - range.start) as usize])
+    }
+
+    /// Reads whole elements as they are stored.
+    fn read_elements(&self, start: u64, out: &mut [u8], scratch: Arena<'_>) -> Result<()> {
+        let end = start.saturating_add(out.len() as u64);
         let shown = self.len.clamp(start, end) - start;
         let (read, filled) = out.split_at_mut(shown as usize);
         if !read.is_empty() {
@@ -99,8 +107,16 @@ impl PlainPart<'_> {
         if let Some(to_stored) = self.to_stored {
             to_stored(out, self.element as usize);
         }
-        let skip = (range.start - start) as usize;
-        Ok(&out[skip..skip + (range.end - range.start) as usize])
+        Ok(())
+    }
+
+    /// Where in a stretch of the file whole elements lie one behind the other.
+    fn in_one_piece(&self, run: &Range<u64>, stretch: &Range<u64>) -> Option<Range<usize>> {
+        let is_whole = |place: u64| place.is_multiple_of(self.element);
+        let lies_together = self.runs.run == self.runs.stride;
+        let at = self.runs.offset(run.start).checked_sub(stretch.start)? as usize;
+        (lies_together && is_whole(run.start) && is_whole(run.end))
+            .then(|| at..at + (run.end - run.start) as usize)
     }
 }
 
@@ -234,6 +250,11 @@ impl PlainFile<'_> {
         for part in &self.parts {
             let within = part.runs.within(stretch);
             for run in part.dirty.within(within) {
+                let piece = part.in_one_piece(&run, stretch);
+                if let Some(piece) = piece.and_then(|piece| out.get_mut(piece)) {
+                    part.read_elements(run.start, piece, scratch.lend())?;
+                    continue;
+                }
                 let bytes = part.read(run.clone(), read, scratch.lend())?;
                 part.runs
                     .scatter(run.start, bytes, (stretch.start, &mut *out));

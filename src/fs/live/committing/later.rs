@@ -1,5 +1,5 @@
-//! Commits that no program waits for: those that would take too long, those of containers whose last
-//! one was slow, and those that would copy more of a container than they write.
+//! Commits that no program waits for: those that would take too long, those of containers whose
+//! last one was slow, and those that would copy more of a container than they write.
 //!
 //! When a close returns, everything that is staged is in the log, so that a killed daemon loses
 //! none of it. The next fsync, and the container's state, report the outcome of the commit. Used by

@@ -19,23 +19,6 @@ const LITTLE: u64 = 64 << 20;
 /// Files up to this size are copied where they cannot be changed.
 const COPIED_MOST: u64 = 1 << 30;
 
-impl Preference {
-    /// How many bytes that stay a commit would copy, if they are more than it writes: made once for
-    /// all changes that follow each other closely, it copies them once.
-    pub fn copied_most(self, amount: &Amount) -> u64 {
-        let kept = amount.stored.saturating_sub(amount.changed);
-        let is_replaced = match self {
-            Preference::Auto => amount.stored <= LITTLE,
-            Preference::Replace => true,
-            Preference::InPlace => false,
-        };
-        match is_replaced && kept > amount.changed {
-            true => kept,
-            false => 0,
-        }
-    }
-}
-
 /// How a commit changes the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undertaking {
@@ -75,6 +58,26 @@ impl<'a> Commit<'a> {
         in_use
             .map(|in_use| Err(NotNow::Waits(in_use)))
             .ok_or_else(no_way)
+    }
+
+    /// How many bytes that stay it would copy, if they are more than it writes: made once for all
+    /// changes that follow each other closely, it copies them once.
+    pub fn copied(&self) -> Result<u64> {
+        let now = self.unchanged()?;
+        let amount = self.rewrite.amount(self.changed)?;
+        let first = self.undertakings(&now, &amount)?.first().copied();
+        let kept = amount.stored.saturating_sub(amount.changed);
+        let copies = first == Some(Undertaking::Replace) && !self.may_share_members()?;
+        Ok(if copies && kept > amount.changed {
+            kept
+        } else {
+            0
+        })
+    }
+
+    /// New members of a directory share bytes with the old ones where they can.
+    fn may_share_members(&self) -> Result<bool> {
+        Ok(self.is_directory && self.disk.may_share(&*self.source()?))
     }
 
     fn target(

@@ -394,6 +394,7 @@ impl Disk for ScratchDisk {
     }
 
     fn held_back(&self) -> Option<HeldBack> {
-        Some(self.unsettled.lock().held_back(&self.store.files))
+        let unsettled = self.unsettled.lock().clone();
+        Some(unsettled.held_back(&self.store.files))
     }
 }

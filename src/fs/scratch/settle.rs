@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::source::FileId;
 
 /// What could not be put where it belongs when everything was to be, and why.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Unsettled {
     /// It is nowhere else.
     failed: Vec<(PathBuf, Error)>,
@@ -70,10 +70,10 @@ impl Unsettled {
         }
     }
 
-    pub(super) fn held_back(&self, files: &ScratchFiles) -> HeldBack {
+    pub(super) fn held_back(self, files: &ScratchFiles) -> HeldBack {
         let mut held = HeldBack {
-            failed: self.failed.clone(),
-            unmerged: self.unmerged.clone(),
+            failed: self.failed,
+            unmerged: self.unmerged,
             encoded: files.shared.encoded(),
             ..HeldBack::default()
         };

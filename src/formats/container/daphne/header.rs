@@ -113,6 +113,7 @@ impl FileHead {
         for _ in 0..self.cols {
             self.read_label(window, index_cache)?;
         }
+        self.labels.fit();
         Ok(())
     }
 

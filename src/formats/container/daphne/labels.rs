@@ -55,6 +55,11 @@ impl FrameLabels {
         Ok(())
     }
 
+    /// All of them are there.
+    pub(super) fn fit(&mut self) {
+        self.text.fit();
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.ends.list);
         let label = |(&start, &end): (&usize, &usize)| &self.text.list[start..end - 1];

@@ -127,7 +127,8 @@ impl AskedCommits {
             log::warn!("{}: cannot be renamed: {why}", path.display());
             Err(refused("rename", path, libc::EBUSY))
         };
-        let may_be_committed = writes.log.unrecovered().is_none() && writes.outcome.why().is_none();
+        let may_be_committed =
+            writes.log.unrecovered().is_none() && writes.outcome.hindrance().is_none();
         match (committed, writes.keeps_place()) {
             (_, None) => Ok(()),
             (Err(Error::Invalid(why)), _) => busy(&why),

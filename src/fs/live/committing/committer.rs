@@ -155,6 +155,37 @@ impl Committer {
         self.commit_changes(version, container, &changes, effort)
     }
 
+    /// How much of a container a commit of what is staged would copy, if that is more than it
+    /// writes. Whatever else comes of it, the commit says itself. No commit is under way.
+    pub(crate) fn copied(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &LayeredContainer,
+    ) -> Result<u64> {
+        let layers = container.stage.layers();
+        let [layer] = &layers[..] else {
+            return Ok(0);
+        };
+        let changed = changed_arrays(container, layer, &self.ground.cache)?;
+        let rewrite = container.rewrite();
+        let changes = Changes {
+            rewrite: &*rewrite,
+            changed: &changed,
+            layer: layer.number(),
+            written: None,
+        };
+        let of = (version, container);
+        let copied = self.with_commit(of, &changes, Effort::Usual, |commit| commit.copied())?;
+        // That may take long, and a file that is copied is large.
+        match copied > self.ground.settings.pacing.copied {
+            true => Ok(match rewrite.consistency(&changed, self.ground.budget())? {
+                Consistency::Now => copied,
+                Consistency::NotYet(_) | Consistency::Unfit(_) => 0,
+            }),
+            false => Ok(0),
+        }
+    }
+
     /// Has the container's files changed; the changes of the layer are checked before.
     pub(crate) fn commit_changes(
         &self,
@@ -163,37 +194,19 @@ impl Committer {
         changes: &Changes<'_>,
         effort: Effort,
     ) -> Result<CommitOutcome> {
+        self.with_commit((version, container), changes, effort, |commit| {
+            self.carry_out(version, container, changes, commit)
+        })
+    }
+
+    fn carry_out(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &LayeredContainer,
+        changes: &Changes<'_>,
+        commit: &Commit<'_>,
+    ) -> Result<CommitOutcome> {
         let id = version.container;
-        let path = self.ground.places.path(id)?;
-        let seen = seen_files(version, &path);
-        let first = seen.first().and_then(|first| first.identity);
-        let first = first.ok_or(Error::ReadOnly)?;
-        let at_spot = |work: &mut dyn FnMut(&Spot) -> Result<()>| {
-            self.ground.retry_briefly(|| {
-                work(&self.spot_of_files(version, &self.ground.places.path(id)?)?)
-            })
-        };
-        let is_read = |file: &FileId| self.readers.has(file);
-        let commit = Commit {
-            disk: self.ground.disk.as_ref().ok_or(Error::ReadOnly)?,
-            store: &self.ground.store,
-            spot: &self.spot_of_files(version, &path)?,
-            at_spot: &at_spot,
-            seen: &seen,
-            is_directory: !version.recognised.layout().is_file(),
-            stage: &container.stage,
-            layer: changes.layer,
-            rewrite: changes.rewrite,
-            changed: changes.changed,
-            written: changes.written.unwrap_or(first.mtime),
-            budget: self.ground.budget(),
-            preference: self.ground.settings.commit,
-            limits: match effort {
-                Effort::Usual => self.ground.settings.pacing.limits,
-                Effort::All => CommitLimits::NONE,
-            },
-            is_read: &is_read,
-        };
         let time = container.stage.time_set();
         let begun = Instant::now();
         let mut publishing = Publishing::new(&self.publisher);
@@ -232,6 +245,47 @@ impl Committer {
             log::warn!("{}", self.ground.told(id, &e));
         }
         Ok(Ok(()))
+    }
+
+    /// Has a commit of these changes looked at, or made.
+    fn with_commit<R>(
+        &self,
+        (version, container): (&Arc<ContainerVersion>, &LayeredContainer),
+        changes: &Changes<'_>,
+        effort: Effort,
+        work: impl FnOnce(&Commit<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let id = version.container;
+        let path = self.ground.places.path(id)?;
+        let seen = seen_files(version, &path);
+        let first = seen.first().and_then(|first| first.identity);
+        let first = first.ok_or(Error::ReadOnly)?;
+        let at_spot = |work: &mut dyn FnMut(&Spot) -> Result<()>| {
+            self.ground.retry_briefly(|| {
+                work(&self.spot_of_files(version, &self.ground.places.path(id)?)?)
+            })
+        };
+        let is_read = |file: &FileId| self.readers.has(file);
+        work(&Commit {
+            disk: self.ground.disk.as_ref().ok_or(Error::ReadOnly)?,
+            store: &self.ground.store,
+            spot: &self.spot_of_files(version, &path)?,
+            at_spot: &at_spot,
+            seen: &seen,
+            is_directory: !version.recognised.layout().is_file(),
+            stage: &container.stage,
+            layer: changes.layer,
+            rewrite: changes.rewrite,
+            changed: changes.changed,
+            written: changes.written.unwrap_or(first.mtime),
+            budget: self.ground.budget(),
+            preference: self.ground.settings.commit,
+            limits: match effort {
+                Effort::Usual => self.ground.settings.pacing.limits,
+                Effort::All => CommitLimits::NONE,
+            },
+            is_read: &is_read,
+        })
     }
 
     /// Where the files lie of a container that lies there.

@@ -37,43 +37,66 @@ pub(crate) struct LaterCommits {
 impl LaterCommits {
     /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
-        let (writes, pacing) = (&version.writes, &self.ground.settings.pacing);
-        let has_changed = writes.now().filter(|now| !now.stage.is_clean());
-        let put_off = has_changed.and_then(|container| {
-            let why = match writes.outcome.rests(pacing) {
-                true => "its last commit was slow",
-                false if self.copies_more(&container) => "more of it would be copied than written",
-                false => return None,
-            };
-            Some((container, why))
-        });
-        let Some((container, why)) = put_off else {
+        let container = version.writes.now();
+        let why = container
+            .as_ref()
+            .and_then(|now| self.puts_off(version, now));
+        self.commit_or_leave(version, container, why)
+    }
+
+    /// An array has got another length by its name alone: no close follows.
+    pub(crate) fn commit_length(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        let why = self.rests(version);
+        self.commit_or_leave(version, version.writes.now(), why)
+    }
+
+    /// Why a commit of what is staged is left to a later one, if it is.
+    pub(crate) fn puts_off(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &LayeredContainer,
+    ) -> Option<&'static str> {
+        let copies = || {
+            let copied = self.committer.copied(version, container).unwrap_or(0);
+            (copied > 0).then_some("more of it would be copied than written")
+        };
+        self.rests(version).or_else(copies)
+    }
+
+    fn rests(&self, version: &ContainerVersion) -> Option<&'static str> {
+        let rests = version.writes.outcome.rests(&self.ground.settings.pacing);
+        rests.then_some("its last commit was slow")
+    }
+
+    fn commit_or_leave(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: Option<Arc<LayeredContainer>>,
+        why: Option<&str>,
+    ) -> Result<()> {
+        let container = container.filter(|now| !now.stage.is_clean());
+        let (Some(container), Some(why)) = (container, why) else {
             return self.committer.commit(version, Effort::Usual);
         };
-        let why = self.objection(&container).unwrap_or_else(|| {
-            format!("{why}; one commit will take all that is closed until it has been quiet for a moment")
-        });
-        let due = Instant::now() + pacing.quiet;
+        let why = match self.objection(&container) {
+            // The close tells why it cannot be committed at all.
+            Some(Consistency::Unfit(_)) => return self.committer.commit(version, Effort::Usual),
+            Some(Consistency::NotYet(why)) => why,
+            Some(Consistency::Now) | None => format!(
+                "{why}; one commit will take all that is closed until it has been quiet for a moment"
+            ),
+        };
+        let due = version
+            .writes
+            .outcome
+            .due(self.ground.settings.pacing.quiet);
         self.due
             .leave(version, &container, (Later::PutOff, due), &why)
     }
 
-    /// Whether a commit of what is staged would copy more of the container than it writes, and so
-    /// much that it takes time. No commit is under way, or that is not asked.
-    fn copies_more(&self, container: &LayeredContainer) -> bool {
-        let layers = container.stage.layers();
-        let [layer] = &layers[..] else {
-            return false;
-        };
-        let changed = changed_arrays(container, layer, &self.ground.cache);
-        let amount = changed.and_then(|changed| container.rewrite().amount(&changed));
-        let copied = amount.map(|amount| self.ground.settings.commit.copied_most(&amount));
-        copied.is_ok_and(|copied| copied > self.ground.settings.pacing.copied)
-    }
-
-    /// Why a commit would leave the container staged, if that follows from lengths that have
-    /// changed, and is found out at once. No commit is under way, or nothing is said.
-    fn objection(&self, container: &LayeredContainer) -> Option<String> {
+    /// Whether a commit would leave the container staged, and why, if that follows from lengths that
+    /// have changed, and is found out at once. No commit is under way, or nothing is said.
+    fn objection(&self, container: &LayeredContainer) -> Option<Consistency> {
         let layers = container.stage.layers();
         let [layer] = &layers[..] else {
             return None;
@@ -93,10 +116,7 @@ impl LaterCommits {
         let found = patience::while_wanted(is_soon, || {
             rewrite.consistency(&changed, self.ground.budget())
         });
-        match found {
-            Ok(Consistency::NotYet(why) | Consistency::Unfit(why)) => Some(why),
-            Ok(Consistency::Now) | Err(_) => None,
-        }
+        found.ok()
     }
 
     /// Returns when what was closed is committed, if it can be: makes a commit that has been left

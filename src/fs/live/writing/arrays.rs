@@ -193,7 +193,7 @@ impl ArrayWriting {
         self.fill_up_to(&writer, len)?;
         writer.stage().set_len(writer.array, len)?;
         self.written.remember(version);
-        self.later.commit_at_close(version)
+        self.later.commit_length(version)
     }
 
     /// Changes the length of an array by a handle that is open for writing: a write is about to
@@ -288,10 +288,9 @@ impl ArrayWriting {
     /// The end of a handle comes some time after close(2) has returned. Where that would put the
     /// commit off, the log has the change before: a daemon may be killed between the two.
     fn log_if_put_off(&self, writer: &ArrayWriter) -> Result<()> {
-        let pacing = &self.ground.settings.pacing;
-        match writer.version.writes.outcome.rests(pacing) {
-            true => writer.stage().log_all(),
-            false => Ok(()),
+        match self.later.puts_off(&writer.version, &writer.container) {
+            Some(_) => writer.stage().log_all(),
+            None => Ok(()),
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct CommitOutcomes {
 struct OutcomesTold {
     /// Why the staged changes were not committed, when that was tried last.
     why: Option<String>,
+    /// Since when a commit has been left to a later one.
+    put_off: Option<Instant>,
     waits: Option<Box<WaitingCommit>>,
     last: Option<LastCommit>,
     /// The error of a commit that no program waited for, until it is reported.
@@ -50,14 +52,28 @@ impl CommitOutcomes {
         self.told.lock().why.clone()
     }
 
+    /// Why, but for what will be committed by itself.
+    pub(crate) fn hindrance(&self) -> Option<String> {
+        let told = self.told.lock();
+        told.why.clone().filter(|_| told.put_off.is_none())
+    }
+
     pub(crate) fn note_why(&self, why: Option<String>) {
         let mut told = self.told.lock();
-        (told.waits, told.why) = (None, why);
+        (told.waits, told.put_off, told.why) = (None, None, why);
     }
 
     /// It is committed later, for this reason. If it waits for another program that is not over.
     pub(crate) fn note_put_off(&self, why: &str) {
-        self.told.lock().why = Some(why.to_owned());
+        let mut told = self.told.lock();
+        told.put_off.get_or_insert_with(Instant::now);
+        told.why = Some(why.to_owned());
+    }
+
+    /// When a commit is made that is put off now.
+    pub(crate) fn due(&self, quiet: Duration) -> Instant {
+        let now = Instant::now();
+        due_at(now, self.told.lock().put_off.unwrap_or(now), quiet)
     }
 
     /// It stays staged because another program has the file open. Says when to look again: the
@@ -123,5 +139,41 @@ impl CommitOutcomes {
         let told = &mut self.told.lock().only_read;
         let is_new = told.len() < MOST && !told.iter().any(|one| one == why);
         is_new.then(|| told.push(why.to_owned())).is_some()
+    }
+}
+
+/// When it has been quiet for so long, or, since it was put off first, has not been for five times
+/// as long.
+fn due_at(now: Instant, first: Instant, quiet: Duration) -> Instant {
+    let (quiet_until, latest) = (
+        now.checked_add(quiet),
+        first.checked_add(quiet.saturating_mul(5)),
+    );
+    quiet_until.min(latest).unwrap_or(now).max(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closes_that_follow_each_other_put_a_commit_off_five_times_as_long_at_most() {
+        let first = Instant::now();
+        let at = |seconds| first + Duration::from_secs(seconds);
+        let due = |now| due_at(at(now), first, Duration::from_secs(2));
+        assert_eq!(due(0), at(2));
+        assert_eq!(due(7), at(9));
+        assert_eq!(due(9), at(10));
+        assert_eq!(due(60), at(60));
+    }
+
+    #[test]
+    fn what_is_put_off_is_no_hindrance() {
+        let outcome = CommitOutcomes::default();
+        outcome.note_put_off("it would be copied");
+        assert_eq!(outcome.hindrance(), None);
+        assert!(outcome.why().is_some());
+        outcome.note_why(Some("torn".into()));
+        assert_eq!(outcome.hindrance().as_deref(), Some("torn"));
     }
 }

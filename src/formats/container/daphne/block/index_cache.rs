@@ -163,6 +163,15 @@ impl BlockIndexCache {
 }
 
 impl<T> ChargedList<T> {
+    /// Gives back the room in which nothing lies.
+    pub(crate) fn fit(&mut self) {
+        self.list.shrink_to_fit();
+        let bytes = (self.list.capacity() * size_of::<T>()) as u64;
+        if let Some(charge) = &mut self.charge {
+            drop(charge.split(charge.bytes().saturating_sub(bytes)));
+        }
+    }
+
     fn new(count: u64, charge: Option<Hold>) -> Result<ChargedList<T>> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let list = fallible::room_for(count, "cannot remember what the blocks hold")?;

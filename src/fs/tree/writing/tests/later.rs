@@ -43,6 +43,16 @@ fn resting(quiet: Duration) -> Pacing {
     }
 }
 
+/// What would copy anything is put off, if it would copy more than it writes.
+fn copying(quiet: Duration) -> Pacing {
+    Pacing {
+        slow: Duration::MAX,
+        copied: 0,
+        quiet,
+        ..Pacing::default()
+    }
+}
+
 fn tree(source: &Path, pacing: Pacing) -> (Tree, Arc<Failure>) {
     let store = Arc::new(LocalStore::open(source, source).unwrap());
     let failure = Failure::new(libc::EIO);
@@ -68,11 +78,22 @@ fn write(tree: &Tree, at: u64, bytes: &[u8]) -> Result<()> {
 
 /// Writes and closes.
 fn write_into(tree: &Tree, path: &str, at: u64, bytes: &[u8]) -> Result<()> {
+    write_into_and(tree, path, (at, bytes), || {})
+}
+
+/// `meanwhile`: before it is closed.
+fn write_into_and(
+    tree: &Tree,
+    path: &str,
+    (at, bytes): (u64, &[u8]),
+    meanwhile: impl FnOnce(),
+) -> Result<()> {
     let (inode, handle) = tree.written(path, false)?;
     let n = tree
         .contents
         .write(inode, handle, at, bytes, Putting::default(), NOBODY)?;
     assert_eq!(n, bytes.len());
+    meanwhile();
     let closed = tree.closing.close(handle);
     tree.closing.release(handle);
     closed
@@ -324,6 +345,38 @@ fn why_it_could_not_be_committed_is_said_before_that_it_is_put_off() {
     assert!(write("b", 1).contains("slow"), "they agree");
     tree.containers().later.commit_all_due(Later::PutOff);
     assert_eq!(state_of(&tree, "x.dbdf"), "clean");
+}
+
+#[test]
+fn what_would_be_copied_more_than_written_is_put_off_and_committed_at_once() {
+    let source = ground();
+    let file = source.path().join("x.dbdf");
+    std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+    let before = std::fs::read(&file).unwrap();
+    let (tree, _) = tree(source.path(), copying(Duration::ZERO));
+    write_into(&tree, "x.dbdf/columns/a", 0, &[9]).unwrap();
+    assert!(state_of(&tree, "x.dbdf").contains("copied"), "not put off");
+    write_into(&tree, "x.dbdf/columns/b", 0, &[8]).unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    tree.containers().later.commit_all_due(Later::PutOff);
+    assert_eq!(state_of(&tree, "x.dbdf"), "clean");
+    assert_eq!(std::fs::read(&file).unwrap(), frame(*b"ab", [9, 8]));
+    // In place nothing is copied.
+    std::fs::hard_link(&file, source.path().join("y.dbdf")).unwrap();
+    write_into(&tree, "x.dbdf/columns/a", 0, &[7]).unwrap();
+    assert_eq!(state_of(&tree, "x.dbdf"), "clean");
+}
+
+#[test]
+fn a_close_tells_what_no_later_commit_could_tell_it() {
+    let source = ground();
+    let file = source.path().join("x.dbdf");
+    std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+    let (tree, _) = tree(source.path(), copying(Duration::ZERO));
+    let closed = write_into_and(&tree, "x.dbdf/columns/a", (0, &[9]), || {
+        std::fs::write(&file, frame(*b"ab", [3, 4])).unwrap();
+    });
+    assert!(matches!(closed, Err(Error::Changed { .. })), "{closed:?}");
 }
 
 #[test]

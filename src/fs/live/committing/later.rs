@@ -94,8 +94,8 @@ impl LaterCommits {
             .leave(version, &container, (Later::PutOff, due), &why)
     }
 
-    /// Whether a commit would leave the container staged, and why, if that follows from lengths that
-    /// have changed, and is found out at once. No commit is under way, or nothing is said.
+    /// Whether a commit would leave the container staged, and why, if that follows from lengths
+    /// that have changed, and is found out at once. No commit is under way, or nothing is said.
     fn objection(&self, container: &LayeredContainer) -> Option<Consistency> {
         let layers = container.stage.layers();
         let [layer] = &layers[..] else {

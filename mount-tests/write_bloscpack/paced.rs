@@ -1,6 +1,6 @@
 //! Commits in the background, with the pacing that users have: what is closed in a container whose
-//! last commit was slow, or of which more would be copied than written, stays staged, is in the log,
-//! and is committed by itself; if that fails, unmounting says so and the next mount has all of it.
+//! last commit was slow, or of which more would be copied than written, stays staged, is in the
+//! log, and is committed by itself; if that fails, unmounting says so, and the next mount has it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

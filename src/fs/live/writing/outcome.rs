@@ -70,6 +70,11 @@ impl CommitOutcomes {
         told.why = Some(why.to_owned());
     }
 
+    /// Whether a commit has been left to a later one, which has not been tried yet.
+    pub(crate) fn is_put_off(&self) -> bool {
+        self.told.lock().put_off.is_some()
+    }
+
     /// When a commit is made that is put off now.
     pub(crate) fn due(&self, quiet: Duration) -> Instant {
         let now = Instant::now();

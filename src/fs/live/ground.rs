@@ -13,7 +13,9 @@ use super::settings::ContainerSettings;
 use super::version::ContainerVersion;
 use crate::cache::{BlockCache, VersionId};
 use crate::commit::Spot;
-use crate::disk::{Disk, NewAttributes, Target};
+use crate::commit::new_container::NewContainerPlace;
+use crate::container::creation::Creation;
+use crate::disk::{Caller, Disk, NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::{FileId, Store};
@@ -73,6 +75,23 @@ impl Ground {
             id: self.store.stat(directory)?.id,
             directory: directory.to_owned(),
             name: name.to_owned(),
+        })
+    }
+
+    /// Where a new container is written, under a hidden name, as long as `go_on` says so.
+    pub(crate) fn new_place<'a>(
+        &'a self,
+        (spot, creation): (&'a Spot, &dyn Creation),
+        owner: Caller,
+        go_on: &'a dyn Fn() -> bool,
+    ) -> Result<NewContainerPlace<'a>> {
+        Ok(NewContainerPlace {
+            disk: self.writable()?,
+            store: &self.store,
+            spot,
+            layout: creation.layout(),
+            owner,
+            go_on,
         })
     }
 

@@ -1,7 +1,7 @@
 //! What an entry of the source is recognised as.
 //!
 //! An entry that could not be looked into is never taken for an ordinary file. Used by
-//! `tree::arrival` for look-ups, and by [`super::version`] for containers that have changed.
+//! `tree::lookup` for look-ups, and by [`super::version`] for containers that have changed.
 
 use std::path::Path;
 

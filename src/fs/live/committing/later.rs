@@ -41,9 +41,8 @@ impl LaterCommits {
     /// A file of a container is closed through which something was written.
     pub(crate) fn commit_at_close(&self, version: &Arc<ContainerVersion>) -> Result<()> {
         let container = version.writes.now();
-        let why = container
-            .as_ref()
-            .and_then(|now| self.puts_off(version, now));
+        let changed = container.as_ref().filter(|now| !now.stage.is_clean());
+        let why = changed.and_then(|now| self.puts_off(version, now));
         self.commit_or_leave(version, container, why)
     }
 
@@ -59,15 +58,20 @@ impl LaterCommits {
         version: &Arc<ContainerVersion>,
         container: &LayeredContainer,
     ) -> Option<&'static str> {
-        // Of many arrays that are closed one after another not all are looked at each time.
-        let is_known = container.arrays().len() > FEW
-            && version.writes.outcome.is_put_off()
-            && self.current.check(version).is_ok();
         let copies = || {
-            let copies = is_known || self.committer.copied(version, container).unwrap_or(0) > 0;
+            let copies = self.was_put_off(version, container)
+                || self.committer.copied(version, container).unwrap_or(0) > 0;
             copies.then_some("more of it would be copied than written")
         };
         self.rests(version).or_else(copies)
+    }
+
+    /// Of many arrays that are closed one after another not all are looked at each time: what was
+    /// put off stays so, unless another program has changed the container.
+    fn was_put_off(&self, version: &ContainerVersion, container: &LayeredContainer) -> bool {
+        version.writes.outcome.is_put_off()
+            && container.arrays().len() > FEW
+            && self.current.check(version).is_ok()
     }
 
     fn rests(&self, version: &ContainerVersion) -> Option<&'static str> {
@@ -97,8 +101,11 @@ impl LaterCommits {
             .writes
             .outcome
             .due(self.ground.settings.pacing.quiet);
-        self.due
-            .leave(version, &container, (Later::PutOff, due), &why)
+        let left = self
+            .due
+            .leave(version, &container, (Later::PutOff, due), &why);
+        // What no log has is not left to anybody.
+        left.or_else(|_| self.committer.commit(version, Effort::Usual))
     }
 
     /// Whether a commit would leave the container staged, and why, if that follows from lengths

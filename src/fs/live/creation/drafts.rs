@@ -53,7 +53,7 @@ impl Drafts {
             files: mode & 0o666,
             directory: mode,
         };
-        let at = self.new_place(spot, creation, owner)?;
+        let at = self.ground.new_place((spot, creation), owner, &|| true)?;
         let new = self.write_empty(&at, creation, modes, &NewAttributes::default())?;
         let drafts = match self.make(&path, owner) {
             Ok(drafts) => Some(drafts.id),
@@ -69,23 +69,6 @@ impl Drafts {
             return Err(e);
         }
         Ok(drafts)
-    }
-
-    /// Where a new container is written, which is not in use meanwhile.
-    pub(crate) fn new_place<'a>(
-        &'a self,
-        spot: &'a Spot,
-        creation: &dyn Creation,
-        owner: Caller,
-    ) -> Result<NewContainerPlace<'a>> {
-        Ok(NewContainerPlace {
-            disk: self.ground.writable()?,
-            store: &self.ground.store,
-            spot,
-            layout: creation.layout(),
-            owner,
-            go_on: &|| true,
-        })
     }
 
     /// A container without arrays, which has no name yet.

@@ -20,7 +20,7 @@ use crate::commit::added::{added_of, remove_empty};
 use crate::commit::tidy::remove_tree;
 use crate::commit::{Spot, is_given, program_lock};
 use crate::container::creation::{Creation, GivenContent};
-use crate::disk::{NewAttributes, NewTime};
+use crate::disk::{Caller, NewAttributes, NewTime};
 use crate::error::{Error, Result};
 use crate::live::committing::{Committer, Effort};
 use crate::live::container::LiveContainer;
@@ -144,7 +144,9 @@ impl LaterArrays {
         let Remaking { path, creation, .. } = *remaking;
         let (now, content) = (&remaking.now, &remaking.content);
         let spot = self.ground.spot(path)?;
-        let at = self.writer.place(creation, (&spot, now), may)?;
+        let at = self
+            .ground
+            .new_place((&spot, creation), Caller::of(now.uid, now.gid), may)?;
         let attributes = content.attributes_of_made(now);
         let mut facts = self.lasting.facts_of(container);
         facts.own_lengths = creation.own_lengths(given)?;

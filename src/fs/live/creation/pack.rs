@@ -23,6 +23,7 @@ use super::state::{NewContainers, Stays, UNFILLED};
 use super::stored::StoredDrafts;
 use crate::commit::tidy::remove_tree;
 use crate::container::creation::PackingRule;
+use crate::disk::Caller;
 use crate::error::{Error, Result};
 use crate::live::committing::{CommitCounters, MountEnd};
 use crate::live::container::LiveContainer;
@@ -267,7 +268,9 @@ impl DraftPacking {
             return Ok(PackOutcome::Unfilled(missing));
         }
         let spot = self.ground.spot(&path)?;
-        let at = self.writer.place(creation, (&spot, &now), may)?;
+        let at = self
+            .ground
+            .new_place((&spot, creation), Caller::of(now.uid, now.gid), may)?;
         let own_lengths = creation.own_lengths(&content.given)?;
         let as_now = (&now, &content.attributes(&now));
         let (new, not_kept) = self.writer.write(&at, creation, &content.given, as_now)?;

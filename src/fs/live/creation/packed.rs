@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use super::state::NewContainers;
-use crate::commit::Spot;
 use crate::commit::new_container::{NewContainer, NewContainerPlace, NewModes};
 use crate::container::creation::{Creation, GivenContent};
-use crate::disk::{Caller, NewAttributes};
+use crate::disk::NewAttributes;
 use crate::error::Result;
 use crate::live::container::LiveContainer;
 use crate::live::ground::Ground;
@@ -65,23 +64,6 @@ impl PackWriter {
             log::warn!("{line}");
             self.new.not_kept.note(line);
         }
-    }
-
-    /// Where the container is written that takes the place of an empty one, under a hidden name.
-    pub(super) fn place<'a>(
-        &'a self,
-        creation: &dyn Creation,
-        (spot, now): (&'a Spot, &Stat),
-        may: &'a dyn Fn() -> bool,
-    ) -> Result<NewContainerPlace<'a>> {
-        Ok(NewContainerPlace {
-            disk: self.ground.writable()?,
-            store: &self.ground.store,
-            spot,
-            layout: creation.layout(),
-            owner: Caller::of(now.uid, now.gid),
-            go_on: may,
-        })
     }
 
     /// Writes it there; with what could not be kept.

@@ -171,7 +171,11 @@ impl Promotion {
             self.fs.live.ground.spot(path)?,
         );
         let owner = Caller::of(stat.uid, stat.gid);
-        let at = self.fs.live.drafts.new_place(&spot, creation, owner)?;
+        let at = self
+            .fs
+            .live
+            .ground
+            .new_place((&spot, creation), owner, &|| true)?;
         let modes = NewModes {
             files: u32::from(stat.mode) & 0o666,
             directory: stat.mode.into(),

@@ -380,6 +380,19 @@ fn a_close_tells_what_no_later_commit_could_tell_it() {
 }
 
 #[test]
+fn what_no_log_can_be_given_is_committed_by_the_close() {
+    let source = ground();
+    let file = source.path().join("x.dbdf");
+    std::fs::write(&file, frame(*b"ab", [1, 2])).unwrap();
+    let (tree, failure) = tree(source.path(), copying(Duration::from_secs(1000)));
+    let written = write_into_and(&tree, "x.dbdf/columns/a", (0, &[9]), || failure.arm(1));
+    written.unwrap();
+    assert!(!failure.is_armed());
+    assert_eq!(state_of(&tree, "x.dbdf"), "clean");
+    assert_eq!(std::fs::read(&file).unwrap(), frame(*b"ab", [9, 2]));
+}
+
+#[test]
 fn a_rest_ends_when_the_directory_is_synced_or_unmounted() {
     let ends: [fn(&Tree); 2] = [
         |tree| {

@@ -35,6 +35,7 @@ mod many;
 mod memory;
 mod model;
 mod names;
+mod next_file;
 mod not_shown;
 mod notified;
 mod oracles;

@@ -23,6 +23,7 @@ pub mod prefetch;
 pub mod read;
 pub mod sequential;
 mod steps;
+pub mod stored_run;
 pub mod uncached;
 
 use std::borrow::Cow;

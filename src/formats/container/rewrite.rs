@@ -14,6 +14,7 @@ use super::inside::{ArrayAddress, ContainerNumber};
 use super::own_lengths::ArrayLengths;
 use super::{Attributes, Check, Container};
 use crate::array::chunking::{ChunkId, Chunking};
+use crate::array::stored_run::StoredRun;
 use crate::array::{Array, Info};
 use crate::container::creation::{GivenType, NOT_TYPED};
 use crate::error::{Error, Result};
@@ -96,6 +97,28 @@ impl ChangedArray {
         let (container, name) = (self.container, self.shown.name());
         ArrayAddress { container, name }
     }
+
+    /// Whether bytes need not be told: [`EncodedAhead::lying`].
+    pub(crate) fn lies(&self, run: &StoredRun, range: &Range<u64>) -> bool {
+        let lying = self
+            .ahead
+            .as_ref()
+            .and_then(|ahead| ahead.lying(run, range));
+        lying.as_ref() == Some(range)
+    }
+
+    /// The beginning of a range: where it ends to be all bytes that lie there, or all others.
+    pub(crate) fn until_lying_changes(&self, run: &StoredRun, range: &Range<u64>) -> u64 {
+        match self
+            .ahead
+            .as_ref()
+            .and_then(|ahead| ahead.lying(run, range))
+        {
+            Some(lying) if lying.start == range.start => lying.end,
+            Some(lying) => lying.start,
+            None => range.end,
+        }
+    }
 }
 
 /// The change of the array of this name.
@@ -104,11 +127,22 @@ pub(crate) fn change_of<'a>(changes: &[&'a ChangedArray], name: &str) -> Option<
     found.copied()
 }
 
-/// Blocks of an array that were encoded before its commit, by [`Rewrite::encode_block`].
+/// What was done of an array before its commit.
 pub trait EncodedAhead: Send + Sync {
-    /// Gives exactly this block to `take`, as it was encoded, if it was and nothing was written to
-    /// it since; says whether.
+    /// Gives exactly this block to `take`, as it was encoded by [`Rewrite::encode_block`], if it
+    /// was and nothing was written to it since; says whether.
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool;
+
+    /// The place of the array's bytes in a new file that was begun before the commit.
+    fn run(&self) -> Option<StoredRun> {
+        None
+    }
+
+    /// The first bytes of a range of the array that lie there, as they are shown with all changes,
+    /// in the new file which the recipe is told for.
+    fn lying(&self, _in: &StoredRun, _range: &Range<u64>) -> Option<Range<u64>> {
+        None
+    }
 }
 
 /// How files come about, told in any order: every byte once, but for bytes of sections that are
@@ -120,6 +154,12 @@ pub trait Recipe {
 
     /// New bytes.
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()>;
+
+    /// New bytes that lie there already ([`EncodedAhead::lying`]).
+    fn lies(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        let fault = format!("nothing lies at {range:?} of file {} yet", file.0);
+        Err(Error::Bug(fault))
+    }
 
     /// Bytes behind the end that the file has, which are zeros, and of which nothing else is told:
     /// nothing need be stored there.
@@ -280,6 +320,16 @@ pub trait Rewrite: Send + Sync {
     /// others.
     fn own_lengths(&self, _changed: &[ChangedArray]) -> ArrayLengths {
         ArrayLengths::new()
+    }
+
+    /// Where the bytes of an array lie in the file as it is, and as these changes make it, if they
+    /// lie in one piece and stay where they are.
+    fn stored_run(
+        &self,
+        _array: ArrayAddress<'_>,
+        _changed: &[ChangedArray],
+    ) -> Result<Option<StoredRun>> {
+        Ok(None)
     }
 
     /// The blocks of an array of this length that can be encoded, when they are complete, before

@@ -15,6 +15,7 @@ use super::future_file::{FutureContent, FutureFile};
 use super::input::Commit;
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden, short};
 use super::spot::{SeenFile, Spot, beside};
+use super::taken_next::{self, TakenNext};
 use crate::container::rewrite::MemberNumber;
 use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
@@ -47,6 +48,8 @@ pub(super) struct BesideOld<'a> {
     pub(super) cannot_share: Cell<bool>,
     /// The new files are on the disk as they will be seen.
     pub(super) are_whole: Cell<bool>,
+    /// The container's only file, if it has been begun.
+    pub(super) next: Option<TakenNext>,
 }
 
 /// A file that is to be replaced.
@@ -57,11 +60,21 @@ pub(super) struct Replaced {
     file: Arc<ReopenedFile>,
     /// None: there is none of that name.
     old: Option<OldFile>,
+    /// What is staged is read from it, as long as it is no part of the container.
+    was_begun: bool,
 }
 
 struct OldFile {
     source: Arc<dyn Source>,
     stat: Stat,
+}
+
+impl Replaced {
+    /// Whether that is the new file.
+    fn is_new(&self, file: FileId) -> bool {
+        let source: &dyn DiskFile = &*self.file;
+        source.source().id() == file
+    }
 }
 
 impl MakeFile for BesideOld<'_> {
@@ -83,7 +96,10 @@ impl MakeFile for BesideOld<'_> {
         }
         let (owner, new_name) = (commit.owner(like), new_name(&seen.name));
         let disk = &**commit.disk;
-        let file = create_hidden(disk, commit.spot, &new_name, 0o600, owner)?;
+        let file = match &self.next {
+            Some(next) => next.rename(commit, &new_name)?,
+            None => create_hidden(disk, commit.spot, &new_name, 0o600, owner)?,
+        };
         let path = beside(commit.spot, &new_name);
         let path = Arc::new(move |open: &mut dyn FnMut(&Path) -> Result<()>| open(&path));
         let file = ReopenedFile::new(commit.disk, path, file, Hooks::NONE)?;
@@ -95,6 +111,7 @@ impl MakeFile for BesideOld<'_> {
             new_name,
             file,
             old,
+            was_begun: self.next.is_some(),
         };
         let begun = take_group(disk, &*new.file, self.like(&known));
         // There is none that it stands for.
@@ -196,6 +213,9 @@ impl BesideOld<'_> {
     fn remove_hidden(&self, spot: &Spot, known: &Replaced, file: FileId) -> Result<()> {
         let found = self.commit.store.stat(&beside(spot, &known.new_name))?;
         match found.id == file {
+            true if known.was_begun && known.is_new(file) => {
+                taken_next::put_back(self.commit, spot)
+            }
             true => self.commit.disk.unlink(spot.place(&known.new_name)),
             false => Ok(()),
         }

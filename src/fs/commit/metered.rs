@@ -63,6 +63,10 @@ impl Recipe for Metered<'_> {
         self.write.put(file, at, bytes)
     }
 
+    fn lies(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        self.write.lies(file, range)
+    }
+
     /// They cost nothing.
     fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
         self.write.zeros(file, range)

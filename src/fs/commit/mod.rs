@@ -5,7 +5,8 @@
 //! - [`replaced`]: a new file beside the old one, synced, which takes its name; of a directory, one
 //!   for each file that changes ([`beside_old`]), and all of them take their names or none. Where
 //!   the file system lets old and new share bytes, unchanged bytes are shared and cost nothing.
-//!   [`new_files`] writes them, and those of containers that are new.
+//!   [`new_files`] writes them, and those of containers that are new. One may have been begun while
+//!   its arrays were written ([`taken_next`]).
 //! - [`in_place`]: changes written to the log first, then to the files, which are recognised as
 //!   [`sealed`] says. If a file of a directory has attributes that no new one can be given, all of
 //!   that commit are changed so.
@@ -53,6 +54,7 @@ mod rollback;
 mod sampled;
 mod sealed;
 mod spot;
+mod taken_next;
 pub mod through_log;
 pub mod tidy;
 

@@ -104,6 +104,11 @@ impl<M: MakeFile> Recipe for NewFiles<M> {
         Ok(())
     }
 
+    fn lies(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
+        self.file(file)?.covered.add(range);
+        Ok(())
+    }
+
     /// A hole, which reads as such.
     fn zeros(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
         self.file(file)?.covered.add(range);

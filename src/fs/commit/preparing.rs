@@ -37,7 +37,7 @@ impl<'a> Commit<'a> {
         let amount = self.rewrite.amount(self.changed)?;
         self.check_free_space(amount.grown)?;
         let mut in_use = None;
-        for undertaking in self.undertakings(&now, &amount)? {
+        for undertaking in self.undertakings(&now, &amount, self.bytes_in_next())? {
             let locked = match self.lock_out_programs(undertaking)? {
                 Ok(locked) => locked,
                 Err(by) => {
@@ -65,14 +65,26 @@ impl<'a> Commit<'a> {
     pub fn copied(&self) -> Result<u64> {
         let now = self.unchanged()?;
         let amount = self.rewrite.amount(self.changed)?;
-        let first = self.undertakings(&now, &amount)?.first().copied();
+        let ways = self.undertakings(&now, &amount, self.bytes_in_next())?;
+        let first = ways.first().copied();
         let kept = amount.stored.saturating_sub(amount.changed);
         let copies = first == Some(Undertaking::Replace) && !self.may_share_members()?;
-        Ok(if copies && kept > amount.changed {
-            kept
-        } else {
-            0
-        })
+        // What lies in the next file is written already.
+        let written = amount.changed.saturating_sub(self.bytes_in_next());
+        Ok(if copies && kept > written { kept } else { 0 })
+    }
+
+    /// Whether it would replace the container's only file if it changed so many bytes, which would
+    /// lie in the next file.
+    pub fn replaces(&self, bytes: u64) -> Result<bool> {
+        if self.is_directory {
+            return Ok(false);
+        }
+        let (now, mut amount) = (self.unchanged()?, self.rewrite.amount(self.changed)?);
+        amount.changed = amount.changed.max(bytes);
+        let in_next = self.bytes_in_next().max(bytes);
+        let ways = self.undertakings(&now, &amount, in_next)?;
+        Ok(ways.first() == Some(&Undertaking::Replace))
     }
 
     /// New members of a directory share bytes with the old ones where they can.
@@ -140,8 +152,9 @@ impl Commit<'_> {
         Ok(kept.saturating_add(new) > self.limits.written)
     }
 
-    /// How it is done: the later ones if those before are not possible.
-    fn undertakings(&self, now: &Stat, amount: &Amount) -> Result<Vec<Undertaking>> {
+    /// How it is done: the later ones if those before are not possible. `in_next`: bytes that lie
+    /// in the next file.
+    fn undertakings(&self, now: &Stat, amount: &Amount, in_next: u64) -> Result<Vec<Undertaking>> {
         use Undertaking::{Change, Replace, Share};
         let replaced = amount.stored.max(amount.changed);
         let shared = match amount.moves {
@@ -161,7 +174,7 @@ impl Commit<'_> {
             return Ok(vec![Change]);
         }
         let is_little = self.preference == Preference::Auto && replaced <= LITTLE;
-        if in_place >= replaced || is_little {
+        if in_place >= replaced.saturating_sub(in_next) || is_little {
             return Ok(vec![Replace, Change]);
         }
         let otherwise = match self.preference {

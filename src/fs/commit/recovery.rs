@@ -21,15 +21,19 @@ use super::redo::{redo, sync_done};
 use super::rollback::undo;
 use super::spot::Spot;
 use crate::container::Recognised;
-use crate::disk::{Caller, Disk, Place, Target};
+use crate::disk::{Caller, Disk, Place, Renaming, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Source, Store};
 use crate::stage::log::NewFileRecord;
 use crate::stage::{
     Base, BaseFile, FoundLog, Layer, LayerMemory, LogOf, LogPlace, LogSpot, LogState,
-    PendingCommit, Stage, log_names, new_name, read_log, to_nobody,
+    PendingCommit, Stage, log_names, new_name, next_name, read_log, read_log_until, to_nobody,
 };
+
+/// A power loss leaves references without their bytes at the end of a log: once that is cut off
+/// nothing is wrong any more, but in a log that nobody has written so.
+const MOST_CUTS: usize = 4;
 
 /// A log, and how it stands to its container.
 pub struct Leftover {
@@ -41,12 +45,11 @@ pub struct Leftover {
 
 /// How this log of a container relates to it; none if there is no log, or nothing in it.
 pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
-    let state = match read_log(of, name)? {
-        FoundLog::Nothing => return Ok(None),
-        FoundLog::Foreign(e) => return Ok(Some(LogBeside::Foreign(e))),
-        FoundLog::Held(state) => *state,
+    let (state, recovery_state) = match read_with_next(of, name)? {
+        (FoundLog::Nothing, _) => return Ok(None),
+        (FoundLog::Foreign(e), _) => return Ok(Some(LogBeside::Foreign(e))),
+        (FoundLog::Held(state), recovery_state) => (*state, recovery_state),
     };
-    let recovery_state = recovery_state(of, &state)?;
     // One that could not be removed, and has nothing to say.
     if recovery_state == RecoveryState::Stale && says_nothing(&state) {
         return Ok(None);
@@ -67,6 +70,28 @@ pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
         recovery_state,
         new_at,
     }))))
+}
+
+/// Reads a log as far as the next file has the bytes to which it refers, and how it relates to the
+/// container.
+fn read_with_next(of: &LogOf<'_>, name: &OsStr) -> Result<(FoundLog, RecoveryState)> {
+    let mut end = u64::MAX;
+    for _ in 0..MOST_CUTS {
+        let mut found = read_log_until(of, name, end)?;
+        let FoundLog::Held(state) = &mut found else {
+            return Ok((found, RecoveryState::Staged));
+        };
+        let recovery_state = recovery_state(of, state)?;
+        let is_staged = matches!(recovery_state, RecoveryState::Staged | RecoveryState::Stale);
+        match is_staged.then(|| state.find_next(of)).transpose()? {
+            Some(Some(at)) => end = at,
+            Some(None) | None => return Ok((found, recovery_state)),
+        }
+    }
+    let fault = Fault::new("a log refers to bytes of a file that has others");
+    Err(fault
+        .container(&of.store.display(&of.directory.join(name)))
+        .into())
 }
 
 fn says_nothing(state: &LogState) -> bool {
@@ -241,15 +266,19 @@ pub fn recover(
             committed(spot, left, &stage)?;
         }
         RecoveryState::Staged => {
+            keep_next(spot, &left.state)?;
             // A change by somebody else after that is none of the commit's.
             if cut_back(spot, &left.state)? {
                 stage.sync_log()?;
             }
             stage.unfreeze(&mut to_nobody)?;
         }
-        RecoveryState::Stale | RecoveryState::Foreign => stage.unfreeze(&mut to_nobody)?,
+        RecoveryState::Stale | RecoveryState::Foreign => {
+            keep_next(spot, &left.state)?;
+            stage.unfreeze(&mut to_nobody)?;
+        }
     }
-    remove_new(spot)?;
+    remove_new(spot, needs_next(&stage))?;
     match stage.is_clean() {
         true => stage.throw_away().map(|()| None),
         false => Ok(Some(stage)),
@@ -277,7 +306,7 @@ pub fn clear(spot: &LogSpot) -> Result<()> {
         }
     }
     match is_cleared {
-        true => remove_new(spot),
+        true => remove_new(spot, false),
         false => Ok(()),
     }
 }
@@ -294,7 +323,9 @@ pub fn discard(spot: &LogSpot, left: &Leftover) -> Result<()> {
         RecoveryState::Staged => drop(cut_back(spot, &left.state)?),
         RecoveryState::Stale | RecoveryState::Foreign => {}
     }
-    remove_new(spot)?;
+    // The log goes before the file to which it refers.
+    keep_next(spot, &left.state)?;
+    remove_new(spot, true)?;
     stage.throw_away()
 }
 
@@ -353,7 +384,7 @@ fn committed(spot: &LogSpot, left: &Leftover, stage: &Stage) -> Result<()> {
         Some(frozen) => frozen.lens(),
         None => left.state.arrays().iter().map(|array| array.len).collect(),
     };
-    remove_new(spot)?;
+    remove_new(spot, needs_next(stage))?;
     stage.committed(&stage.alone(), base, &lens, &mut to_nobody)?;
     stage.sync_log()
 }
@@ -414,13 +445,30 @@ pub(super) fn sync_names(spot: &LogSpot) -> Result<()> {
     spot.disk.sync(target, false)
 }
 
-/// Removes the files that commits have made, or replaced.
-fn remove_new(spot: &LogSpot) -> Result<()> {
+/// Gives the next file its own name again, if a commit had taken it that came to nothing.
+pub(super) fn keep_next(spot: &LogSpot, state: &LogState) -> Result<()> {
+    if !state.next_was_taken() {
+        return Ok(());
+    }
+    let (new, next) = (new_name(&spot.container), next_name(&spot.container));
+    let (new, next) = (place(spot, &new), place(spot, &next));
+    spot.disk.rename(new, next, Renaming::NoReplace)
+}
+
+fn needs_next(stage: &Stage) -> bool {
+    let layers = stage.layers();
+    layers.iter().any(|layer| layer.next_file().is_some())
+}
+
+/// Removes the files that commits have made, or replaced, and the next one unless it is kept.
+fn remove_new(spot: &LogSpot, keeps_next: bool) -> Result<()> {
     let mut removed = false;
     // A log that was being written anew, too.
     let logs = log_names(&spot.container);
-    for name in spot.files.iter().cloned().chain(logs) {
-        let new = new_name(&name);
+    let new = spot.files.iter().cloned().chain(logs);
+    let new = new.map(|name| new_name(&name));
+    let next = (!keeps_next).then(|| next_name(&spot.container));
+    for new in new.chain(next) {
         match spot.store.stat(&spot.directory.join(&new)) {
             Err(e) if e.is_not_found() => continue,
             other => other?,

@@ -12,6 +12,7 @@ use super::future_file::FutureFile;
 use super::input::Commit;
 use super::new_files::NewFiles;
 use super::phases::CommitTarget;
+use super::taken_next::TakenNext;
 use crate::container::rewrite::CommitWay;
 use crate::disk::Target;
 use crate::error::{Error, Result};
@@ -45,12 +46,17 @@ pub(super) fn new_files<'a>(
     // An old log, whose removal was not synced, would take the new file for one that came out of an
     // exchange.
     commit.stage.make_log()?;
+    let next = match sharing {
+        Sharing::Never => commit.take_next()?,
+        Sharing::Always | Sharing::WhereItCan => None,
+    };
     Ok(NewFiles::new(BesideOld {
         commit,
         first: first.clone(),
         sharing,
         cannot_share: Cell::new(false),
         are_whole: Cell::new(false),
+        next,
     }))
 }
 
@@ -127,7 +133,8 @@ impl CommitTarget for NewFiles<BesideOld<'_>> {
 
     fn end(&mut self, is_made: bool) {
         if !is_made {
-            return self.remove_ours();
+            self.remove_ours();
+            return self.maker.next.iter().for_each(TakenNext::give_back);
         }
         // The commit has happened, whether or not they can be removed.
         if let Err(e) = self.remove_old() {

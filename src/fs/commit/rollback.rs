@@ -4,7 +4,7 @@
 //! The old files lie under the hidden names, so the container can be what it was, but for the files
 //! that the other process has changed, which are never touched. Used by [`super::recovery`].
 
-use super::recovery::{place, replaced, sync_names};
+use super::recovery::{keep_next, place, replaced, sync_names};
 use super::recovery_state::{
     NameHolder, RecoveryState, came_out, hidden_path_of, holder, is_new, is_torn, name_of,
 };
@@ -57,6 +57,8 @@ fn take_back(spot: &LogSpot, state: &LogState) -> Result<()> {
     for file in replaced(state) {
         let hidden = hidden_path_of(&of, &file.name);
         match spot.store.stat(&hidden) {
+            // What is staged may lie in it.
+            Ok(now) if is_new(&now, file) && state.next_was_taken() => keep_next(spot, state)?,
             Ok(now) if is_new(&now, file) => {
                 let name = new_name(name_of(&spot.container, &file.name));
                 spot.disk.unlink(place(spot, &name))?;

@@ -24,7 +24,9 @@ use super::recovery::Recovery;
 use super::settings::ContainerSettings;
 use super::shown::{DerivedFiles, LiveEntries, Restating, StoredReaders, TextViewer};
 use super::versions::Versions;
-use super::writing::{ArrayWriting, BeforeClose, Discarding, WritableArrays, WrittenVersions};
+use super::writing::{
+    ArrayWriting, BeforeClose, Discarding, StoredRuns, WritableArrays, WrittenVersions,
+};
 use crate::cache::BlockCache;
 use crate::disk::Disk;
 use crate::source::Store;
@@ -124,8 +126,10 @@ impl Containers {
         let replacing =
             part!(ArrayReplacing: ground, opener, writable, written, committer, ending, held, due);
         let retyping = part!(Retyping: ground, current, writable, committer, ending);
+        let runs = part!(StoredRuns: committer);
         let arrays = part!(ArrayWriting:
-            ground, opener, current, recovery, writable, written, committer, later, before_close
+            ground, opener, current, recovery, writable, written, committer, later, before_close,
+            runs
         );
 
         let stored = part!(StoredDrafts: ground, drafts);

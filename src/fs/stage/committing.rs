@@ -174,6 +174,7 @@ impl Stage {
             false => log.remove(committed, alone),
             true => log.put_committed(committed),
         };
+        log.remove_next_at(alone);
         drop(log);
         frozen.uncharge();
         noted
@@ -348,11 +349,26 @@ impl OpenLog {
             self.arrays_logged = 0;
             self.set_writer(None);
             self.may_return = true;
+            // Not before the log, which refers to it.
+            self.remove_next_at(alone);
             return Ok(());
         };
         log::debug!("the log of a stage cannot be removed: {e}");
         self.writer = Some(writer);
         self.put_committed(layer)
+    }
+
+    /// Removes the next file, if the container still lies anywhere.
+    fn remove_next_at(&mut self, alone: &Syncing<'_>) {
+        match alone.spot() {
+            Some(Ok(spot)) => self.remove_next(spot),
+            Some(Err(_)) => {}
+            None => {
+                if let Some(spot) = self.has_next.then(|| self.place.spot()) {
+                    spot.into_iter().for_each(|spot| self.remove_next(&spot));
+                }
+            }
+        }
     }
 
     /// Returns when the log that was removed last is gone for good.

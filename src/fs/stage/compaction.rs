@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use super::layer::{Layer, MovedExtent, Part, Step};
+use super::layer::{Layer, MovedExtent, StagedPart, Step};
 use super::log::{LogWriter, Record, with_buffer};
 use super::staging::{OpenLog, Stage};
 use super::written_array::WrittenArray;
@@ -122,7 +122,12 @@ impl Moved {
         let mut at = 0;
         while let Some(part) = layer.next_staged(array, at..u64::MAX) {
             at = match part {
-                Part::Zeros(range) => {
+                StagedPart::InNext(range) => {
+                    let (end, record) = layer.refer(array, range)?;
+                    new.put(&record)?;
+                    end
+                }
+                StagedPart::Zeros(range) => {
                     new.put(&Record::Zeros {
                         layer: layer.number(),
                         array: array.0,
@@ -131,9 +136,7 @@ impl Moved {
                     })?;
                     range.end
                 }
-                Part::Staged(range) | Part::Below(range) => {
-                    self.copy_bytes(new, layer, array, range)?
-                }
+                StagedPart::Bytes(range) => self.copy_bytes(new, layer, array, range)?,
             };
         }
         Ok(())

@@ -19,14 +19,18 @@ pub(super) struct InSlab(u64);
 /// Bits of a place within a slab.
 const AT_BITS: u32 = 22;
 
-/// Where the bytes of an extent are: in memory, in the log, or both; zeros are nowhere. There may
-/// be millions of extents, so two numbers say it.
+/// Where the bytes of an extent are: in memory, in the log, or both; or in the next file, at the
+/// place of the array; zeros are nowhere. There may be millions of extents, so two numbers say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExtentPlace {
     memory: u64,
-    /// Offset in the log, which nothing but its own header has at 0.
-    log: u64,
+    /// Offset in the log, which nothing but its own header has at 0; or [`NEXT`] and the offset in
+    /// the array.
+    disk: u64,
 }
+
+/// For [`ExtentPlace::disk`]. No log, and no array, is so long.
+const NEXT: u64 = 1 << 63;
 
 /// For [`ExtentPlace::memory`]: the bytes are not in memory.
 const NO_MEMORY: u64 = u64::MAX;
@@ -72,21 +76,33 @@ impl InSlab {
 impl ExtentPlace {
     pub(super) const ZEROS: ExtentPlace = ExtentPlace {
         memory: NO_MEMORY,
-        log: 0,
+        disk: 0,
     };
 
     pub(super) fn in_memory(place: InSlab) -> ExtentPlace {
         ExtentPlace {
             memory: place.0,
-            log: 0,
+            disk: 0,
         }
     }
 
     pub(super) fn in_log(at: u64) -> ExtentPlace {
         ExtentPlace {
             memory: NO_MEMORY,
-            log: at,
+            disk: at,
         }
+    }
+
+    /// In the next file. `at`: offset in the array.
+    pub(super) fn in_next(at: u64) -> ExtentPlace {
+        ExtentPlace {
+            memory: NO_MEMORY,
+            disk: NEXT | at,
+        }
+    }
+
+    pub(super) fn is_in_next(self) -> bool {
+        self.disk & NEXT != 0
     }
 
     pub(super) fn memory(self) -> Option<InSlab> {
@@ -94,7 +110,7 @@ impl ExtentPlace {
     }
 
     pub(super) fn log(self) -> Option<u64> {
-        (self.log != 0).then_some(self.log)
+        (self.disk != 0 && !self.is_in_next()).then_some(self.disk)
     }
 
     /// Where the bytes are when the log has them at another offset, or none, if they are in memory
@@ -104,7 +120,7 @@ impl ExtentPlace {
             _ if self == ExtentPlace::ZEROS => self,
             None if self.memory == NO_MEMORY => self,
             log => ExtentPlace {
-                log: log.unwrap_or(0),
+                disk: log.unwrap_or(0),
                 ..self
             },
         }
@@ -115,7 +131,10 @@ impl ExtentPlace {
         let within_slab = |place: InSlab| place.0.saturating_add(n);
         ExtentPlace {
             memory: self.memory().map_or(NO_MEMORY, within_slab),
-            log: self.log().map_or(0, |at| at.saturating_add(n)),
+            disk: match self.disk {
+                0 => 0,
+                at => at.saturating_add(n),
+            },
         }
     }
 }

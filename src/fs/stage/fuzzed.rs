@@ -29,7 +29,11 @@ pub fn log(data: &[u8]) {
         container: OsStr::new(CONTAINER),
         owner: 0,
     };
-    if let Some(FoundLog::Held(state)) = no_bug(fold(Arc::new(BytesSource::new(log)), &of, &name)) {
+    if let Some(FoundLog::Held(state)) = no_bug(fold(
+        Arc::new(BytesSource::new(log)),
+        (&of, &name),
+        u64::MAX,
+    )) {
         show(&state);
     }
 }

@@ -10,17 +10,21 @@
 
 mod charged;
 mod encoded;
+mod kept;
+mod next;
 mod unlogged;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) use unlogged::MovedExtent;
+use next::NextArea;
+pub(super) use unlogged::{MovedExtent, StagedPart};
 
 use super::encoded_blocks::EncodedBlocks;
-use super::extents::{ExtentPlace, Extents, InSlab, Shown};
+use super::extents::{ExtentPlace, Extents, Shown};
 use super::intervals::IntervalCharge;
 use super::log::LogBytes;
+use super::next_file::NextFile;
 use super::slab::{LayerSlab, Slabs};
 use super::written_array::WrittenArray;
 use crate::error::{Error, Result};
@@ -42,6 +46,7 @@ struct LayerState {
     /// Of the intervals of all arrays.
     charge: Option<IntervalCharge>,
     log: Option<LogBytes>,
+    next: Option<Arc<NextFile>>,
     /// Whether anything in the log is said of this layer.
     has_logged: bool,
     /// What these changes have become a part of.
@@ -59,6 +64,7 @@ struct ArrayChanges {
     /// The length of the array below.
     below: u64,
     encoded: EncodedBlocks,
+    next: Option<NextArea>,
 }
 
 /// What a part of a range of an array consists of.
@@ -108,6 +114,7 @@ impl Layer {
                 slabs: Slabs::default(),
                 charge: None,
                 log,
+                next: None,
                 has_logged: false,
                 absorbed_by: None,
             }),
@@ -209,7 +216,7 @@ impl Layer {
         let end = at.saturating_add(out.len() as u64);
         let state = self.state.read();
         let mut done = 0;
-        let in_log = loop {
+        let (part, place) = loop {
             let from = at.saturating_add(done as u64);
             if from >= end {
                 return Ok(Step::Read(out.len()));
@@ -220,23 +227,27 @@ impl Layer {
             match shown {
                 Shown::Zeros => to.fill(0),
                 Shown::Below if done == 0 => return Ok(Step::Below(n)),
-                Shown::Staged(place) => match (place.memory(), place.log()) {
-                    (Some(place), _) => {
+                Shown::Staged(place) => match place.memory() {
+                    Some(place) => {
                         to.copy_from_slice(state.slabs.get(place, n).ok_or_else(lost)?);
                     }
-                    (None, Some(at)) if done == 0 => break (at, n),
-                    (None, Some(_)) => return Ok(Step::Read(done)),
-                    (None, None) => return Err(lost()),
+                    None if done == 0 => break (part, place),
+                    None => return Ok(Step::Read(done)),
                 },
                 Shown::Below => return Ok(Step::Read(done)),
             }
             done += n;
         };
+        let out = &mut out[..(part.end - part.start) as usize];
+        let next = state.next_of(array).filter(|_| place.is_in_next());
         let log = state.log.clone();
         drop(state);
-        let (at, n) = in_log;
-        log.ok_or_else(lost)?.read(at, &mut out[..n])?;
-        Ok(Step::Read(n))
+        match (next, place.log()) {
+            (Some((next, run)), _) => next.read(&run, part.start, out)?,
+            (None, Some(at)) => log.ok_or_else(lost)?.read(at, out)?,
+            (None, None) => return Err(lost()),
+        }
+        Ok(Step::Read(out.len()))
     }
 
     /// The arrays below have these lengths now, as far as an array has no changes here.
@@ -244,7 +255,7 @@ impl Layer {
         let mut state = self.state.write();
         for (array, &len) in state.arrays.iter_mut().zip(lens) {
             if array.below != len && array.extents.is_unchanged(array.below) {
-                *array = ArrayChanges::new(Extents::new(len), len);
+                array.reset(len);
             }
         }
     }
@@ -254,7 +265,7 @@ impl Layer {
         self.set_len(array, 0)?;
         let mut state = self.state.write();
         let array = state.arrays.get_mut(array.index()).ok_or_else(no_array)?;
-        *array = ArrayChanges::new(Extents::new(len), len);
+        array.reset(len);
         Ok(())
     }
 
@@ -390,11 +401,18 @@ impl ArrayChanges {
             cut: None,
             below,
             encoded: EncodedBlocks::default(),
+            next: None,
         }
     }
-}
 
-impl ArrayChanges {
+    /// Nothing is changed of the array, which has this length; the log may still say something of
+    /// the next file.
+    fn reset(&mut self, len: u64) {
+        let next = self.next.take();
+        *self = ArrayChanges::new(Extents::new(len), len);
+        self.next = next;
+    }
+
     /// Whether the log knows how long it is, and has been.
     fn is_length_logged(&self) -> bool {
         self.cut.is_none() && self.logged_len == self.extents.len()
@@ -423,72 +441,4 @@ impl LayerState {
             (part, Shown::Zeros) => Part::Zeros(part),
         }
     }
-
-    /// How many bytes of a range are not in memory.
-    fn missing(&self, array: WrittenArray, range: &Range<u64>) -> Result<u64> {
-        let array = self.array(array).ok_or_else(no_array)?;
-        let (mut at, mut missing) = (range.start, range.end - range.start);
-        while let Some((part, place)) = array.extents.next_staged(at..range.end) {
-            at = part.end;
-            if place.memory().is_some() {
-                missing -= part.end - part.start;
-            }
-        }
-        Ok(missing)
-    }
-
-    /// There is room.
-    fn write(&mut self, array: WrittenArray, at: u64, bytes: &[u8]) -> Result<()> {
-        let LayerState { arrays, slabs, .. } = self;
-        let array = arrays.get_mut(array.index()).ok_or_else(no_array)?;
-        let range = at..at.saturating_add(bytes.len() as u64);
-        let mut done = 0;
-        while done < bytes.len() {
-            let from = at + done as u64;
-            let next = array.extents.next_staged(from..range.end);
-            let rest = &bytes[done..];
-            let n = match next {
-                Some((part, place)) if part.start == from => {
-                    let n = (part.end - part.start) as usize;
-                    match place.memory() {
-                        Some(place) => rewrite(array, slabs, part, place, &rest[..n])?,
-                        // Bytes that are only in the log, or zeros, are replaced.
-                        None => append(array, slabs, from, &rest[..n])?,
-                    }
-                }
-                Some((part, _)) => {
-                    append(array, slabs, from, &rest[..(part.start - from) as usize])?
-                }
-                None => append(array, slabs, from, rest)?,
-            };
-            done += n;
-        }
-        array.unlogged.insert(range);
-        Ok(())
-    }
-}
-
-/// Changes bytes of an extent where they are, and says how many.
-fn rewrite(
-    array: &mut ArrayChanges,
-    slabs: &mut Slabs,
-    part: Range<u64>,
-    place: InSlab,
-    bytes: &[u8],
-) -> Result<usize> {
-    let old = slabs.get_mut(place, bytes.len()).ok_or_else(lost)?;
-    old.copy_from_slice(bytes);
-    array
-        .extents
-        .relocate(part, |_, place| place.with_log(None));
-    Ok(bytes.len())
-}
-
-/// Appends the first bytes to a slab, and says how many.
-fn append(array: &mut ArrayChanges, slabs: &mut Slabs, at: u64, bytes: &[u8]) -> Result<usize> {
-    let (place, n) = slabs.append(bytes).ok_or_else(lost)?;
-    let place = ExtentPlace::in_memory(place);
-    let mut dropped = |place: ExtentPlace, len| release(slabs, place, len);
-    array.extents.put(at..at + n as u64, place, &mut dropped);
-    Ok(n)
 }

@@ -113,6 +113,7 @@ impl Stage {
     /// Waits for the disk without the lock of the log, so that writers go on. The caller holds the
     /// lock of the sync.
     pub(super) fn sync_written(&self) -> Result<()> {
+        self.sync_next()?;
         let mut log = self.lock_log();
         log.flush_deferred()?;
         let Some(writer) = &mut log.writer else {
@@ -270,6 +271,10 @@ impl OpenLog {
                 self.put_zeros(layer, array, zeros)?;
                 continue;
             }
+            if layer.begins_in_next(array, &next) {
+                at = self.put_reference(layer, array, next)?;
+                continue;
+            }
             let wanted = usize::try_from(next.end - next.start).unwrap_or(usize::MAX);
             at = with_buffer(wanted, |buffer| {
                 let mut taken = next.start..next.start;
@@ -285,6 +290,22 @@ impl OpenLog {
             })?;
         }
         Ok(())
+    }
+
+    /// Logs where the first bytes of a range are that lie in the next file; says where they end.
+    fn put_reference(
+        &mut self,
+        layer: &Layer,
+        array: WrittenArray,
+        range: Range<u64>,
+    ) -> Result<u64> {
+        let (end, record) = layer.refer(array, range.clone())?;
+        let put = self.put_record(&record);
+        match &put {
+            Ok(()) => layer.logged_next(array, end),
+            Err(_) => layer.not_logged(array, range.start..end),
+        }
+        put.map(|()| end)
     }
 
     /// Logs zeros that were taken.

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::layer::Layer;
 use super::log::{LogState, LogWriter, Record};
+use super::next_file::NextFile;
 use super::place::LogPlace;
 use super::slab::LayerMemory;
 use super::staging::{LayerPair, OpenLog, Stage};
@@ -20,8 +21,10 @@ impl Stage {
         memory: Arc<LayerMemory>,
     ) -> Result<Arc<Stage>> {
         let writer = LogWriter::resume(&place, found)?;
+        let resumed = |next| NextFile::resume(&place.spot()?, next);
+        let next = found.next().map(resumed).transpose()?;
         let open = |layer: &super::log::FoundLayer| {
-            let layer = layer.open(writer.bytes());
+            let layer = layer.open(writer.bytes(), next.clone());
             if let Some(charge) = memory.charge_found(layer.uncharged()) {
                 layer.add_charge(charge);
             }
@@ -53,6 +56,7 @@ impl Stage {
             short_until: 0,
             may_return: false,
             could_be_made: None,
+            has_next: found.next().is_some(),
             has_log: Arc::new(AtomicBool::new(true)),
             writer: Some(writer),
         };

@@ -91,6 +91,8 @@ pub(super) struct OpenLog {
     pub(super) may_return: bool,
     /// The directory in which one could be made when that was tried last.
     pub(super) could_be_made: Option<FileId>,
+    /// A next file lies beside it.
+    pub(super) has_next: bool,
 }
 
 pub(super) struct LayerPair {
@@ -118,6 +120,7 @@ impl Stage {
             short_until: 0,
             may_return: false,
             could_be_made: None,
+            has_next: false,
         };
         Stage::assembled(log, layers, memory, None)
     }
@@ -215,6 +218,10 @@ impl Stage {
         if end.is_none_or(|end| end > LARGEST_ARRAY) {
             return Err(too_large());
         }
+        if self.write_next(array, offset, bytes)? {
+            self.was_written();
+            return Ok(bytes.len());
+        }
         let (mut at, mut done) = (offset, 0);
         for piece in bytes.chunks(LARGEST_SLAB as usize) {
             match self.write_piece(array, at, piece) {
@@ -252,7 +259,7 @@ impl Stage {
 
     /// Charges what was written before for its intervals; ENOMEM if that is too much, until there
     /// has been a commit.
-    fn charge_intervals(&self, layer: &Layer) -> Result<()> {
+    pub(super) fn charge_intervals(&self, layer: &Layer) -> Result<()> {
         let deferred = layer.uncharged();
         if deferred > 0 {
             let charge = self.memory.charge_intervals(deferred);

@@ -15,8 +15,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunked_write::memory::spaces_in_turn;
-use super::rewrite::{CommitWay, MemberNumber, Recipe};
+use super::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::array::Array;
+use crate::array::stored_run::StoredRun;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
 use crate::error::Result;
 use crate::memory::Arena;
@@ -39,6 +40,8 @@ const ELEMENT: u64 = 16;
 /// An array of the file, as it is going to be.
 pub(super) struct PlainPart<'a> {
     pub(super) shown: &'a dyn Array,
+    /// By which it has changed, if it has.
+    pub(super) change: Option<&'a ChangedArray>,
     /// Bytes that are shown.
     pub(super) len: u64,
     /// Bytes that are stored now: what is shown behind them needs no decoding.
@@ -75,6 +78,41 @@ pub(super) struct PlainFile<'a> {
 }
 
 impl PlainPart<'_> {
+    /// Where its stored bytes lie, if they lie in one piece.
+    fn run(&self) -> Option<StoredRun> {
+        (self.runs.run == self.runs.stride).then(|| StoredRun {
+            begin: self.runs.begin,
+            len: self.stored,
+            turned: self.to_stored.map_or(1, |_| self.element as u8),
+        })
+    }
+
+    /// Where a stretch of the file that begins with bytes of it is to end: all of it lies there
+    /// already, or nothing does.
+    fn until_lying_changes(&self, stretch: &Range<u64>) -> Option<u64> {
+        let (change, run, bytes) = self.first_of(stretch)?;
+        let end = change.until_lying_changes(&run, &bytes);
+        let changes = end < bytes.end || change.lies(&run, &bytes);
+        changes.then(|| run.begin + end)
+    }
+
+    /// Its bytes with which a stretch of the file begins, and their place.
+    fn first_of(&self, stretch: &Range<u64>) -> Option<(&ChangedArray, StoredRun, Range<u64>)> {
+        let (change, run) = self.change.zip(self.run())?;
+        let mut bytes = self.runs.within(stretch);
+        bytes.end = bytes.end.min(run.len);
+        let is_first = !bytes.is_empty() && run.place(&bytes).start == stretch.start;
+        is_first.then_some((change, run, bytes))
+    }
+
+    /// Whether a stretch of the file is bytes of it that lie there already.
+    fn lies(&self, stretch: &Range<u64>) -> bool {
+        let own = self.first_of(stretch);
+        own.is_some_and(|(change, run, bytes)| {
+            run.place(&bytes) == *stretch && change.lies(&run, &bytes)
+        })
+    }
+
     /// Reads bytes of the array as they are stored; `out` has room for the whole elements around.
     fn read<'b>(
         &self,
@@ -160,7 +198,10 @@ impl PlainFile<'_> {
                     stays(at..some[n].start, write)?;
                     at = some[n].end;
                     let (room, _) = space.parts();
-                    write.put(FILE, some[n].start + shift, &room[..len])
+                    match len {
+                        Some(len) => write.put(FILE, some[n].start + shift, &room[..len]),
+                        None => write.lies(FILE, some[n].clone()),
+                    }
                 },
             )?;
             some = self.stretches(next);
@@ -226,6 +267,9 @@ impl PlainFile<'_> {
             }
             stretch.end = next.end.min(most);
         }
+        let mut parts = self.parts.iter();
+        let end = parts.find_map(|part| part.until_lying_changes(&stretch));
+        stretch.end = end.unwrap_or(stretch.end);
         Some(stretch)
     }
 
@@ -240,8 +284,12 @@ impl PlainFile<'_> {
         parts.chain(literals).min_by_key(|range| range.start)
     }
 
-    /// Puts the bytes of a stretch to the start of a space; says how many.
-    fn fill_stretch(&self, stretch: &Range<u64>, space: &mut Workspace) -> Result<usize> {
+    /// Puts the bytes of a stretch to the start of a space; says how many, or none if they lie in
+    /// the new file already.
+    fn fill_stretch(&self, stretch: &Range<u64>, space: &mut Workspace) -> Result<Option<usize>> {
+        if self.parts.iter().any(|part| part.lies(stretch)) {
+            return Ok(None);
+        }
         let (room, mut scratch) = space.parts();
         let (out, read) = room.split_at_mut((stretch.end - stretch.start) as usize);
         if !self.is_one_array(stretch) {
@@ -263,7 +311,7 @@ impl PlainFile<'_> {
         for (start, bytes) in &self.literals {
             Runs::whole(*start).scatter_part(bytes, (stretch.start, &mut *out));
         }
-        Ok(out.len())
+        Ok(Some(out.len()))
     }
 
     /// Whether all of it are changed bytes of one array that lies in one piece: what is stored

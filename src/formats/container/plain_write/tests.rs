@@ -161,6 +161,7 @@ impl Case {
         };
         let parts: Vec<_> = (0..3)
             .map(|n| PlainPart {
+                change: None,
                 shown: &*arrays[n],
                 len: self.lens(n).0,
                 stored: 0,
@@ -225,6 +226,7 @@ fn what_has_not_changed_stays() {
     let file = PlainFile {
         start: None,
         parts: vec![PlainPart {
+            change: None,
             shown: &*fives,
             len: 1 << 10,
             stored: 0,

@@ -186,6 +186,30 @@ impl Committer {
         }
     }
 
+    /// Whether a commit of what is staged, and of so many bytes of an array, would replace the
+    /// container's only file.
+    pub(crate) fn replaces(
+        &self,
+        version: &Arc<ContainerVersion>,
+        container: &LayeredContainer,
+        bytes: u64,
+    ) -> Result<bool> {
+        let layers = container.stage.layers();
+        let [layer] = &layers[..] else {
+            return Ok(false);
+        };
+        let changed = changed_arrays(container, layer, &self.ground.cache)?;
+        let rewrite = container.rewrite();
+        let changes = Changes {
+            rewrite: &*rewrite,
+            changed: &changed,
+            layer: layer.number(),
+            written: None,
+        };
+        let of = (version, container);
+        self.with_commit(of, &changes, Effort::Usual, |commit| commit.replaces(bytes))
+    }
+
     /// Has the container's files changed; the changes of the layer are checked before.
     pub(crate) fn commit_changes(
         &self,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::ArrayWriter;
 use super::before_close::BeforeClose;
 use super::remembered::WrittenVersions;
+use super::runs::StoredRuns;
 use super::writable::WritableArrays;
 use crate::container::inside::ArrayAddress;
 use crate::container::rewrite::{Change, Rewrite};
@@ -39,6 +40,7 @@ pub(crate) struct ArrayWriting {
     pub(crate) committer: Arc<Committer>,
     pub(crate) later: Arc<LaterCommits>,
     pub(crate) before_close: Arc<BeforeClose>,
+    pub(crate) runs: Arc<StoredRuns>,
 }
 
 impl ArrayWriting {
@@ -104,6 +106,8 @@ impl ArrayWriting {
         let len = bytes.len() as u64;
         writer.permits(Change::Write { offset, len })?;
         self.fill_up_to(writer, offset)?;
+        self.runs
+            .begin(writer, &(offset..offset.saturating_add(len)));
         let n = match self.stage_bytes(writer, offset, bytes) {
             // So much has been written here and there that knowing where takes too much memory.
             Err(e) if e.is_no_memory() => {

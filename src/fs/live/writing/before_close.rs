@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::{ArrayWriter, LayeredContainer};
 use crate::array::chunking::{ChunkId, Chunking};
+use crate::array::stored_run::StoredRun;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::rewrite::{ChangedArray, EncodedAhead, Rewrite};
 use crate::error::Result;
@@ -34,7 +35,7 @@ struct EncodeTask {
     number: u64,
 }
 
-/// Encoded blocks that a layer has of an array.
+/// What a layer has of an array that was done before the commit.
 pub(crate) struct LayerBlocks {
     layer: Arc<Layer>,
     array: WrittenArray,
@@ -50,6 +51,14 @@ impl EncodedAhead for LayerBlocks {
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool {
         let encoded = self.layer.encoded(self.array, block);
         encoded.inspect(|block| take(block.bytes())).is_some()
+    }
+
+    fn run(&self) -> Option<StoredRun> {
+        self.layer.run(self.array)
+    }
+
+    fn lying(&self, run: &StoredRun, range: &Range<u64>) -> Option<Range<u64>> {
+        self.layer.lying(self.array, run, range)
     }
 }
 

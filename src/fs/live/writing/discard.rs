@@ -16,7 +16,7 @@ use crate::live::places::{ContainerId, Forget, Stale};
 use crate::live::refusal::refused;
 use crate::live::version::ContainerVersion;
 use crate::source::FileId;
-use crate::stage::{log_names, new_name};
+use crate::stage::{log_names, new_name, next_name};
 
 /// Discards what is staged.
 pub(crate) struct Discarding {
@@ -65,7 +65,7 @@ impl Discarding {
 
     /// The files beside a container under the names of its logs and of its next file.
     pub(crate) fn logs_beside(&self, at: &Spot) -> Vec<(OsString, FileId)> {
-        let names = log_names(&at.name).chain([new_name(&at.name)]);
+        let names = log_names(&at.name).chain([new_name(&at.name), next_name(&at.name)]);
         let there = |name: OsString| {
             let found = self.ground.store.stat(&at.directory.join(&name)).ok()?;
             Some((name, found.id))

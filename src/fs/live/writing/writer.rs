@@ -4,6 +4,7 @@
 //! after that commits; of an array by which entries are named, every close. Used by
 //! [`super::arrays`].
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,6 +15,7 @@ use crate::error::Result;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::version::ContainerVersion;
 use crate::stage::{Stage, WrittenArray};
+use crate::sync::Mutex;
 
 /// An array that is written through a handle.
 pub(crate) struct ArrayWriter {
@@ -30,6 +32,8 @@ pub(crate) struct ArrayWriter {
     closed: AtomicBool,
     /// Bytes written since it was last ordered that they be logged.
     unordered: AtomicU64,
+    /// What was written last in one sequence.
+    sequence: Mutex<Range<u64>>,
 }
 
 impl ArrayWriter {
@@ -47,7 +51,19 @@ impl ArrayWriter {
             emptied: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             unordered: AtomicU64::new(0),
+            sequence: Mutex::new(0..0),
         }
+    }
+
+    /// A range is about to be written: how long the sequence was that it goes on with, and is.
+    pub(crate) fn sequence(&self, range: &Range<u64>) -> (u64, u64) {
+        let mut sequence = self.sequence.lock();
+        if sequence.end != range.start {
+            *sequence = range.start..range.start;
+        }
+        let before = sequence.end - sequence.start;
+        sequence.end = range.end;
+        (before, range.end - sequence.start)
     }
 
     /// Counts what was written, and begins anew where that has become so much; says whether.

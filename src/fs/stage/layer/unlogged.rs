@@ -11,13 +11,21 @@ use std::sync::Arc;
 use super::super::extents::ExtentPlace;
 use super::super::log::LogBytes;
 use super::super::written_array::WrittenArray;
-use super::{ArrayChanges, Layer, LayerState, Part, release};
+use super::{ArrayChanges, Layer, LayerState, release};
 
 /// Bytes that a log which was written anew has in another place.
 pub(crate) struct MovedExtent {
     pub(crate) array: WrittenArray,
     pub(crate) range: Range<u64>,
     pub(crate) to: u64,
+}
+
+/// A part of what is staged of an array.
+pub(crate) enum StagedPart {
+    /// In memory, or in the log.
+    Bytes(Range<u64>),
+    InNext(Range<u64>),
+    Zeros(Range<u64>),
 }
 
 /// Bytes that a record takes in a log beside its payload.
@@ -208,18 +216,20 @@ impl Layer {
     pub(crate) fn bytes_staged(&self) -> u64 {
         let state = self.state.read();
         let extents = state.arrays.iter().flat_map(|array| array.extents.iter());
-        let bytes = extents.filter(|(_, place)| *place != ExtentPlace::ZEROS);
+        let bytes =
+            extents.filter(|(_, place)| *place != ExtentPlace::ZEROS && !place.is_in_next());
         bytes
             .map(|(range, _)| range.end - range.start + RECORD)
             .sum()
     }
 
     /// The first part of a range that is changed, all of it bytes that lie together, or zeros.
-    pub(crate) fn next_staged(&self, array: WrittenArray, range: Range<u64>) -> Option<Part> {
+    pub(crate) fn next_staged(&self, array: WrittenArray, range: Range<u64>) -> Option<StagedPart> {
         let state = self.state.read();
         Some(match state.array(array)?.extents.next_staged(range)? {
-            (part, ExtentPlace::ZEROS) => Part::Zeros(part),
-            (part, _) => Part::Staged(part),
+            (part, ExtentPlace::ZEROS) => StagedPart::Zeros(part),
+            (part, place) if place.is_in_next() => StagedPart::InNext(part),
+            (part, _) => StagedPart::Bytes(part),
         })
     }
 
@@ -252,6 +262,7 @@ impl Layer {
             let said = own.is_length_logged();
             own.encoded.clear();
             over.encoded.clear();
+            own.next = own.next.take().or(over.next.take());
             if over.extents.visible() < own.extents.len() {
                 own.unlogged.remove(over.extents.visible()..u64::MAX);
             }
@@ -271,6 +282,7 @@ impl Layer {
         }
         state.number = other.number;
         state.has_logged |= other.has_logged;
+        state.next = state.next.take().or(other.next.take());
         if state.log.is_none() {
             state.log = other.log.take();
         }

@@ -9,6 +9,7 @@
 mod check;
 mod growing;
 mod layer;
+mod next;
 mod provisional;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 use check::{check_index, check_len, check_name, check_range};
 pub(crate) use layer::FoundLayer;
 use layer::LoggedChange;
+pub(crate) use next::FoundNext;
+use next::LoggedReference;
 use provisional::Provisional;
 
 use super::patch::{Patch, last_said};
@@ -28,6 +31,7 @@ use crate::memory::fallible;
 use crate::records::FoundRecord;
 use crate::source::{FileIdentity, Source};
 use crate::stage::layer::Layer;
+use crate::stage::next_file::NextFile;
 use crate::stage::written_array::WrittenArray;
 
 const DOING: &str = "cannot read the log of a stage";
@@ -53,6 +57,9 @@ pub struct LogState {
     pending: Option<PendingCommit>,
     /// The bottom first.
     layers: Vec<FoundLayer>,
+    /// To bytes in the next file, until layers are made.
+    references: Vec<LoggedReference>,
+    next: Option<FoundNext>,
     end: u64,
     sequence: u64,
 }
@@ -93,6 +100,8 @@ impl LogState {
             growing: Default::default(),
             pending: None,
             layers: Vec::new(),
+            references: Vec::new(),
+            next: None,
             end: 0,
             sequence: 0,
         };
@@ -100,11 +109,12 @@ impl LogState {
         Ok(state)
     }
 
-    pub(super) fn add(&mut self, found: &FoundRecord<'_>) -> Result<()> {
+    /// `at`: where it begins.
+    pub(super) fn add(&mut self, at: u64, found: &FoundRecord<'_>) -> Result<()> {
         match found.kind {
             record::EXTENT | record::REDO => self.add_bytes(found),
             record::COMMIT => self.add_commit(found.decoded()?),
-            record::OTHER => self.add_other(found.decoded()?),
+            record::OTHER => self.add_other(at, found.decoded()?),
             record::BEGIN => Err(Fault::new("the log begins twice").into()),
             kind => Err(found.nonsense(format_args!("a record of kind {kind}"))),
         }
@@ -133,7 +143,7 @@ impl LogState {
         )
     }
 
-    fn add_other(&mut self, record: Record) -> Result<()> {
+    fn add_other(&mut self, at: u64, record: Record) -> Result<()> {
         match record {
             Record::Length { layer, array, len } => {
                 self.check_array(array)?;
@@ -156,6 +166,26 @@ impl LogState {
                 fallible::push(&mut self.arrays, array, DOING)
             }
             Record::Held(held) => self.hold(held),
+            Record::InNext {
+                layer,
+                array,
+                offset,
+                len,
+                run,
+                crc,
+            } => {
+                self.check_array(array)?;
+                check_range(offset, len)?;
+                self.add_reference(LoggedReference {
+                    layer,
+                    array: WrittenArray(array),
+                    range: offset..offset + len,
+                    run,
+                    crc,
+                    at,
+                })?;
+                self.step(layer, LoggedChange::InNext { array, offset, len })
+            }
             Record::Provisional { layer, array } => {
                 self.check_array(array)?;
                 self.check_layer(layer)?;
@@ -247,6 +277,7 @@ impl LogState {
         for (layer, step) in self.provisional.commit(layer) {
             self.keep(layer, step)?;
         }
+        self.references.retain(|reference| reference.layer > layer);
         (self.base, self.committed) = (base, layer);
         self.highest = self.highest.max(layer);
         self.end_commit();
@@ -403,9 +434,12 @@ impl LogState {
     /// nothing, and locks nothing.
     pub fn layers(&self) -> Vec<Arc<Layer>> {
         let log = self.bytes();
+        let next = self
+            .next()
+            .map(|next| NextFile::found(Arc::clone(&next.source)));
         let layers = self.layers.iter().rev();
         layers
-            .map(|layer| Arc::new(layer.open(log.clone())))
+            .map(|layer| Arc::new(layer.open(log.clone(), next.clone())))
             .collect()
     }
 

@@ -15,20 +15,20 @@ mod read;
 mod record;
 mod writer;
 
-pub(super) use found::FoundLayer;
+pub(super) use found::{FoundLayer, FoundNext};
 pub use found::{LogState, PendingCommit};
 pub use name::{
     added_name, container_of_log, drafts_name, is_added_name, is_hidden_name, log_names, move_name,
-    new_name,
+    new_name, next_name,
 };
 pub use patch::{Patch, last_said};
 pub(crate) use read::fold;
-pub use read::{FoundLog, read_log};
+pub use read::{FoundLog, read_log, read_log_until};
 pub(super) use record::Record;
 pub use record::{
     CommitRecord, GrowingFile, HeldFile, LoggedArray, NewFileRecord, RangeSample, SealedFile,
 };
-pub(super) use writer::{LogWriter, try_to_create, with_buffer};
+pub(super) use writer::{LogWriter, sync_file, try_to_create, with_buffer};
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 const LOG: &[u8] = b".arrayfs-stage";
 const NEW: &[u8] = b".arrayfs-new";
+const NEXT: &[u8] = b".arrayfs-next";
 const DRAFTS: &[u8] = b".arrayfs-drafts";
 const ADDED: &[u8] = b".arrayfs-files";
 const MOVE: &[u8] = b".arrayfs-move";
@@ -44,6 +45,11 @@ pub fn new_name(container: &OsStr) -> OsString {
     name_with(container, NEW)
 }
 
+/// Of the file that the next commit of a container makes, begun while its arrays are written.
+pub fn next_name(container: &OsStr) -> OsString {
+    name_with(container, NEXT)
+}
+
 /// Of the directory of the drafts of a container that is still new.
 pub fn drafts_name(container: &OsStr) -> OsString {
     name_with(container, DRAFTS)
@@ -68,7 +74,7 @@ pub fn is_added_name(name: &OsStr) -> bool {
 /// Whether a name is one of ours, which are not shown.
 pub fn is_hidden_name(name: &OsStr) -> bool {
     let is_ours = |suffix| has_suffix(name, suffix);
-    is_log_name(name) || [NEW, DRAFTS, ADDED, MOVE].into_iter().any(is_ours)
+    is_log_name(name) || [NEW, NEXT, DRAFTS, ADDED, MOVE].into_iter().any(is_ours)
 }
 
 fn is_log_name(name: &OsStr) -> bool {
@@ -117,7 +123,7 @@ mod tests {
         assert_eq!(drafts_name(container), ".x.blp.arrayfs-drafts");
         assert_eq!(added_name(container), ".x.blp.arrayfs-files");
         assert!(is_added_name(&added_name(container)) && !is_added_name(&drafts_name(container)));
-        for hidden in [new_name, drafts_name, added_name, move_name] {
+        for hidden in [new_name, next_name, drafts_name, added_name, move_name] {
             assert!(is_hidden_name(&hidden(container)));
         }
         let logs: Vec<_> = log_names(container).collect();

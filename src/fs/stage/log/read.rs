@@ -28,6 +28,11 @@ pub enum FoundLog {
 
 /// The file under this name of the container's logs. An error if it cannot be read, or is damaged.
 pub fn read_log(of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
+    read_log_until(of, name, u64::MAX)
+}
+
+/// The same of its first bytes: no record from `end` on counts.
+pub fn read_log_until(of: &LogOf<'_>, name: &OsStr, end: u64) -> Result<FoundLog> {
     let path = of.directory.join(name);
     let stat = match of.store.stat(&path) {
         Err(e) if e.is_not_found() => return Ok(FoundLog::Nothing),
@@ -42,7 +47,7 @@ pub fn read_log(of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
         let path = of.store.display(&path);
         return Err(Error::Changed { path });
     }
-    match fold(source, of, name).map_err(located)? {
+    match fold(source, (of, name), end).map_err(located)? {
         FoundLog::Foreign(e) => Ok(FoundLog::Foreign(located(e))),
         found => Ok(found),
     }
@@ -67,7 +72,12 @@ fn check_trust(stat: &Stat, of: &LogOf<'_>) -> Result<()> {
 }
 
 /// What the records of a file say that is believed to be a log.
-pub(crate) fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Result<FoundLog> {
+/// None from `end` on count.
+pub(crate) fn fold(
+    source: Arc<dyn Source>,
+    (of, name): (&LogOf<'_>, &OsStr),
+    end: u64,
+) -> Result<FoundLog> {
     let (log, len) = (Arc::clone(&source), source.identity().size());
     let mut records = Records::new(&*log, 0, RecordSequence::Rising(None));
     let Some(first) = records.next()? else {
@@ -87,8 +97,11 @@ pub(crate) fn fold(source: Arc<dyn Source>, of: &LogOf<'_>, name: &OsStr) -> Res
     let mut state = LogState::new(begin, name, source)?;
     loop {
         let at = records.at();
+        if at >= end {
+            break;
+        }
         let Some(found) = records.next()? else { break };
-        let added = state.add(&found);
+        let added = state.add(at, &found);
         added.map_err(|e| e.map_fault(|fault| fault.bytes(at..records.at())))?;
     }
     records.check_end(len)?;

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Base;
+use crate::array::stored_run::StoredRun;
 use crate::records::BYTES;
 
 pub(super) const BEGIN: u8 = 1;
@@ -81,6 +82,15 @@ pub(crate) enum Record {
     },
     /// A commit waits for another program that has the container's file open, which is this.
     Held(HeldFile),
+    /// Bytes of an array that lie in the next file: as they are stored, with this checksum.
+    InNext {
+        layer: u64,
+        array: u32,
+        offset: u64,
+        len: u64,
+        run: StoredRun,
+        crc: u32,
+    },
 }
 
 /// What a file is while another program has it open, which may give it another time without any

@@ -21,6 +21,7 @@ use crate::disk::{Caller, DiskFile, Place, Target};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::records::{HEADER, NUMBERS, RecordHead, encoded, numbers};
+use crate::source::Source;
 use crate::stage::place::LogPlace;
 use crate::stage::written_array::WrittenArray;
 use file::{create_file, opened};
@@ -393,25 +394,26 @@ impl Drop for LogWriter {
 }
 
 impl SyncRound {
-    /// A directory above may be moved meanwhile: then its name is synced where it lies by then.
     pub(crate) fn wait(&self, place: &dyn LogPlace) -> Result<()> {
-        const TRIES: usize = 8;
-        for _ in 1..TRIES {
-            match self.wait_at(&place.spot()?) {
-                Err(e) if e.is_not_found() || matches!(e, Error::Changed { .. }) => {}
-                synced => return synced,
-            }
-        }
-        self.wait_at(&place.spot()?)
+        sync_file(place, self.file.source(), self.named)
     }
+}
 
-    fn wait_at(&self, spot: &LogSpot) -> Result<()> {
-        let file = self.file.source();
-        match self.named {
-            true => spot.disk.sync(Target::Open(file), true),
-            false => spot.disk.sync_named(file, spot.names()),
+/// Returns when a file beside the container is on the disk; with its name, unless that is. A
+/// directory above may be moved meanwhile: then the name is synced where it lies by then.
+pub(crate) fn sync_file(place: &dyn LogPlace, file: &dyn Source, is_named: bool) -> Result<()> {
+    const TRIES: usize = 8;
+    let sync_at = |spot: &LogSpot| match is_named {
+        true => spot.disk.sync(Target::Open(file), true),
+        false => spot.disk.sync_named(file, spot.names()),
+    };
+    for _ in 1..TRIES {
+        match sync_at(&place.spot()?) {
+            Err(e) if e.is_not_found() || matches!(e, Error::Changed { .. }) => {}
+            synced => return synced,
         }
     }
+    sync_at(&place.spot()?)
 }
 
 impl LogSpot {
@@ -423,7 +425,7 @@ impl LogSpot {
         }
     }
 
-    pub(super) fn place<'a>(&'a self, name: &'a std::ffi::OsStr) -> Place<'a> {
+    pub(crate) fn place<'a>(&'a self, name: &'a std::ffi::OsStr) -> Place<'a> {
         Place {
             directory: &self.directory,
             id: self.directory_id,

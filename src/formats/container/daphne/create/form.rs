@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use super::super::header::{FIXED, ObjectKind};
 use super::super::value::ValueType;
-use super::super::write::{CellWriter, FileWriter, PlainSize, ShownCells, consistency};
+use super::super::write::{
+    CellWriter, FileWriter, PlainSize, ShownCells, ShownColumn, consistency,
+};
 use super::object::{NewArray, NewObject};
 use crate::container::creation::GivenContent;
 use crate::container::plain_write::runs::Runs;
@@ -64,7 +66,12 @@ pub(super) fn tell(
         return object.matrix()?.tell(budget, write);
     }
     let arrays = object.arrays.iter();
-    let arrays = arrays.map(|array| (&*array.shown, array.value, array.len));
+    let arrays = arrays.map(|array| ShownColumn {
+        shown: &*array.shown,
+        change: None,
+        value: array.value,
+        len: array.len,
+    });
     let is_matrix = object.data == ObjectKind::DenseMatrix;
     let shown = ShownCells::new(arrays.collect(), (object.cols, is_matrix), budget)?;
     CellWriter::new(shown, write).tell_anew(object.rows)
@@ -121,6 +128,7 @@ fn head(object: &NewObject, form: Form) -> Result<Vec<u8>> {
 
 fn part(array: &NewArray, runs: Runs) -> PlainPart<'_> {
     PlainPart {
+        change: None,
         shown: &*array.shown,
         len: array.len,
         stored: array.len,

@@ -16,8 +16,10 @@ use super::super::value::ValueType;
 use super::block_rect::{BAND, BlockRect, DENSE};
 use super::file_writer::FileWriter;
 use crate::array::Array;
+use crate::array::stored_run::StoredRun;
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent_for};
 use crate::container::chunked_write::memory::at_once;
+use crate::container::rewrite::ChangedArray;
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
@@ -26,13 +28,19 @@ use crate::range_set::RangeSet;
 /// Bytes of a band, whatever the type.
 const BAND_BYTES: usize = 8 * BAND as usize;
 
-/// What is shown of an array, its value type and its length.
-pub(crate) type ShownColumn<'a> = (&'a dyn Array, ValueType, u64);
+/// What is shown of an array.
+pub(crate) struct ShownColumn<'a> {
+    pub(crate) shown: &'a dyn Array,
+    /// By which it has changed, if it has.
+    pub(crate) change: Option<&'a ChangedArray>,
+    pub(crate) value: ValueType,
+    pub(crate) len: u64,
+}
 
 /// The cells of an object as they are shown.
 pub(crate) struct ShownCells<'a> {
     /// One array for all columns, or one for each.
-    arrays: Vec<(&'a dyn Array, ValueType)>,
+    arrays: Vec<ShownColumn<'a>>,
     cols: u64,
     is_matrix: bool,
     space: Workspace,
@@ -45,16 +53,13 @@ impl<'a> ShownCells<'a> {
         budget: &Arc<Budget>,
     ) -> Result<ShownCells<'a>> {
         let mut lent = 0;
-        for (array, _, len) in &arrays {
-            if *len > 0 {
-                lent = lent.max(lent_for(*array, 0..*len)?);
-            }
+        for array in arrays.iter().filter(|array| array.len > 0) {
+            lent = lent.max(lent_for(array.shown, 0..array.len)?);
         }
         let room = 4 * BAND_BYTES as u64;
         let hold = at_once(room.saturating_add(lent), budget);
-        let arrays = arrays.into_iter().map(|(array, value, _)| (array, value));
         Ok(ShownCells {
-            arrays: arrays.collect(),
+            arrays,
             cols,
             is_matrix,
             space: Workspace::new(room, lent, hold, room)?,
@@ -67,7 +72,13 @@ impl<'a> ShownCells<'a> {
         let found = usize::try_from(number).ok();
         let found = found.and_then(|number| self.arrays.get(number));
         let missing = || Error::Bug("there is no such column".into());
-        found.map(|(_, value)| *value).ok_or_else(missing)
+        found.map(|array| array.value).ok_or_else(missing)
+    }
+
+    /// Whether these bytes of the one array lie in the new file already.
+    fn lies(&self, run: &StoredRun, range: &Range<u64>) -> bool {
+        let first = self.arrays.first();
+        first.is_some_and(|array| array.change.is_some_and(|change| change.lies(run, range)))
     }
 
     /// A band of cells in a type; none if that does not hold them all.
@@ -87,7 +98,11 @@ impl<'a> ShownCells<'a> {
             false => (cols.clone(), height as usize, width as usize),
         };
         for (first, number) in arrays.enumerate() {
-            let (array, from) = self.arrays[number as usize];
+            let &ShownColumn {
+                shown: array,
+                value: from,
+                ..
+            } = &self.arrays[number as usize];
             let size = from.size() as u64;
             let ranges = match self.is_matrix {
                 true => ranges_of(rows, cols, self.cols, size),
@@ -188,6 +203,17 @@ impl ChangedCells<'_> {
         let first = blocks.next().map(|block| block.body);
         let is_one = self.is_matrix || self.cells.cols == 1;
         is_one && first == Some(BlockBody::Dense(value)) && blocks.next().is_none()
+    }
+
+    /// Where the one array lies, if all of it is one block of its own type.
+    pub(super) fn run(&self) -> Option<StoredRun> {
+        let block = self.cells.stored.table.iter().next()?;
+        let is_all = block.rows() == (0..self.cells.rows) && block.cols() == (0..self.cells.cols);
+        (is_all && self.is_one_block()).then(|| StoredRun {
+            begin: block.payload(),
+            len: block.end - block.payload(),
+            turned: 1,
+        })
     }
 
     /// Whether as many rows stay, and the blocks with a change are dense.
@@ -305,6 +331,7 @@ impl<'a, 'w> CellWriter<'a, 'w> {
             Some(old) => self.write.keep(old.at..old.payload())?,
             None => self.write.put(&rect.head(DENSE, value))?,
         }
+        let size = value.size() as u64;
         for (rows, cols) in rect.bands() {
             let kept = old.filter(|old| rows.end <= old.rows().end);
             if let (Some(block), Some(old)) = (kept, &self.old)
@@ -313,11 +340,29 @@ impl<'a, 'w> CellWriter<'a, 'w> {
                 self.write.keep(stored_at(&block, value, &rows, &cols))?;
                 continue;
             }
+            if self.lies(&rows, &cols) {
+                self.write
+                    .lies((rows.end - rows.start) * (cols.end - cols.start) * size)?;
+                continue;
+            }
             let cells = self.shown.band((&rows, &cols), value)?;
             let changed = || Error::Bug("values are not as they were looked at".into());
             self.write.put(cells.ok_or_else(changed)?)?;
         }
         Ok(())
+    }
+}
+
+impl CellWriter<'_, '_> {
+    /// Whether a band of the one block lies in the new file already.
+    fn lies(&self, rows: &Range<u64>, cols: &Range<u64>) -> bool {
+        let Some((old, run)) = self.old.as_ref().and_then(|old| Some((old, old.run()?))) else {
+            return false;
+        };
+        let at = |row: u64, col: u64| row.saturating_mul(old.cells.cols).saturating_add(col);
+        let (first, last) = (at(rows.start, cols.start), at(rows.end - 1, cols.end - 1));
+        let size = old.cells.value(0).size() as u64;
+        self.shown.lies(&run, &(first * size..(last + 1) * size))
     }
 }
 

@@ -71,6 +71,16 @@ impl<'w> FileWriter<'w> {
         Ok(())
     }
 
+    /// The next bytes lie there already.
+    pub(super) fn lies(&mut self, len: u64) -> Result<()> {
+        self.flush()?;
+        self.flush_kept()?;
+        let end = self.done.saturating_add(len);
+        self.write.lies(FILE, self.done..end)?;
+        self.done = end;
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
             self.write.put(FILE, self.done, &self.pending)?;

@@ -32,7 +32,7 @@ use crate::container::rewrite::{ChangedArray, Rewrite};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
-pub(super) use cells::{CellWriter, ShownCells};
+pub(super) use cells::{CellWriter, ShownCells, ShownColumn};
 pub(super) use entries::{MatrixArray, MatrixArrays};
 pub(super) use file_writer::FileWriter;
 pub(super) use plain::PlainSize;

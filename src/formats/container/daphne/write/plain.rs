@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::super::header::ObjectKind;
 use super::super::program::{CSR, DENSE, POSITION};
 use super::{COLUMNS, ROWS_AT, WrittenObject, change_of, too_large};
+use crate::array::stored_run::StoredRun;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
 use crate::container::rewrite::ChangedArray;
@@ -114,6 +115,7 @@ impl WrittenObject {
                 None => RangeSet::default(),
             };
             parts.push(PlainPart {
+                change,
                 shown: change.map_or(&**array, |change| &*change.shown),
                 len,
                 stored: array.info()?.bytes,
@@ -131,6 +133,26 @@ impl WrittenObject {
             stored: source,
             len,
         })
+    }
+
+    /// Where an array lies, if it lies in one piece and stays where it is.
+    pub(super) fn plain_run(
+        &self,
+        name: &str,
+        changed: &[ChangedArray],
+    ) -> Result<Option<StoredRun>> {
+        let places = |changed| self.plain_size(changed)?.places(self.begin);
+        let ((was, _), (places, _)) = (places(&[])?, places(changed)?);
+        let mut all = self.arrays.iter().zip(was.into_iter().zip(places));
+        let found = all.find(|(array, _)| array.name() == name);
+        let Some((array, (runs, _))) = found.filter(|(_, (was, now))| was == now) else {
+            return Ok(None);
+        };
+        Ok((runs.run == runs.stride).then_some(StoredRun {
+            begin: runs.begin,
+            len: array.info()?.bytes,
+            turned: 1,
+        }))
     }
 
     /// The two forms differ in the codes of types, which only the length of the file tells apart.

@@ -9,11 +9,12 @@ use super::super::block::table::BlockBody;
 use super::super::dense::CellObject;
 use super::super::header::ObjectKind;
 use super::super::value::ValueType;
-use super::cells::{CellWriter, ChangedCells, ShownCells};
+use super::cells::{CellWriter, ChangedCells, ShownCells, ShownColumn};
 use super::entries::{MatrixArray, MatrixArrays};
 use super::file_writer::FileWriter;
 use super::{COLUMNS, OFFSETS, ROWS_AT, VALUES, WrittenBody, WrittenObject};
 use super::{change_of, consistency, too_large};
+use crate::array::stored_run::StoredRun;
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::plain_write::dirty_bytes;
@@ -65,7 +66,12 @@ impl WrittenObject {
         let mut arrays = Vec::new();
         for (array, value) in self.arrays.iter().zip(&cells.types.list) {
             let name = array.name();
-            arrays.push((self.shown(name, changed)?, *value, self.len(name, changed)?));
+            arrays.push(ShownColumn {
+                shown: self.shown(name, changed)?,
+                change: change_of(name, changed),
+                value: *value,
+                len: self.len(name, changed)?,
+            });
         }
         let is_matrix = self.data == ObjectKind::DenseMatrix;
         ShownCells::new(arrays, (self.cols, is_matrix), budget)
@@ -175,6 +181,20 @@ impl Rewrite for WrittenObject {
 
     fn info(&self, array: ArrayAddress<'_>, len: u64) -> Result<Info> {
         self.info_at(array.name, len)
+    }
+
+    fn stored_run(
+        &self,
+        array: ArrayAddress<'_>,
+        changed: &[ChangedArray],
+    ) -> Result<Option<StoredRun>> {
+        match &self.body {
+            WrittenBody::Plain(_) => self.plain_run(array.name, changed),
+            WrittenBody::Cells(cells) if self.new_rows(changed)? == self.rows => {
+                Ok(self.changed_cells(cells, &[]).run())
+            }
+            WrittenBody::Cells(_) | WrittenBody::Entries(_) => Ok(None),
+        }
     }
 
     fn restate(

@@ -11,6 +11,7 @@ use super::edit_recipe::EditRecipe;
 use super::values;
 use crate::array::dtype::Dtype;
 use crate::array::grid::product;
+use crate::array::stored_run::StoredRun;
 use crate::array::{Array, Info};
 use crate::container::hdf5::dataset::DatasetArray;
 use crate::container::hdf5::edit::EditStep;
@@ -264,6 +265,19 @@ impl WrittenDataset {
             WrittenPlace::Compact => values::put_compact(self, change, (budget, recipe)),
             WrittenPlace::Chunked(place) => place.put(self, change, (budget, recipe)),
         }
+    }
+
+    /// Where it lies, if it lies in one piece as it is shown.
+    pub(super) fn run(&self) -> Option<StoredRun> {
+        let WrittenPlace::Contiguous { address } = self.place else {
+            return None;
+        };
+        let is_same = self.element.cast.is_same() && !self.element.refuses();
+        Some(StoredRun {
+            begin: address.filter(|_| is_same)?,
+            len: self.bytes,
+            turned: 1,
+        })
     }
 
     /// Why chunks that change skip their filters, if they do.

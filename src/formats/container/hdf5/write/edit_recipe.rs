@@ -187,14 +187,25 @@ impl<'f, 'w> EditRecipe<'f, 'w> {
         self.put(at, bytes)
     }
 
+    /// Values lie at a place that is theirs already.
+    pub(super) fn values_lie(&mut self, range: Range<u64>) -> Result<()> {
+        self.file.headers.check(&range)?;
+        self.note_put(range.clone())?;
+        self.write.lies(FILE, range)
+    }
+
     fn put(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        let range = at..at.saturating_add(bytes.len() as u64);
+        self.note_put(at..at.saturating_add(bytes.len() as u64))?;
+        self.write.put(FILE, at, bytes)
+    }
+
+    fn note_put(&mut self, range: Range<u64>) -> Result<()> {
         if self.put.overlapping(&range).is_some() {
             let fault = Fault::new("two parts of the file have one place");
             return Err(fault.bytes(range).into());
         }
         self.put.insert(range);
-        self.write.put(FILE, at, bytes)
+        Ok(())
     }
 
     pub(super) fn put_chunk(&mut self, to: &PutTo, chunk: StoredChunk, bytes: &[u8]) -> Result<()> {

@@ -47,6 +47,7 @@ use super::text_lines;
 use super::worker::IndexAnswer;
 use crate::array::Info;
 use crate::array::chunking::{ChunkId, Chunking};
+use crate::array::stored_run::StoredRun;
 use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
@@ -442,6 +443,14 @@ impl Rewrite for Hdf5File {
             Some(told) => self.successor(told, before, (future, budget)),
             None => Ok(None),
         }
+    }
+
+    fn stored_run(
+        &self,
+        array: ArrayAddress<'_>,
+        _changed: &[ChangedArray],
+    ) -> Result<Option<StoredRun>> {
+        Ok(self.dataset(array).ok().and_then(WrittenDataset::run))
     }
 
     fn blocks_ahead(&self, array: ArrayAddress<'_>, len: u64) -> Option<Arc<dyn Chunking>> {

@@ -35,6 +35,9 @@ pub(super) fn dirty(dataset: &WrittenDataset, change: &ChangedArray) -> RangeSet
     dirty_bytes(&change.ranges, (change.visible, change.len), element)
 }
 
+/// Puts stored bytes, given their place; those that are none lie there already.
+type PutStored<'a> = dyn FnMut(Range<u64>, Option<&[u8]>) -> Result<()> + 'a;
+
 /// What is put at once, and how.
 struct Stretches<'a> {
     dataset: &'a WrittenDataset,
@@ -109,13 +112,19 @@ impl<'a> Stretches<'a> {
         at >= self.zeros_from && stored.iter().all(|&byte| byte == 0)
     }
 
+    /// Whether it lies in the new file already: stored bytes are shown bytes then.
+    fn lies(&self, range: &Range<u64>) -> bool {
+        let run = self.dataset.run();
+        run.is_some_and(|run| self.change.lies(&run, range))
+    }
+
     /// Has all changed elements put, in order.
     fn each(
         &self,
         dirty: &RangeSet,
         budget: &Arc<Budget>,
         before: &(dyn Fn(u64, &mut [u8]) -> Result<()> + Sync),
-        put: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+        put: &mut PutStored<'_>,
     ) -> Result<()> {
         let mut all = dirty.iter().flat_map(|run| self.steps(run));
         let mut some: Vec<_> = all.by_ref().take(AT_A_TIME).collect();
@@ -124,12 +133,18 @@ impl<'a> Stretches<'a> {
             in_order(
                 spaces.iter_mut().collect(),
                 some.len(),
-                |space, n| self.stored(some[n].clone(), space, before),
-                |_, space, (at, stored)| {
+                |space, n| match self.lies(&some[n]) {
+                    true => Ok(None),
+                    false => self.stored(some[n].clone(), space, before).map(Some),
+                },
+                |n, space, made| {
+                    let Some((at, stored)) = made else {
+                        return put(some[n].clone(), None);
+                    };
                     let stored = &space.parts().0[stored];
                     match self.may_be_left_out(at, stored) {
                         true => Ok(()),
-                        false => put(at, stored),
+                        false => put(at..at.saturating_add(stored.len() as u64), Some(stored)),
                     }
                 },
             )?;
@@ -163,7 +178,11 @@ impl<'a> Stretches<'a> {
                 let zeros = self.change.shown.zeros_ahead(at..range.end);
                 at += zeros - zeros % element;
             }
-            let next = at..range.end.min(at.saturating_add(self.step));
+            let mut next = at..range.end.min(at.saturating_add(self.step));
+            if let Some(run) = self.dataset.run().filter(|_| !next.is_empty()) {
+                let end = self.change.until_lying_changes(&run, &next);
+                next.end = (end - end % element).max(at.saturating_add(element));
+            }
             at = next.end;
             (!next.is_empty()).then_some(next)
         };
@@ -203,7 +222,11 @@ pub(super) fn put_contiguous(
         }
     };
     stretches.each(&dirty, budget, &before, &mut |at, bytes| {
-        recipe.put_values(start.saturating_add(at), bytes)
+        let place = start.saturating_add(at.start)..start.saturating_add(at.end);
+        match bytes {
+            Some(bytes) => recipe.put_values(place.start, bytes),
+            None => recipe.values_lie(place),
+        }
     })
 }
 
@@ -268,8 +291,9 @@ pub(super) fn put_compact(
     };
     let dirty = dirty(dataset, change);
     Stretches::new(dataset, change).each(&dirty, budget, &copy, &mut |at, stored| {
-        let place = bytes.get_mut(at as usize..at as usize + stored.len());
-        place.ok_or_else(short)?.copy_from_slice(stored);
+        let place = bytes.get_mut(at.start as usize..at.end as usize);
+        let (place, stored) = place.zip(stored).ok_or_else(short)?;
+        place.copy_from_slice(stored);
         Ok(())
     })?;
     let token = dataset.token;

@@ -316,6 +316,7 @@ impl NewClassic {
         };
         let element = variable.kind.size();
         Some(PlainPart {
+            change: None,
             shown: &**variable.array.as_ref()?,
             len: variable.len,
             stored: variable.len,

@@ -19,6 +19,7 @@ use super::kind::ClassicVersion;
 use super::swap;
 use crate::array::Info;
 use crate::array::dtype::Dtype;
+use crate::array::stored_run::StoredRun;
 use crate::container::Container;
 use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT, is_member};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
@@ -203,6 +204,7 @@ impl ClassicFile {
         }
         PlainPart {
             shown: change.map_or(&*variable.array, |change| &*change.shown),
+            change,
             len: new.len,
             stored,
             runs: variable.runs(),
@@ -365,6 +367,21 @@ impl Rewrite for ClassicFile {
                 ..stored
             }),
         }
+    }
+
+    /// The header may need more room where it has a descriptor.
+    fn stored_run(
+        &self,
+        array: ArrayAddress<'_>,
+        _changed: &[ChangedArray],
+    ) -> Result<Option<StoredRun>> {
+        let variable = self.variable(array.name)?;
+        let is_fixed = variable.place.record.is_none() && self.sparse.is_none();
+        Ok(is_fixed.then(|| StoredRun {
+            begin: variable.place.begin,
+            len: variable.place.bytes(),
+            turned: variable.place.kind.size() as u8,
+        }))
     }
 
     fn restate(

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use super::examine::{examine, sound};
 use super::image::Image;
 use super::session::{Done, Session};
-use super::{Run, datasets, if_sampled, judge, matrices, on_all_processors, plain, runs, runs_of};
+use super::{
+    Run, all_runs, datasets, if_sampled, judge, matrices, on_all_processors, plain, runs, runs_of,
+};
 use crate::tree::InUse;
 
 /// How a scenario went with a failure.
@@ -115,7 +117,7 @@ fn fail_all(run: &Run) -> Outcome {
 #[test]
 fn whichever_call_of_a_commit_fails_nothing_is_lost() {
     // A sync of the names that fails is tried again.
-    fail_each(runs().filter(|run| run.scenario.errors == 0), 300, 55);
+    fail_each(all_runs().filter(|run| run.scenario.errors == 0), 300, 55);
 }
 
 #[test]
@@ -129,6 +131,11 @@ fn whichever_call_of_a_commit_of_several_files_fails_nothing_is_lost() {
 fn whichever_call_of_a_commit_of_arrays_that_lie_as_they_are_fails_nothing_is_lost() {
     let runs = runs_of(plain::SCENARIOS).filter(|run| plain::ends(run.scenario));
     fail_each(runs, 300, 40);
+}
+
+#[test]
+fn whichever_call_fails_while_arrays_are_written_in_sequence_nothing_is_lost() {
+    fail_each(runs_of(runs::SCENARIOS), 300, 30);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::examine::examine;
 use super::scenarios::FOREIGN;
 use super::session::{THEIRS, sample, tree_at};
 use super::subject::FILE;
-use super::{Run, on_all_processors, runs, states};
+use super::{Run, all_runs, on_all_processors, states};
 use crate::tree::Tree;
 
 const LOG: &str = ".x.blp.arrayfs-stage";
@@ -94,7 +94,7 @@ fn check(run: &Run) -> (usize, usize) {
 
 #[test]
 fn what_others_wrote_is_never_touched() {
-    let counts: Vec<_> = runs()
+    let counts: Vec<_> = all_runs()
         .filter(|run| run.scenario.foreign)
         .map(|run| check(&run))
         .collect();

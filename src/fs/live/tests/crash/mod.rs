@@ -16,6 +16,7 @@ mod matrices;
 mod plain;
 mod resumed;
 mod returned;
+mod runs;
 mod scenarios;
 mod session;
 mod simulated;
@@ -180,9 +181,9 @@ fn judge(
         ));
     }
     let mut left = recovered.left.names();
-    let log = format!(".{first_file}.arrayfs-stage");
+    let logs = ["stage", "next"].map(|kind| format!(".{first_file}.arrayfs-{kind}"));
     let may_be = |name: &String| session.subject.makes.contains(&&**name) || name == THEIRS;
-    left.retain(|name| !(may_be(name) || (is_staged && *name == log)));
+    left.retain(|name| !(may_be(name) || (is_staged && logs.contains(name))));
     if left != before.names() {
         return Err(format!("{left:?} is left"));
     }
@@ -358,7 +359,7 @@ impl Run {
     }
 }
 
-fn runs() -> impl Iterator<Item = Run> {
+fn all_runs() -> impl Iterator<Item = Run> {
     runs_of(SCENARIOS)
 }
 
@@ -392,7 +393,7 @@ fn runs_of(scenarios: &'static [Scenario]) -> impl Iterator<Item = Run> {
 
 #[test]
 fn whatever_a_crash_leaves_becomes_a_whole_container() {
-    let total = crash_all(runs().filter(|run| !run.scenario.foreign));
+    let total = crash_all(all_runs().filter(|run| !run.scenario.foreign));
     assert!(total * one_in() >= 10_000, "{total}");
 }
 
@@ -412,6 +413,12 @@ fn whatever_a_crash_leaves_of_several_files_changed_in_place_becomes_a_whole_con
 fn whatever_a_crash_leaves_of_arrays_that_lie_as_they_are_becomes_a_whole_container() {
     let total = crash_all(runs_of(plain::SCENARIOS));
     assert!(total * one_in() >= 8_000, "{total}");
+}
+
+#[test]
+fn whatever_a_crash_leaves_of_arrays_written_in_sequence_becomes_a_whole_container() {
+    let total = crash_all(runs_of(runs::SCENARIOS));
+    assert!(total * one_in() >= 10_000, "{total}");
 }
 
 #[test]

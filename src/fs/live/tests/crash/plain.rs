@@ -33,18 +33,20 @@ pub(super) fn classic(sample: &str) -> Vec<u8> {
         out.extend(bytes);
     };
     let text = |text: &[u8; 4]| u32::from_be_bytes(*text);
-    words(&[2, 10, 2, 1, text(b"t\0\0\0"), 0, 1, text(b"x\0\0\0"), 3]);
+    let width = if sample == LONG { 24 } else { 3 };
+    let size = 4 * width;
+    words(&[2, 10, 2, 1, text(b"t\0\0\0"), 0, 1, text(b"x\0\0\0"), width]);
     words(&[0, 0, 11, 2 + u32::from(has_several)]);
     let begin = 56 + 40 + 44 + 40 * u32::from(has_several);
-    words(&[1, text(b"f\0\0\0"), 1, 1, 0, 0, 4, 12, 0, begin]);
-    let second = [1, text(b"o\0\0\0"), 2, 0, 1, 0, 0, 4, 12, 0, begin + 12];
+    words(&[1, text(b"f\0\0\0"), 1, 1, 0, 0, 4, size, 0, begin]);
+    let second = [1, text(b"o\0\0\0"), 2, 0, 1, 0, 0, 4, size, 0, begin + size];
     words(&second);
     if has_several {
         words(&[1, text(b"p\0\0\0"), 1, 0, 0, 0, 3, 4, 0, begin + 24]);
     }
-    words(&[1, 2, 3]);
+    words(&(1..=width).collect::<Vec<_>>());
     for record in [7, 11] {
-        words(&[4, 5, record]);
+        words(&(4..width + 3).chain([record]).collect::<Vec<_>>());
         if has_several {
             words(&[record << 16]);
         }
@@ -53,6 +55,8 @@ pub(super) fn classic(sample: &str) -> Vec<u8> {
 }
 
 const SEVERAL: &str = "several";
+/// With longer rows.
+const LONG: &str = "long";
 
 /// Writes one entry more in the last row; closes all, in this order.
 fn lengthen(session: &Session, order: [usize; 3], sync: bool) {

@@ -3,10 +3,13 @@
 //! Used by [`super`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::next::LoggedReference;
 use crate::stage::extents::{ExtentPlace, Extents};
 use crate::stage::layer::Layer;
 use crate::stage::log::LogBytes;
+use crate::stage::next_file::NextFile;
 
 pub(super) enum LoggedChange {
     Put {
@@ -16,6 +19,11 @@ pub(super) enum LoggedChange {
         at: u64,
     },
     Zeros {
+        array: u32,
+        offset: u64,
+        len: u64,
+    },
+    InNext {
         array: u32,
         offset: u64,
         len: u64,
@@ -30,6 +38,7 @@ impl LoggedChange {
     pub(super) fn array(&self) -> u32 {
         let (LoggedChange::Put { array, .. }
         | LoggedChange::Zeros { array, .. }
+        | LoggedChange::InNext { array, .. }
         | LoggedChange::Length { array, .. }) = self;
         *array
     }
@@ -39,6 +48,7 @@ impl LoggedChange {
 pub(crate) struct FoundLayer {
     pub(crate) number: u64,
     pub(crate) arrays: Vec<(Extents, u64)>,
+    pub(crate) references: Vec<LoggedReference>,
 }
 
 impl FoundLayer {
@@ -63,13 +73,46 @@ impl FoundLayer {
                 LoggedChange::Zeros { offset, len, .. } => {
                     extents.put(offset..offset + len, ExtentPlace::ZEROS, &mut nobody);
                 }
+                LoggedChange::InNext { offset, len, .. } => {
+                    let place = ExtentPlace::in_next(offset);
+                    extents.put(offset..offset + len, place, &mut nobody);
+                }
                 LoggedChange::Length { len, .. } => extents.set_len(len, &mut nobody),
             }
         }
-        FoundLayer { number, arrays }
+        FoundLayer {
+            number,
+            arrays,
+            references: Vec::new(),
+        }
     }
 
-    pub(crate) fn open(&self, log: LogBytes) -> Layer {
-        Layer::found(self.number, self.arrays.clone(), log)
+    /// `next`: if the log refers to a next file.
+    pub(crate) fn open(&self, log: LogBytes, next: Option<Arc<NextFile>>) -> Layer {
+        let layer = Layer::found(self.number, self.arrays.clone(), log);
+        let Some(next) = next else {
+            return layer;
+        };
+        layer.set_next(next);
+        for reference in &self.references {
+            layer.add_area(reference.array, reference.run);
+            layer.add_referred(reference.array, reference.range.clone());
+        }
+        layer
+    }
+
+    /// Whether any of the bytes are shown to which a record refers.
+    pub(super) fn shows(&self, reference: &LoggedReference) -> bool {
+        let Some((extents, _)) = self.arrays.get(reference.array.index()) else {
+            return false;
+        };
+        let mut at = reference.range.start;
+        while let Some((part, place)) = extents.next_staged(at..reference.range.end) {
+            if place.is_in_next() {
+                return true;
+            }
+            at = part.end;
+        }
+        false
     }
 }

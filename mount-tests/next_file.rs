@@ -1,0 +1,323 @@
+//! Arrays that lie in one piece of their file and are written in sequence: their bytes go to the
+//! file that the next commit makes, at once and once, and nobody sees a difference.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::harness::mounted::Mounted;
+use crate::harness::process::{arrayfs, send};
+use crate::harness::reads::{assert_content, assert_same, names};
+use crate::harness::seeded::Seeded;
+use crate::harness::small_disk::SmallDisk;
+use crate::harness::{is_root, scratch_directory, wait_until};
+
+/// Values of each variable: doubles, and integers.
+const VALUES: usize = 400_000;
+const WIDTHS: [usize; 2] = [8, 4];
+
+/// So much is written at once: no whole number of elements divides the array by it.
+const STEP: usize = 96 << 10;
+
+const NEXT: &str = ".x.nc.arrayfs-next";
+const LOG: &str = ".x.nc.arrayfs-stage";
+
+/// Bytes of the file before the values, with padding.
+const HEAD: usize = 128;
+
+/// A NetCDF file (CDF-2) of the variables `a(x)`, doubles, and `b(x)`, integers.
+fn file_of(content: &[Vec<u8>; 2]) -> Vec<u8> {
+    let mut out = b"CDF\x02".to_vec();
+    let mut words = |words: &[u32]| out.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+    let text = |text: &[u8; 4]| u32::from_be_bytes(*text);
+    words(&[0, 10, 1, 1, text(b"x\0\0\0"), VALUES as u32, 0, 0, 11, 2]);
+    let mut begin = HEAD;
+    for ((name, kind), width) in [(b"a\0\0\0", 6), (b"b\0\0\0", 4)].into_iter().zip(WIDTHS) {
+        let size = (VALUES * width) as u32;
+        words(&[1, text(name), 1, 0, 0, 0, kind, size, 0, begin as u32]);
+        begin += VALUES * width;
+    }
+    out.resize(HEAD, 0);
+    for (content, width) in content.iter().zip(WIDTHS) {
+        let elements = content.chunks(width);
+        out.extend(elements.flat_map(|element| element.iter().rev()));
+    }
+    out
+}
+
+fn contents(seed: u64) -> [Vec<u8>; 2] {
+    let mut random = Seeded::new(seed);
+    WIDTHS.map(|width| random.noise(VALUES * width))
+}
+
+fn unmount(mounted: Mounted) {
+    arrayfs(["umount".as_ref(), mounted.path().as_os_str()]).success();
+    mounted.assert_ends();
+}
+
+struct Model {
+    source: TempDir,
+    content: [Vec<u8>; 2],
+}
+
+impl Model {
+    fn new() -> Self {
+        let (source, content) = (scratch_directory(), contents(1));
+        std::fs::write(source.path().join("x.nc"), file_of(&content)).unwrap();
+        Model { source, content }
+    }
+
+    fn stored(&self, name: &str) -> PathBuf {
+        self.source.path().join(name)
+    }
+
+    /// Writes all of a variable, without closing it.
+    fn write(&mut self, mountpoint: &Path, number: usize, seed: u64) -> File {
+        let content = contents(seed)[number].clone();
+        let path = mountpoint.join("x.nc").join(["a", "b"][number]);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .unwrap();
+        content
+            .chunks(STEP)
+            .for_each(|part| file.write_all(part).unwrap());
+        self.content[number] = content;
+        file
+    }
+
+    fn assert_shown(&self, mountpoint: &Path) {
+        for (name, content) in ["a", "b"].into_iter().zip(&self.content) {
+            assert_content(&mountpoint.join("x.nc").join(name), content);
+        }
+    }
+
+    /// The file holds it, and nothing lies beside.
+    fn assert_stored(&self) {
+        assert_same(
+            "x.nc",
+            &std::fs::read(self.stored("x.nc")).unwrap(),
+            &file_of(&self.content),
+        );
+        assert_eq!(names(self.source.path()), ["x.nc"]);
+    }
+}
+
+#[test]
+fn what_is_written_in_sequence_lies_in_the_next_file_at_once() {
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let mut file = model.write(mounted.path(), 0, 2);
+    let begun = std::fs::metadata(model.stored(NEXT)).unwrap();
+    assert_eq!(begun.len() as usize, HEAD + VALUES * WIDTHS[0]);
+    assert_eq!(names(mounted.path()), ["x.nc"]);
+    model.assert_shown(mounted.path());
+    // A part of an element, over what lies there, before and after the log refers to it.
+    for (at, is_synced) in [(5, false), (777_777, true), (STEP + 3, true)] {
+        file.seek(SeekFrom::Start(at as u64)).unwrap();
+        file.write_all(&[7; 13]).unwrap();
+        model.content[0][at..at + 13].fill(7);
+        if is_synced {
+            file.sync_data().unwrap();
+        }
+        model.assert_shown(mounted.path());
+    }
+    drop(file);
+    drop(model.write(mounted.path(), 1, 3));
+    model.assert_shown(mounted.path());
+    unmount(mounted);
+    model.assert_stored();
+}
+
+#[test]
+fn a_file_whose_arrays_are_rewritten_is_written_once() {
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let before = written_by(mounted.daemon());
+    for number in [0, 1] {
+        drop(model.write(mounted.path(), number, 2));
+    }
+    wait_until("the file is committed", || {
+        names(model.source.path()) == ["x.nc"]
+    });
+    let written = written_by(mounted.daemon()) - before;
+    let size = file_of(&model.content).len() as u64;
+    // Beside what a sequence begins with the log takes some blocks, and so do directories.
+    let most = size + size / 10 + (1 << 20);
+    assert!(written <= most, "{written} bytes were written for {size}");
+    unmount(mounted);
+    model.assert_stored();
+}
+
+/// Bytes that a process has had the disk write.
+fn written_by(pid: u32) -> u64 {
+    let figures = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+    let mut lines = figures.lines();
+    let found = lines.find_map(|line| line.strip_prefix("write_bytes: "));
+    found.unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_killed_daemon_loses_nothing_that_was_closed_or_synced() {
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    drop(model.write(mounted.path(), 0, 2));
+    let file = model.write(mounted.path(), 1, 3);
+    file.sync_all().unwrap();
+    send(mounted.daemon(), Signal::KILL);
+    drop((file, mounted));
+    let left = names(model.source.path());
+    assert_eq!(left, [NEXT, LOG, "x.nc"]);
+    // Who only reads is shown it, and so are commands, a copy with both files too.
+    let copy = scratch_directory();
+    for name in &left {
+        let copied = std::process::Command::new("cp")
+            .arg("-a")
+            .args([model.stored(name), copy.path().join(name)])
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    for source in [model.source.path(), copy.path()] {
+        let reader = Mounted::new(source, &["ro"]);
+        model.assert_shown(reader.path());
+        unmount(reader);
+        let listed = arrayfs(["stage".as_ref(), "ls".as_ref(), source.as_os_str()]).success();
+        assert!(listed.text().contains("x.nc"), "{}", listed.text());
+        assert_eq!(names(source), left);
+    }
+    let committed = ["stage".as_ref(), "commit".as_ref(), copy.path().as_os_str()];
+    arrayfs(committed).success();
+    let of_copy = std::fs::read(copy.path().join("x.nc")).unwrap();
+    assert_same("the copy", &of_copy, &file_of(&model.content));
+    assert_eq!(names(copy.path()), ["x.nc"]);
+    // And the next mount goes on with it.
+    let mounted = Mounted::new(model.source.path(), &["rw"]);
+    model.assert_shown(mounted.path());
+    unmount(mounted);
+    model.assert_stored();
+}
+
+#[test]
+fn a_stage_that_is_discarded_takes_the_next_file_with_it() {
+    let mut model = Model::new();
+    let before = model.content.clone();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let file = model.write(mounted.path(), 0, 2);
+    file.sync_all().unwrap();
+    send(mounted.daemon(), Signal::KILL);
+    drop((file, mounted));
+    let discarded = [
+        "stage".as_ref(),
+        "discard".as_ref(),
+        model.source.path().as_os_str(),
+    ];
+    arrayfs(discarded).success();
+    model.content = before;
+    model.assert_stored();
+}
+
+#[test]
+fn a_container_is_removed_with_it() {
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let file = model.write(mounted.path(), 0, 2);
+    std::fs::remove_dir_all(mounted.path().join("x.nc")).unwrap();
+    drop(file);
+    assert!(
+        names(model.source.path()).is_empty(),
+        "{:?}",
+        names(model.source.path())
+    );
+    unmount(mounted);
+    assert!(names(model.source.path()).is_empty());
+}
+
+#[test]
+fn what_is_changed_in_place_goes_to_no_next_file() {
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw,commit=inplace"]);
+    let file = model.write(mounted.path(), 0, 2);
+    assert!(!model.stored(NEXT).exists());
+    drop(file);
+    unmount(mounted);
+    model.assert_stored();
+}
+
+/// A file of that name that is somebody else's stays, and is in nobody's way.
+#[test]
+fn a_file_that_lies_under_its_name_is_kept() {
+    let mut model = Model::new();
+    let mounted = Mounted::new(model.source.path(), &["rw"]);
+    drop(model.write(mounted.path(), 1, 3));
+    std::fs::write(model.stored(NEXT), b"mine").unwrap();
+    let file = model.write(mounted.path(), 0, 2);
+    assert_content(&model.stored(NEXT), b"mine");
+    drop(file);
+    unmount(mounted);
+    assert_same(
+        "x.nc",
+        &std::fs::read(model.stored("x.nc")).unwrap(),
+        &file_of(&model.content),
+    );
+}
+
+/// Bytes that the log refers to are others by now, as on a disk that has lost them.
+#[test]
+fn a_log_whose_bytes_are_not_there_is_kept_and_told() {
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let file = model.write(mounted.path(), 0, 2);
+    file.sync_all().unwrap();
+    // Said once more, so that the log says that so much had reached the disk.
+    file.write_all_at(&[1; 8], 0).unwrap();
+    file.sync_all().unwrap();
+    send(mounted.daemon(), Signal::KILL);
+    drop((file, mounted));
+    let next = OpenOptions::new()
+        .write(true)
+        .open(model.stored(NEXT))
+        .unwrap();
+    next.write_all_at(&[0; 64], 1 << 20).unwrap();
+    let left = names(model.source.path());
+    let committed = [
+        "stage".as_ref(),
+        "commit".as_ref(),
+        model.source.path().as_os_str(),
+    ];
+    arrayfs(committed).failed_saying(1, &["damaged"]);
+    assert_eq!(names(model.source.path()), left);
+    let old = file_of(&contents(1));
+    assert_same("x.nc", &std::fs::read(model.stored("x.nc")).unwrap(), &old);
+}
+
+#[test]
+fn where_there_is_no_room_for_it_the_old_content_stays_whole() {
+    if !is_root("a small file system") {
+        return;
+    }
+    let mut disk = SmallDisk::new("size=8m,mode=777", None);
+    let old = contents(1);
+    std::fs::write(disk.stored("x.nc"), file_of(&old)).unwrap();
+    disk.mount(&["rw"]);
+    let new = contents(2)[0].clone();
+    let mut file = OpenOptions::new()
+        .write(true)
+        .open(disk.join("x.nc/a"))
+        .unwrap();
+    let written = new.chunks(STEP).try_for_each(|part| file.write_all(part));
+    let synced = written.and_then(|()| file.sync_all());
+    drop(file);
+    let is_full = |e: std::io::Error| e.raw_os_error() == Some(libc::ENOSPC);
+    let is_stored = std::fs::read(disk.stored("x.nc")).unwrap();
+    match synced {
+        Ok(()) => assert_content(&disk.join("x.nc/a"), &new),
+        Err(e) => assert!(is_full(e)),
+    }
+    let (before, after) = (file_of(&old), file_of(&[new, old[1].clone()]));
+    assert!(is_stored == before || is_stored == after);
+}

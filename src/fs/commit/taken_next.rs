@@ -1,0 +1,77 @@
+//! The next file of a container ([`NextFile`]), taken by the commit that makes it the container.
+//!
+//! That can be done where every array that has a place in it keeps this place, and where no byte
+//! that the log refers to is to be another one: until the commit is over, a crash finds there what
+//! is staged. Other commits read from it as from memory. Used by [`super::replaced`] and
+//! [`super::beside_old`].
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use super::input::Commit;
+use super::spot::Spot;
+use crate::disk::{DiskFile, Renaming};
+use crate::error::Result;
+use crate::stage::{NextFile, new_name, next_name};
+
+pub(super) struct TakenNext {
+    next: Arc<NextFile>,
+    file: Arc<dyn DiskFile>,
+}
+
+impl Commit<'_> {
+    /// How many bytes of the changes need not be written any more if it is taken.
+    pub(super) fn bytes_in_next(&self) -> u64 {
+        let mut layers = self.stage.layers().into_iter();
+        let layer = layers.find(|layer| layer.number() == self.layer);
+        let is_whole = layer.filter(|layer| layer.whole_next().is_some());
+        is_whole.map_or(0, |layer| layer.bytes_in_next())
+    }
+
+    /// Takes it, if there is one that can be what the recipe makes.
+    pub(super) fn take_next(&self) -> Result<Option<TakenNext>> {
+        let frozen = self.stage.frozen();
+        let Some((next, areas)) = frozen.and_then(|frozen| frozen.whole_next()) else {
+            return Ok(None);
+        };
+        let mut placed = 0;
+        for change in self.changed {
+            let Some(run) = change.ahead.as_ref().and_then(|ahead| ahead.run()) else {
+                continue;
+            };
+            placed += 1;
+            let now = self.rewrite.stored_run(change.address(), self.changed)?;
+            if now != Some(run) {
+                return Ok(None);
+            }
+        }
+        let taken = (placed == areas && !self.is_directory).then(|| next.take());
+        let taken = taken.flatten();
+        Ok(taken.map(|file| TakenNext { next, file }))
+    }
+}
+
+impl TakenNext {
+    /// It gets the name of the commit's new file.
+    pub(super) fn rename(
+        &self,
+        commit: &Commit<'_>,
+        new_name: &OsStr,
+    ) -> Result<Arc<dyn DiskFile>> {
+        let name = next_name(&commit.spot.name);
+        let (from, to) = (commit.spot.place(&name), commit.spot.place(new_name));
+        commit.disk.rename(from, to, Renaming::Over)?;
+        Ok(Arc::clone(&self.file))
+    }
+
+    pub(super) fn give_back(&self) {
+        self.next.give_back();
+    }
+}
+
+/// The commit came to nothing: what is staged lies there as before.
+pub(super) fn put_back(commit: &Commit<'_>, spot: &Spot) -> Result<()> {
+    let (from, to) = (new_name(&spot.name), next_name(&spot.name));
+    let (from, to) = (spot.place(&from), spot.place(&to));
+    commit.disk.rename(from, to, Renaming::NoReplace)
+}

@@ -1,0 +1,58 @@
+//! Arrays that lie in one piece of their file, and are written in sequence: what comes of them goes
+//! to the place that it is going to have, in the file that the next commit makes.
+//!
+//! Whether the container's file is going to be replaced is asked as if all of the array was to be
+//! written, once a sequence has become long, and again each time it is twice as long. Nothing
+//! depends on it: what does not go there is staged as everything else. Used by [`super::arrays`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ArrayWriter;
+use crate::array::stored_run::StoredRun;
+use crate::container::inside::ArrayAddress;
+use crate::container::rewrite::Rewrite;
+use crate::error::Result;
+use crate::live::committing::Committer;
+
+/// Bytes of a sequence that is long, and of an array for which it is worth while.
+const LONG: u64 = if cfg!(test) { 8 } else { 256 << 10 };
+const LARGE: u64 = if cfg!(test) { 8 } else { 1 << 20 };
+
+/// Begins next files.
+pub(crate) struct StoredRuns {
+    pub(crate) committer: Arc<Committer>,
+}
+
+impl StoredRuns {
+    /// A range of an array is about to be written.
+    pub(crate) fn begin(&self, writer: &ArrayWriter, range: &Range<u64>) {
+        let (before, now) = writer.sequence(range);
+        let is_due = now >= LONG && (before < LONG || before.ilog2() != now.ilog2());
+        if is_due
+            && writer.stage().may_have_run(writer.array)
+            && let Err(e) = self.try_to_begin(writer)
+        {
+            log::debug!("what is written in sequence is held in memory: {e}");
+        }
+    }
+
+    fn try_to_begin(&self, writer: &ArrayWriter) -> Result<()> {
+        let Some(run) = self.run(writer)?.filter(|run| run.len >= LARGE) else {
+            return Ok(());
+        };
+        let is_replaced = self
+            .committer
+            .replaces(&writer.version, &writer.container, run.len)?;
+        match is_replaced {
+            true => writer.stage().begin_run(writer.array, run),
+            false => Ok(()),
+        }
+    }
+
+    fn run(&self, writer: &ArrayWriter) -> Result<Option<StoredRun>> {
+        let ask =
+            |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| rewrite.stored_run(address, &[]);
+        writer.container.ask(writer.number, ask)?
+    }
+}

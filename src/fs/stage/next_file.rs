@@ -1,0 +1,278 @@
+//! The next file: what a container's only file is going to be, begun while its arrays are written.
+//!
+//! An array whose bytes lie in one piece of the file ([`StoredRun`]) need not be held in memory
+//! until the commit, which would only write it to such a place: what is written of it goes there at
+//! once. The rest of the file is written by the commit that takes it. It lies beside the container
+//! under a name of its own ([`super::log::next_name`]), never without a log, which refers to its
+//! bytes by their checksums: so a crash leaves the bytes, or what is told from them. Made by
+//! [`super::Stage`], written by its writers, taken by `commit`, and read through layers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use std::ops::Range;
+
+use super::log::{FoundNext, LogSpot, next_name, sync_file};
+use super::place::LogPlace;
+use crate::array::stored_run::StoredRun;
+use crate::disk::{Caller, DiskFile};
+use crate::error::{Error, Result};
+use crate::memory::fallible;
+use crate::records::read_all;
+use crate::source::Source;
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+const DOING: &str = "cannot use a file that was begun";
+
+/// Bytes that are turned around, or checked, at once.
+const STEP: usize = 256 << 10;
+
+/// The disk begins to write so much as soon as it is there.
+const WRITEBACK: u64 = 2 << 20;
+
+/// So many are open at once, of all containers.
+const MOST: usize = 32;
+
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+pub struct NextFile {
+    file: NextBytes,
+    /// Whether bytes may be put there; shared by those who do.
+    gate: RwLock<bool>,
+    /// The commit under way makes it the container.
+    taken: AtomicBool,
+    /// The log refers to bytes that may not be on the disk.
+    unsynced: AtomicBool,
+    /// Whether the directory knows it for good.
+    named: AtomicBool,
+    /// Bytes have not reached the disk, and may never: the system reports that once.
+    failed: AtomicBool,
+}
+
+enum NextBytes {
+    Begun(Arc<dyn DiskFile>, Caller),
+    Found(Arc<dyn Source>),
+}
+
+/// As long as somebody holds this, nobody refers to bytes that are being put.
+pub(super) type PuttingGuard<'a> = RwLockReadGuard<'a, bool>;
+
+impl NextFile {
+    /// Begins one beside a container; none if there are too many, or another one lies there.
+    pub(super) fn begin(spot: &LogSpot) -> Result<Option<Arc<NextFile>>> {
+        if OPEN.load(Ordering::Relaxed) >= MOST {
+            return Ok(None);
+        }
+        let name = next_name(&spot.container);
+        let file = match spot.disk.create(spot.place(&name), 0o600, spot.owner) {
+            Err(e) if e.is_already_there() => return Ok(None),
+            file => file?,
+        };
+        let begun = NextBytes::Begun(file, spot.owner);
+        Ok(Some(NextFile::new(begun, true)))
+    }
+
+    /// One that a daemon before has left, to be read.
+    pub(super) fn found(source: Arc<dyn Source>) -> Arc<NextFile> {
+        NextFile::new(NextBytes::Found(source), false)
+    }
+
+    /// The same for the stage that goes on with the log. It is put to no more: it may hold bytes
+    /// that no layer knows.
+    pub(super) fn resume(spot: &LogSpot, found: &FoundNext) -> Result<Arc<NextFile>> {
+        let path = spot.directory.join(found.name(&spot.container));
+        let file = spot.disk.open(&path, found.source.id())?;
+        let next = NextFile::new(NextBytes::Begun(file, spot.owner), false);
+        next.is_referred_to();
+        Ok(next)
+    }
+
+    fn new(file: NextBytes, is_open: bool) -> Arc<NextFile> {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Arc::new(NextFile {
+            file,
+            gate: RwLock::new(is_open),
+            taken: AtomicBool::new(false),
+            unsynced: AtomicBool::new(false),
+            named: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+        })
+    }
+
+    fn source(&self) -> &dyn Source {
+        match &self.file {
+            NextBytes::Begun(file, _) => file.source(),
+            NextBytes::Found(source) => &**source,
+        }
+    }
+
+    /// To put bytes there; none if that is over.
+    pub(super) fn enter(&self) -> Option<PuttingGuard<'_>> {
+        Some(self.gate.read()).filter(|is_open| **is_open)
+    }
+
+    /// Nobody puts bytes there until this is dropped.
+    pub(super) fn alone(&self) -> RwLockWriteGuard<'_, bool> {
+        self.gate.write()
+    }
+
+    /// Puts shown bytes of an array, whole elements, where they are stored.
+    pub(super) fn put(
+        &self,
+        _held: &PuttingGuard<'_>,
+        run: &StoredRun,
+        (at, bytes): (u64, &[u8]),
+    ) -> Result<()> {
+        let NextBytes::Begun(file, owner) = &self.file else {
+            return Err(Error::ReadOnly);
+        };
+        let place = run.place(&(at..at.saturating_add(bytes.len() as u64)));
+        match run.turned {
+            0 | 1 => file.put_all(place.start, bytes, *owner)?,
+            turned => {
+                let mut room = fallible::zeros(bytes.len().min(STEP) as u64, DOING)?;
+                let mut to = place.start;
+                for part in bytes.chunks(STEP) {
+                    let room = &mut room[..part.len()];
+                    room.copy_from_slice(part);
+                    turn(room, turned);
+                    file.put_all(to, room, *owner)?;
+                    to = to.saturating_add(part.len() as u64);
+                }
+            }
+        }
+        // Of a sequence, what lies before the last boundary.
+        let begun = place.start - place.start % WRITEBACK..place.end - place.end % WRITEBACK;
+        if !begun.is_empty() {
+            file.begin_writeback(begun);
+        }
+        Ok(())
+    }
+
+    /// Bytes of an array, as they are shown.
+    pub(super) fn read(&self, run: &StoredRun, at: u64, out: &mut [u8]) -> Result<()> {
+        let range = at..at.saturating_add(out.len() as u64);
+        let whole = run.elements(&range);
+        let place = run.place(&whole);
+        if whole == range {
+            read_all(self.source(), place.start, out)?;
+            turn(out, run.turned);
+            return Ok(());
+        }
+        let mut room = fallible::zeros(whole.end - whole.start, DOING)?;
+        read_all(self.source(), place.start, &mut room)?;
+        turn(&mut room, run.turned);
+        let skip = (at - whole.start) as usize;
+        out.copy_from_slice(&room[skip..][..out.len()]);
+        Ok(())
+    }
+
+    /// Of elements as they are stored.
+    pub(super) fn checksum(&self, run: &StoredRun, range: &Range<u64>) -> Result<u32> {
+        checksum(self.source(), run.place(&run.elements(range)))
+    }
+
+    /// The log says of bytes that they are there: they have to be on the disk before it is.
+    pub(super) fn is_referred_to(&self) {
+        self.unsynced.store(true, Ordering::Release);
+    }
+
+    /// Returns when the bytes to which the log refers are on the disk.
+    pub(super) fn sync(&self, place: &dyn LogPlace) -> Result<()> {
+        if !self.unsynced.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let again = match self.failed.load(Ordering::Acquire) {
+            true => self.write_again(),
+            false => Ok(()),
+        };
+        let is_named = self.named.load(Ordering::Acquire);
+        let synced = again.and_then(|()| sync_file(place, self.source(), is_named));
+        self.failed.store(synced.is_err(), Ordering::Release);
+        match &synced {
+            Ok(()) => self.named.store(true, Ordering::Release),
+            Err(_) => self.is_referred_to(),
+        }
+        synced
+    }
+
+    /// The system forgets that pages are dirty that it could not write, so they are made dirty
+    /// again.
+    fn write_again(&self) -> Result<()> {
+        let NextBytes::Begun(file, owner) = &self.file else {
+            return Err(Error::ReadOnly);
+        };
+        let _alone = self.alone();
+        let (mut at, len) = (0, file.source().stat()?.size);
+        let mut room = fallible::zeros(STEP as u64, DOING)?;
+        while at < len {
+            let n = (len - at).min(STEP as u64) as usize;
+            read_all(file.source(), at, &mut room[..n])?;
+            file.put_all(at, &room[..n], *owner)?;
+            at += n as u64;
+        }
+        Ok(())
+    }
+
+    /// For the commit that makes it the container: nothing is put there any more by anybody else.
+    /// None if another one had it, or it was only found: then it holds more than the layer knows;
+    /// or if bytes of it may never reach the disk.
+    pub fn take(&self) -> Option<Arc<dyn DiskFile>> {
+        let mut is_open = self.alone();
+        let was_open = std::mem::replace(&mut *is_open, false);
+        let NextBytes::Begun(file, _) = &self.file else {
+            return None;
+        };
+        let is_sound = was_open && !self.failed.load(Ordering::Acquire);
+        is_sound.then(|| {
+            self.taken.store(true, Ordering::Release);
+            Arc::clone(file)
+        })
+    }
+
+    /// That commit came to nothing: the layer goes on reading from it.
+    pub fn give_back(&self) {
+        self.taken.store(false, Ordering::Release);
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for NextFile {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Of a range of a file.
+pub(super) fn checksum(source: &dyn Source, place: Range<u64>) -> Result<u32> {
+    let len = usize::try_from(place.end - place.start).unwrap_or(STEP);
+    let mut room = fallible::zeros(len.min(STEP) as u64, DOING)?;
+    let (mut crc, mut at) = (crc32fast::Hasher::new(), place.start);
+    while at < place.end {
+        let n = (place.end - at).min(room.len() as u64) as usize;
+        read_all(source, at, &mut room[..n])?;
+        crc.update(&room[..n]);
+        at += n as u64;
+    }
+    Ok(crc.finalize())
+}
+
+/// Turns whole elements around.
+fn turn(bytes: &mut [u8], size: u8) {
+    macro_rules! each {
+        ($of:ty) => {
+            for element in bytes.as_chunks_mut().0 {
+                *element = <$of>::from_be_bytes(*element).to_le_bytes();
+            }
+        };
+    }
+    match size {
+        2 => each!(u16),
+        4 => each!(u32),
+        8 => each!(u64),
+        _ => {}
+    }
+}

@@ -28,6 +28,7 @@ import bench_matrices
 import bench_scratch
 import bench_staged
 import bench_writable
+import bench_written_once
 import bench_write
 import bench_write_hdf5
 from bench_measure import DATA, ROOT, Bench
@@ -36,7 +37,7 @@ from bench_places import own_mounts
 FIGURES = (bench_bpcells.FIGURES | bench_bloscpack.FIGURES | bench_hdf5.FIGURES | bench_daphne.FIGURES
            | bench_write.FIGURES | bench_writable.FIGURES | bench_staged.FIGURES
            | bench_matrices.FIGURES | bench_write_hdf5.FIGURES | bench_hdf5_small.FIGURES
-           | bench_made.FIGURES | bench_scratch.FIGURES)
+           | bench_written_once.FIGURES | bench_made.FIGURES | bench_scratch.FIGURES)
 
 
 def machine():

@@ -60,8 +60,8 @@ class Bench:
             run(ARRAYFS, "umount", self.mountpoint)
 
     @contextlib.contextmanager
-    def minimal(self, directory):
-        server = start_server(MINIMAL, directory, self.mountpoint)
+    def minimal(self, directory, *options):
+        server = start_server(MINIMAL, *options, directory, self.mountpoint)
         try:
             while not os.path.ismount(self.mountpoint):  # which asks the server, once there is one
                 if server.poll() is not None:

@@ -46,6 +46,7 @@ struct BegunLook {
 /// What is being done, and whether it is wanted.
 struct Work {
     is_wanted: Box<dyn Fn() -> bool>,
+    between_looks: Duration,
     looked: Instant,
     is_over: bool,
 }
@@ -134,7 +135,22 @@ fn was_killed(stat: &str) -> bool {
 
 /// Does something that is given up when it is not wanted any more.
 pub fn while_wanted<T>(is_wanted: impl Fn() -> bool + 'static, work: impl FnOnce() -> T) -> T {
+    looking_each(BETWEEN_LOOKS, is_wanted, work)
+}
+
+/// Does something that is given up when it takes longer than that.
+pub fn for_at_most<T>(time: Duration, work: impl FnOnce() -> T) -> T {
+    let begun = Instant::now();
+    looking_each(time, move || begun.elapsed() < time, work)
+}
+
+fn looking_each<T>(
+    between_looks: Duration,
+    is_wanted: impl Fn() -> bool + 'static,
+    work: impl FnOnce() -> T,
+) -> T {
     let wanted = Work {
+        between_looks,
         is_wanted: Box::new(is_wanted),
         looked: Instant::now(),
         is_over: false,
@@ -158,7 +174,7 @@ pub fn no_way_back() {
 
 impl Work {
     fn is_over(&mut self) -> bool {
-        if !self.is_over && self.looked.elapsed() >= BETWEEN_LOOKS {
+        if !self.is_over && self.looked.elapsed() >= self.between_looks {
             self.is_over = !(self.is_wanted)();
             self.looked = Instant::now();
         }

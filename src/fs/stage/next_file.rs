@@ -24,8 +24,12 @@ use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 const DOING: &str = "cannot use a file that was begun";
 
-/// Bytes that are turned around, or checked, at once.
+/// Bytes that are checked, and turned around, at once: of these the processor's cache has all.
 const STEP: usize = 256 << 10;
+const TURNED: usize = 64 << 10;
+
+/// A checksum of so many bytes is worth a thread.
+const IN_PARTS: u64 = if cfg!(test) { 64 } else { 4 << 20 };
 
 /// The disk begins to write so much as soon as it is there.
 const WRITEBACK: u64 = 2 << 20;
@@ -130,12 +134,11 @@ impl NextFile {
         match run.turned {
             0 | 1 => file.put_all(place.start, bytes, *owner)?,
             turned => {
-                let mut room = fallible::zeros(bytes.len().min(STEP) as u64, DOING)?;
+                let mut room = fallible::zeros(bytes.len().min(TURNED) as u64, DOING)?;
                 let mut to = place.start;
-                for part in bytes.chunks(STEP) {
+                for part in bytes.chunks(TURNED) {
                     let room = &mut room[..part.len()];
-                    room.copy_from_slice(part);
-                    turn(room, turned);
+                    turn_to(part, room, turned);
                     file.put_all(to, room, *owner)?;
                     to = to.saturating_add(part.len() as u64);
                 }
@@ -246,8 +249,25 @@ impl Drop for NextFile {
     }
 }
 
-/// Of a range of a file.
+/// Of a range of a file: of one that is long, its parts at the same time.
 pub(super) fn checksum(source: &dyn Source, place: Range<u64>) -> Result<u32> {
+    let len = place.end - place.start;
+    if len < IN_PARTS {
+        return hash(source, place).map(crc32fast::Hasher::finalize);
+    }
+    let middle = place.start + len / 2;
+    let (first, second) = std::thread::scope(|threads| {
+        let second = threads.spawn(|| hash(source, middle..place.end));
+        let first = hash(source, place.start..middle);
+        let ended = || Error::Bug("a checksum has not ended".into());
+        (first, second.join().map_err(|_| ended()).flatten())
+    });
+    let (mut first, second) = (first?, second?);
+    first.combine(&second);
+    Ok(first.finalize())
+}
+
+fn hash(source: &dyn Source, place: Range<u64>) -> Result<crc32fast::Hasher> {
     let len = usize::try_from(place.end - place.start).unwrap_or(STEP);
     let mut room = fallible::zeros(len.min(STEP) as u64, DOING)?;
     let (mut crc, mut at) = (crc32fast::Hasher::new(), place.start);
@@ -257,22 +277,45 @@ pub(super) fn checksum(source: &dyn Source, place: Range<u64>) -> Result<u32> {
         crc.update(&room[..n]);
         at += n as u64;
     }
-    Ok(crc.finalize())
+    Ok(crc)
 }
 
 /// Turns whole elements around.
 fn turn(bytes: &mut [u8], size: u8) {
+    match size {
+        2 => bytes
+            .as_chunks_mut::<2>()
+            .0
+            .iter_mut()
+            .for_each(|of| of.reverse()),
+        4 => bytes
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut()
+            .for_each(|of| of.reverse()),
+        8 => bytes
+            .as_chunks_mut::<8>()
+            .0
+            .iter_mut()
+            .for_each(|of| of.reverse()),
+        _ => {}
+    }
+}
+
+/// The same on the way to another place of that length.
+fn turn_to(from: &[u8], to: &mut [u8], size: u8) {
     macro_rules! each {
-        ($of:ty) => {
-            for element in bytes.as_chunks_mut().0 {
-                *element = <$of>::from_be_bytes(*element).to_le_bytes();
+        ($of:ty, $size:literal) => {{
+            let (from, to) = (from.as_chunks::<$size>().0, to.as_chunks_mut::<$size>().0);
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = <$of>::from_le_bytes(*from).to_be_bytes();
             }
-        };
+        }};
     }
     match size {
-        2 => each!(u16),
-        4 => each!(u32),
-        8 => each!(u64),
-        _ => {}
+        2 => each!(u16, 2),
+        4 => each!(u32, 4),
+        8 => each!(u64, 8),
+        _ => to.copy_from_slice(from),
     }
 }

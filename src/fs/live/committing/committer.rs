@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::changes::{Changes, changed_arrays, seen_files};
 use super::counters::CommitCounters;
@@ -16,18 +16,36 @@ use super::replaced_array::ArrayContent;
 use super::times::ContainerTimes;
 use super::waiting::HeldFiles;
 use crate::commit::{Commit, CommitLimits, NotNow, Spot};
-use crate::container::rewrite::Consistency;
+use crate::container::rewrite::{ChangedArray, Consistency, Rewrite};
 use crate::error::{Error, Result};
 use crate::live::ground::Ground;
 use crate::live::places::ContainerId;
 use crate::live::shown::StoredReaders;
 use crate::live::version::ContainerVersion;
 use crate::live::writing::{Discarding, LayeredContainer, WrittenVersions};
+use crate::memory::budget::Budget;
+use crate::patience;
 use crate::source::FileId;
 use crate::stage::{Layer, ShowLayers};
 
 /// How a commit went that did not fail.
 pub(crate) type CommitOutcome = std::result::Result<(), NotNow>;
+
+/// So long it is looked whether changes agree that are not going to be committed now.
+const AT_ONCE: Duration = Duration::from_millis(5);
+
+/// Whether changes agree, if that is found out at once.
+fn found_at_once(
+    rewrite: &dyn Rewrite,
+    changed: &[ChangedArray],
+    budget: &Arc<Budget>,
+) -> Result<Option<Consistency>> {
+    match patience::for_at_most(AT_ONCE, || rewrite.consistency(changed, budget)) {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Unwanted) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
 
 /// Commits stages of containers.
 pub(crate) struct Committer {
@@ -178,10 +196,12 @@ impl Committer {
         let copied = self.with_commit(of, &changes, Effort::Usual, |commit| commit.copied())?;
         // That may take long, and a file that is copied is large.
         match copied > self.ground.settings.pacing.copied {
-            true => Ok(match rewrite.consistency(&changed, self.ground.budget())? {
-                Consistency::Now => copied,
-                Consistency::NotYet(_) | Consistency::Unfit(_) => 0,
-            }),
+            true => Ok(
+                match found_at_once(&*rewrite, &changed, self.ground.budget())? {
+                    Some(Consistency::Now) | None => copied,
+                    Some(Consistency::NotYet(_) | Consistency::Unfit(_)) => 0,
+                },
+            ),
             false => Ok(0),
         }
     }

@@ -124,10 +124,8 @@ impl LaterCommits {
             return None;
         }
         let changed = changed_arrays(container, layer, &self.ground.cache).ok()?;
-        let begun = Instant::now();
-        let is_soon = move || begun.elapsed() < AT_ONCE;
         let rewrite = container.rewrite();
-        let found = patience::while_wanted(is_soon, || {
+        let found = patience::for_at_most(AT_ONCE, || {
             rewrite.consistency(&changed, self.ground.budget())
         });
         found.ok()

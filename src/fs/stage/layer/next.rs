@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::range_set::RangeSet;
 
 /// Bytes to which one record refers.
-const REFERRED_AT_ONCE: u64 = 16 << 20;
+const REFERRED_AT_ONCE: u64 = 64 << 20;
 
 /// The place of an array in the next file.
 pub(super) struct NextArea {

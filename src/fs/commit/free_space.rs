@@ -33,7 +33,7 @@ impl Commit<'_> {
 }
 
 /// What the file system of a file has free for this process; none if it does not say.
-fn free_bytes(file: &dyn Source) -> Option<u64> {
+pub(super) fn free_bytes(file: &dyn Source) -> Option<u64> {
     let found = on_descriptor(file, |fd| fstatvfs(fd)).ok()?.ok()?;
     let blocks = match rustix::process::geteuid().is_root() {
         true => found.f_bfree,

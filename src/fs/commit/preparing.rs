@@ -19,6 +19,10 @@ const LITTLE: u64 = 64 << 20;
 /// Files up to this size are copied where they cannot be changed.
 const COPIED_MOST: u64 = 1 << 30;
 
+/// A program that rewrites an array of which a file has no more than so many most likely rewrites
+/// all of them.
+pub(super) const FEW_ARRAYS: u64 = 32;
+
 /// How a commit changes the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undertaking {
@@ -66,25 +70,31 @@ impl<'a> Commit<'a> {
         let now = self.unchanged()?;
         let amount = self.rewrite.amount(self.changed)?;
         let ways = self.undertakings(&now, &amount, self.bytes_in_next())?;
-        let first = ways.first().copied();
+        let is_replaced = ways.first() == Some(&Undertaking::Replace) || self.is_rewritten(&amount);
         let kept = amount.stored.saturating_sub(amount.changed);
-        let copies = first == Some(Undertaking::Replace) && !self.may_share_members()?;
+        let copies = is_replaced && !self.may_share_members()?;
         // What lies in the next file is written already.
         let written = amount.changed.saturating_sub(self.bytes_in_next());
         Ok(if copies && kept > written { kept } else { 0 })
     }
 
-    /// Whether it would replace the container's only file if it changed so many bytes, which would
-    /// lie in the next file.
-    pub fn replaces(&self, bytes: u64) -> Result<bool> {
+    /// Whether so many bytes of an array that lie together may go to the next file: the commit
+    /// would replace the container's only file, or might if others follow. `is_begun`: they are
+    /// written from the array's start on.
+    pub fn may_begin_next(&self, bytes: u64, is_begun: bool) -> Result<bool> {
         if self.is_directory {
             return Ok(false);
         }
         let (now, mut amount) = (self.unchanged()?, self.rewrite.amount(self.changed)?);
-        amount.changed = amount.changed.max(bytes);
-        let in_next = self.bytes_in_next().max(bytes);
+        amount.changed = amount.changed.saturating_add(bytes);
+        let in_next = self.bytes_in_next().saturating_add(bytes);
         let ways = self.undertakings(&now, &amount, in_next)?;
-        Ok(ways.first() == Some(&Undertaking::Replace))
+        if ways.first() == Some(&Undertaking::Replace) {
+            return Ok(true);
+        }
+        let is_worth_while = is_begun && bytes >= amount.stored / FEW_ARRAYS;
+        let may_be = is_worth_while && self.preference != Preference::InPlace;
+        Ok(may_be && replaced::is_possible(self, &now)? && self.has_room_for(bytes)?)
     }
 
     /// New members of a directory share bytes with the old ones where they can.
@@ -141,7 +151,11 @@ impl Commit<'_> {
             Undertaking::Replace => amount.stored.saturating_sub(amount.changed),
             Undertaking::Share | Undertaking::Change => 0,
         };
-        let most = kept.saturating_add(amount.changed);
+        let lies = match undertaking {
+            Undertaking::Replace => self.bytes_in_next(),
+            Undertaking::Share | Undertaking::Change => 0,
+        };
+        let most = kept.saturating_add(amount.changed.saturating_sub(lies));
         if amount.encoded > self.limits.encoded {
             return Ok(true);
         }

@@ -8,11 +8,14 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use super::free_space::free_bytes;
 use super::input::Commit;
+use super::preparing::FEW_ARRAYS;
 use super::spot::Spot;
+use crate::container::rewrite::Amount;
 use crate::disk::{DiskFile, Renaming};
 use crate::error::Result;
-use crate::stage::{NextFile, new_name, next_name};
+use crate::stage::{Layer, NextFile, new_name, next_name};
 
 pub(super) struct TakenNext {
     next: Arc<NextFile>,
@@ -22,10 +25,30 @@ pub(super) struct TakenNext {
 impl Commit<'_> {
     /// How many bytes of the changes need not be written any more if it is taken.
     pub(super) fn bytes_in_next(&self) -> u64 {
-        let mut layers = self.stage.layers().into_iter();
-        let layer = layers.find(|layer| layer.number() == self.layer);
-        let is_whole = layer.filter(|layer| layer.whole_next().is_some());
+        let is_whole = self.layer().filter(|layer| layer.whole_next().is_some());
         is_whole.map_or(0, |layer| layer.bytes_in_next())
+    }
+
+    /// The layer that is committed.
+    fn layer(&self) -> Option<Arc<Layer>> {
+        let mut layers = self.stage.layers().into_iter();
+        layers.find(|layer| layer.number() == self.layer)
+    }
+
+    /// Whether arrays that are a part of the file have been written anew, nearly whole: others may
+    /// follow, and the fewer bytes are copied.
+    pub(super) fn is_rewritten(&self, amount: &Amount) -> bool {
+        let layer = self.layer();
+        let in_next = layer.as_ref().map_or(0, |layer| layer.bytes_in_next());
+        let places = layer.map_or(0, |layer| layer.bytes_of_runs());
+        in_next >= amount.stored / FEW_ARRAYS && in_next >= places / 4 * 3 && in_next > 0
+    }
+
+    /// Whether the disk has room for so much several times: for it, for a log, and for what others
+    /// write meanwhile.
+    pub(super) fn has_room_for(&self, bytes: u64) -> Result<bool> {
+        let free = free_bytes(&*self.source()?);
+        Ok(free.is_none_or(|free| free / 4 >= bytes))
     }
 
     /// Takes it, if there is one that can be what the recipe makes.

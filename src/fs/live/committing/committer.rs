@@ -206,13 +206,13 @@ impl Committer {
         }
     }
 
-    /// Whether a commit of what is staged, and of so many bytes of an array, would replace the
-    /// container's only file.
-    pub(crate) fn replaces(
+    /// Whether an array of so many bytes may get its place in the file that a commit of what is
+    /// staged makes: [`Commit::may_begin_next`].
+    pub(crate) fn may_begin_next(
         &self,
         version: &Arc<ContainerVersion>,
         container: &LayeredContainer,
-        bytes: u64,
+        (bytes, is_begun): (u64, bool),
     ) -> Result<bool> {
         let layers = container.stage.layers();
         let [layer] = &layers[..] else {
@@ -227,7 +227,9 @@ impl Committer {
             written: None,
         };
         let of = (version, container);
-        self.with_commit(of, &changes, Effort::Usual, |commit| commit.replaces(bytes))
+        self.with_commit(of, &changes, Effort::Usual, |commit| {
+            commit.may_begin_next(bytes, is_begun)
+        })
     }
 
     /// Has the container's files changed; the changes of the layer are checked before.

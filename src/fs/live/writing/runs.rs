@@ -31,20 +31,22 @@ impl StoredRuns {
         let is_due = now >= LONG && (before < LONG || before.ilog2() != now.ilog2());
         if is_due
             && writer.stage().may_have_run(writer.array)
-            && let Err(e) = self.try_to_begin(writer)
+            && let Err(e) = self.try_to_begin(writer, range.end == now)
         {
             log::debug!("what is written in sequence is held in memory: {e}");
         }
     }
 
-    fn try_to_begin(&self, writer: &ArrayWriter) -> Result<()> {
+    /// `is_begun`: the sequence is that from the array's start on.
+    fn try_to_begin(&self, writer: &ArrayWriter, is_begun: bool) -> Result<()> {
         let Some(run) = self.run(writer)?.filter(|run| run.len >= LARGE) else {
             return Ok(());
         };
-        let is_replaced = self
+        let of = (&writer.version, &writer.container);
+        match self
             .committer
-            .replaces(&writer.version, &writer.container, run.len)?;
-        match is_replaced {
+            .may_begin_next(of.0, of.1, (run.len, is_begun))?
+        {
             true => writer.stage().begin_run(writer.array, run),
             false => Ok(()),
         }

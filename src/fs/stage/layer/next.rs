@@ -53,6 +53,13 @@ impl Layer {
         there.map(|(range, _)| range.end - range.start).sum()
     }
 
+    /// How long the arrays are together that have a place in it.
+    pub fn bytes_of_runs(&self) -> u64 {
+        let state = self.state.read();
+        let areas = state.arrays.iter().filter_map(|array| array.next.as_ref());
+        areas.map(|area| area.run.len).fold(0, u64::saturating_add)
+    }
+
     /// Where an array lies in it.
     pub fn run(&self, array: WrittenArray) -> Option<StoredRun> {
         Some(self.state.read().array(array)?.next.as_ref()?.run)

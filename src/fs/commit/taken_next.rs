@@ -36,7 +36,7 @@ impl Commit<'_> {
     }
 
     /// Whether arrays that are a part of the file have been written anew, nearly whole: others may
-    /// follow, and the fewer bytes are copied.
+    /// follow, so that fewer bytes are copied.
     pub(super) fn is_rewritten(&self, amount: &Amount) -> bool {
         let layer = self.layer();
         let in_next = layer.as_ref().map_or(0, |layer| layer.bytes_in_next());

@@ -69,8 +69,13 @@ impl OpenLog {
         let spot = self.place.spot()?;
         let mut new = old.create_anew((&self.place, &spot), &self.base)?;
         let copied = self.copy_to(&mut new, layer);
-        let copied =
-            copied.and_then(|moved| new.take_name((&self.place, &spot), old).map(|()| moved));
+        let copied = copied.and_then(|moved| {
+            // The new log is believed as a whole, with all that it refers to.
+            let next = layer.next_file();
+            next.map_or(Ok(()), |next| next.sync(&*self.place))?;
+            new.take_name((&self.place, &spot), old)?;
+            Ok(moved)
+        });
         match copied {
             Ok(moved) => {
                 layer.log_moved(&moved.extents, &moved.lens, new.bytes());
@@ -123,7 +128,9 @@ impl Moved {
         while let Some(part) = layer.next_staged(array, at..u64::MAX) {
             at = match part {
                 StagedPart::InNext(range) => {
-                    let (end, record) = layer.refer(array, range)?;
+                    let Some((end, record)) = layer.refer_anew(array, range)? else {
+                        continue;
+                    };
                     new.put(&record)?;
                     end
                 }

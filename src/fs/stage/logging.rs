@@ -113,7 +113,6 @@ impl Stage {
     /// Waits for the disk without the lock of the log, so that writers go on. The caller holds the
     /// lock of the sync.
     pub(super) fn sync_written(&self) -> Result<()> {
-        self.sync_next()?;
         let mut log = self.lock_log();
         log.flush_deferred()?;
         let Some(writer) = &mut log.writer else {
@@ -124,7 +123,8 @@ impl Stage {
         };
         let place = Arc::clone(&log.place);
         drop(log);
-        let synced = round.wait(&*place);
+        // All that this round says to be on the disk may refer to the next file.
+        let synced = self.sync_next().and_then(|()| round.wait(&*place));
         let is_there = match &mut self.lock_log().writer {
             Some(writer) => writer.end_sync(&round, synced.is_ok()),
             None => true,
@@ -292,14 +292,17 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Logs where the first bytes of a range are that lie in the next file; says where they end.
+    /// Logs where the first bytes of a range are that lie in the next file; says where they end,
+    /// which is where they begin if they have been written over meanwhile.
     fn put_reference(
         &mut self,
         layer: &Layer,
         array: WrittenArray,
         range: Range<u64>,
     ) -> Result<u64> {
-        let (end, record) = layer.refer(array, range.clone())?;
+        let Some((end, record)) = layer.refer(array, range.clone())? else {
+            return Ok(range.start);
+        };
         let put = self.put_record(&record);
         match &put {
             Ok(()) => layer.logged_next(array, end),

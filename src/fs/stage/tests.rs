@@ -6,6 +6,7 @@ mod encoded;
 mod failing;
 mod forged;
 mod lender;
+mod next;
 pub(super) mod sample;
 mod zeros;
 

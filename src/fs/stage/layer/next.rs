@@ -149,13 +149,39 @@ impl Layer {
         first.is_some_and(|(part, place)| part.start == range.start && place.is_in_next())
     }
 
-    /// A record that refers to the first bytes of a range, which lie there, and where they end. The
-    /// log has them once it has that.
-    pub(crate) fn refer(&self, array: WrittenArray, range: Range<u64>) -> Result<(u64, Record)> {
+    /// A record that refers to the first bytes of a range, which the log did not have, and where
+    /// they end. The log has them once it has that. None if they do not lie there: they may have
+    /// been written over since that was looked at.
+    pub(crate) fn refer(
+        &self,
+        array: WrittenArray,
+        range: Range<u64>,
+    ) -> Result<Option<(u64, Record)>> {
+        self.reference(array, range, |unlogged, part| unlogged.remove(part))
+    }
+
+    /// The same for a log that is written anew, and may come to nothing: what the log there is does
+    /// not have stays so.
+    pub(crate) fn refer_anew(
+        &self,
+        array: WrittenArray,
+        range: Range<u64>,
+    ) -> Result<Option<(u64, Record)>> {
+        self.reference(array, range, |_, _| {})
+    }
+
+    fn reference(
+        &self,
+        array: WrittenArray,
+        range: Range<u64>,
+        take: impl FnOnce(&mut RangeSet, Range<u64>),
+    ) -> Result<Option<(u64, Record)>> {
         let found = self.state.read().next_of(array);
         let (next, run) = found.ok_or_else(lost)?;
         let alone = next.alone();
-        let range = self.take_referred(array, range)?;
+        let Some(range) = self.take_referred(array, range, take)? else {
+            return Ok(None);
+        };
         drop(alone);
         let crc = next.checksum(&run, &range)?;
         let record = Record::InNext {
@@ -167,20 +193,27 @@ impl Layer {
             crc,
         };
         next.is_referred_to();
-        Ok((range.end, record))
+        Ok(Some((range.end, record)))
     }
 
-    fn take_referred(&self, array: WrittenArray, range: Range<u64>) -> Result<Range<u64>> {
+    fn take_referred(
+        &self,
+        array: WrittenArray,
+        range: Range<u64>,
+        take: impl FnOnce(&mut RangeSet, Range<u64>),
+    ) -> Result<Option<Range<u64>>> {
         let mut state = self.state.write();
         let array = state.arrays.get_mut(array.index()).ok_or_else(no_array)?;
         let end = range.end.min(range.start.saturating_add(REFERRED_AT_ONCE));
         let found = array.extents.next_staged(range.start..end);
         let found = found.filter(|(part, place)| part.start == range.start && place.is_in_next());
-        let (part, _) = found.ok_or_else(lost)?;
-        array.unlogged.remove(part.clone());
+        let Some((part, _)) = found else {
+            return Ok(None);
+        };
+        take(&mut array.unlogged, part.clone());
         let area = array.next.as_mut().ok_or_else(lost)?;
         area.referred.insert(area.run.elements(&part));
-        Ok(part)
+        Ok(Some(part))
     }
 
     /// The log refers to it.

@@ -98,7 +98,10 @@ impl MakeFile for BesideOld<'_> {
         let disk = &**commit.disk;
         let file = match &self.next {
             Some(next) => next.rename(commit, &new_name)?,
-            None => create_hidden(disk, commit.spot, &new_name, 0o600, owner)?,
+            None => {
+                commit.spare_next(&new_name)?;
+                create_hidden(disk, commit.spot, &new_name, 0o600, owner)?
+            }
         };
         let path = beside(commit.spot, &new_name);
         let path = Arc::new(move |open: &mut dyn FnMut(&Path) -> Result<()>| open(&path));
@@ -190,7 +193,11 @@ impl BesideOld<'_> {
         // With that mode it might not be opened again.
         known.file.keep_open()?;
         set_mode(disk, &*new.file, mode, Some(commit.written))?;
-        disk.sync(target, false)?;
+        let synced = disk.sync(target, false);
+        match &self.next {
+            Some(next) => next.note_synced(synced)?,
+            None => synced?,
+        }
         if known.file.take_failure() {
             let cause = std::io::Error::from_raw_os_error(libc::EIO);
             let name = commit.store.display(&beside(commit.spot, &known.new_name));

@@ -159,7 +159,7 @@ pub(super) fn sync_names(disk: &dyn Disk, spot: &Spot) -> Result<()> {
     disk.sync(Target::Named { path, id }, false)
 }
 
-fn cannot_exchange(e: &Error) -> bool {
+pub(super) fn cannot_exchange(e: &Error) -> bool {
     use libc::{EINVAL, ENOSYS, EOPNOTSUPP};
     match e {
         Error::Io { cause, .. } => {

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recovery::{Leftover, look, place};
+use super::recovery::{Leftover, clear, look, place};
 use crate::container::Recognised;
 use crate::disk::{Caller, Disk};
 use crate::error::{Error, Fault, Result};
@@ -131,7 +131,11 @@ pub fn discard_orphan(
     let memory = LayerMemory::new(Budget::by_default());
     match read_log(&spot.of(), log) {
         // Locked from here on.
-        Ok(FoundLog::Held(state)) => Stage::recover(Arc::new(spot), &state, memory)?.throw_away(),
-        _ => spot.disk.unlink(place(&spot, log)),
+        Ok(FoundLog::Held(state)) => {
+            Stage::recover(Arc::new(spot.clone()), &state, memory)?.throw_away()?;
+        }
+        _ => spot.disk.unlink(place(&spot, log))?,
     }
+    // Not before the log, which may refer to it.
+    clear(&spot)
 }

@@ -20,8 +20,9 @@ use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of
 use super::redo::{redo, sync_done};
 use super::rollback::undo;
 use super::spot::Spot;
+use super::taken_next::give_own_name;
 use crate::container::Recognised;
-use crate::disk::{Caller, Disk, Place, Renaming, Target};
+use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Source, Store};
@@ -243,6 +244,8 @@ pub fn recover(
         RecoveryState::Stale if left.state.pending().is_none() && fits(&left.state)? => {}
         RecoveryState::Stale | RecoveryState::Foreign => {
             undo(spot, &left.state, left.recovery_state)?;
+            // The next commit of what is there now makes a file of the other name.
+            keep_next(spot, &left.state)?;
             return Err(stale(spot, left));
         }
         RecoveryState::Staged
@@ -278,7 +281,7 @@ pub fn recover(
             stage.unfreeze(&mut to_nobody)?;
         }
     }
-    remove_new(spot, needs_next(&stage))?;
+    remove_new(spot, needs_next(spot, left, &stage)?)?;
     match stage.is_clean() {
         true => stage.throw_away().map(|()| None),
         false => Ok(Some(stage)),
@@ -384,7 +387,7 @@ fn committed(spot: &LogSpot, left: &Leftover, stage: &Stage) -> Result<()> {
         Some(frozen) => frozen.lens(),
         None => left.state.arrays().iter().map(|array| array.len).collect(),
     };
-    remove_new(spot, needs_next(stage))?;
+    remove_new(spot, needs_next(spot, left, stage)?)?;
     stage.committed(&stage.alone(), base, &lens, &mut to_nobody)?;
     stage.sync_log()
 }
@@ -452,12 +455,30 @@ pub(super) fn keep_next(spot: &LogSpot, state: &LogState) -> Result<()> {
     }
     let (new, next) = (new_name(&spot.container), next_name(&spot.container));
     let (new, next) = (place(spot, &new), place(spot, &next));
-    spot.disk.rename(new, next, Renaming::NoReplace)
+    match give_own_name((&*spot.disk, &*spot.store), new, next) {
+        // It has it by now.
+        Err(e) if e.is_not_found() => Ok(()),
+        kept => kept,
+    }
 }
 
-fn needs_next(stage: &Stage) -> bool {
+/// Whether what is staged lies in the next file, or another log may refer to it: one of an older
+/// version, which is kept.
+fn needs_next(spot: &LogSpot, left: &Leftover, stage: &Stage) -> Result<bool> {
     let layers = stage.layers();
-    layers.iter().any(|layer| layer.next_file().is_some())
+    if layers.iter().any(|layer| layer.next_file().is_some()) {
+        return Ok(true);
+    }
+    for log in log_names(&spot.container) {
+        if log == left.state.name() {
+            continue;
+        }
+        match spot.store.stat(&spot.directory.join(&log)) {
+            Err(e) if e.is_not_found() => {}
+            other => return other.map(|_| true),
+        }
+    }
+    Ok(false)
 }
 
 /// Removes the files that commits have made, or replaced, and the next one unless it is kept.

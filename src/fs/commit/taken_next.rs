@@ -8,13 +8,15 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use super::exchange::cannot_exchange;
 use super::free_space::free_bytes;
 use super::input::Commit;
 use super::preparing::FEW_ARRAYS;
-use super::spot::Spot;
+use super::spot::{Spot, beside};
 use crate::container::rewrite::Amount;
-use crate::disk::{DiskFile, Renaming};
+use crate::disk::{Disk, DiskFile, Place, Renaming};
 use crate::error::Result;
+use crate::source::Store;
 use crate::stage::{Layer, NextFile, new_name, next_name};
 
 pub(super) struct TakenNext {
@@ -90,11 +92,48 @@ impl TakenNext {
     pub(super) fn give_back(&self) {
         self.next.give_back();
     }
+
+    /// The commit has synced it, or failed to.
+    pub(super) fn note_synced(&self, synced: Result<()>) -> Result<()> {
+        self.next.note_synced(synced)
+    }
+}
+
+impl Commit<'_> {
+    /// A commit before may have taken it, come to nothing, and failed to give it its own name: what
+    /// is staged lies there, so it gets that name before another file gets this one.
+    pub(super) fn spare_next(&self, new_name: &OsStr) -> Result<()> {
+        let next = self.stage.frozen().and_then(|frozen| frozen.next_file());
+        let Some(next) = next.filter(|_| !self.is_directory) else {
+            return Ok(());
+        };
+        match self.store.stat(&beside(self.spot, new_name)) {
+            Ok(found) if found.id == next.id() => put_back(self, self.spot),
+            Err(e) if !e.is_not_found() => Err(e),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The commit came to nothing: what is staged lies there as before.
 pub(super) fn put_back(commit: &Commit<'_>, spot: &Spot) -> Result<()> {
     let (from, to) = (new_name(&spot.name), next_name(&spot.name));
     let (from, to) = (spot.place(&from), spot.place(&to));
-    commit.disk.rename(from, to, Renaming::NoReplace)
+    give_own_name((&**commit.disk, &**commit.store), from, to)
+}
+
+/// Gives the next file its own name again, which nothing else has.
+pub(super) fn give_own_name(
+    (disk, store): (&dyn Disk, &dyn Store),
+    from: Place<'_>,
+    to: Place<'_>,
+) -> Result<()> {
+    match disk.rename(from, to, Renaming::NoReplace) {
+        // Checked a moment before, where a file system cannot do that at once.
+        Err(e) if cannot_exchange(&e) => match store.stat(&to.directory.join(to.name)) {
+            Err(gone) if gone.is_not_found() => disk.rename(from, to, Renaming::Over),
+            _ => Err(e),
+        },
+        renamed => renamed,
+    }
 }

@@ -22,7 +22,7 @@ use crate::sync::{Mutex, MutexGuard};
 #[derive(Default)]
 pub struct Failure {
     left: AtomicUsize,
-    /// Whether exchanges fail, as some file systems have none.
+    /// Whether names can only be replaced, as on some file systems.
     no_exchange: AtomicBool,
     /// Whether directories are open to others, as some file systems keep no modes.
     no_modes: AtomicBool,
@@ -157,7 +157,7 @@ impl Failure {
         }
     }
 
-    /// The file system has no exchange from now on.
+    /// The file system can only replace names from now on.
     pub fn refuse_exchanges(&self) {
         self.no_exchange.store(true, Ordering::SeqCst);
     }
@@ -257,7 +257,7 @@ impl Disk for FailingDisk {
 
     fn rename(&self, from: Place<'_>, to: Place<'_>, how: Renaming) -> Result<()> {
         self.failure.call()?;
-        if how == Renaming::Exchange && self.failure.no_exchange.load(Ordering::SeqCst) {
+        if how != Renaming::Over && self.failure.no_exchange.load(Ordering::SeqCst) {
             let cause = std::io::Error::from_raw_os_error(libc::EINVAL);
             return Err(Error::io("no exchange here", cause));
         }

@@ -19,7 +19,7 @@ use crate::disk::{Caller, DiskFile};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::records::read_all;
-use crate::source::Source;
+use crate::source::{FileId, Source};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 const DOING: &str = "cannot use a file that was begun";
@@ -186,6 +186,8 @@ impl NextFile {
             return Ok(());
         }
         let again = match self.failed.load(Ordering::Acquire) {
+            // The commit under way writes to it, and is going to fail.
+            true if self.is_taken() => Err(not_on_the_disk()),
             true => self.write_again(),
             false => Ok(()),
         };
@@ -238,6 +240,24 @@ impl NextFile {
         self.taken.store(false, Ordering::Release);
     }
 
+    /// That commit has synced it, or failed to. An error, too, if another sync has been told that
+    /// bytes of it may never reach the disk.
+    pub fn note_synced(&self, synced: Result<()>) -> Result<()> {
+        if synced.is_err() {
+            self.failed.store(true, Ordering::Release);
+            self.is_referred_to();
+        }
+        synced?;
+        match self.failed.load(Ordering::Acquire) {
+            true => Err(not_on_the_disk()),
+            false => Ok(()),
+        }
+    }
+
+    pub fn id(&self) -> FileId {
+        self.source().id()
+    }
+
     pub(super) fn is_taken(&self) -> bool {
         self.taken.load(Ordering::Acquire)
     }
@@ -247,6 +267,11 @@ impl Drop for NextFile {
     fn drop(&mut self) {
         OPEN.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn not_on_the_disk() -> Error {
+    let cause = std::io::Error::from_raw_os_error(libc::EIO);
+    Error::io("cannot sync a file that was begun", cause)
 }
 
 /// Of a range of a file: of one that is long, its parts at the same time.

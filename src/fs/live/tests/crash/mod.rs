@@ -422,6 +422,11 @@ fn whatever_a_crash_leaves_of_arrays_written_in_sequence_becomes_a_whole_contain
 }
 
 #[test]
+fn whatever_a_crash_leaves_of_a_next_file_that_was_given_back_becomes_a_whole_container() {
+    crash_all(runs_of(runs::GIVEN_BACK));
+}
+
+#[test]
 fn whatever_a_crash_leaves_of_an_hdf5_file_becomes_a_whole_container() {
     let total = crash_all(runs_of(datasets::SCENARIOS));
     assert!(total * one_in() >= 10_000, "{total}");

@@ -24,6 +24,9 @@ const PLAIN: usize = 1;
 /// In so many steps an array is written that is synced after each.
 const STEPS: usize = 5;
 
+/// The call of a commit that fails when it has taken the next file.
+const TAKEN_THEN: usize = 5;
+
 const fn scenario(
     name: &'static str,
     (subject, samples): (&'static Subject, &'static [&'static str]),
@@ -103,6 +106,15 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             session.close(file);
         }
     }),
+    scenario("where names cannot be exchanged", OF_DENSE, |session| {
+        session.failure.refuse_exchanges();
+        for round in 1..=2 {
+            let file = session.open();
+            write_all(session, file, round);
+            session.sync(file);
+            session.close(file);
+        }
+    }),
     scenario("cut to nothing, and whole again", OF_CLASSIC, |session| {
         let file = session.open_array(FIXED);
         write_all(session, file, 1);
@@ -163,3 +175,24 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         files.into_iter().for_each(|file| session.close(file));
     }),
 ];
+
+/// A commit that has taken the next file comes to nothing.
+pub(super) const GIVEN_BACK: &[Scenario] = &[Scenario {
+    errors: 1,
+    ways: &[Preference::Replace],
+    ..scenario(
+        "a commit fails where names cannot be exchanged, the next does not",
+        OF_DENSE,
+        |session| {
+            session.failure.refuse_exchanges();
+            let file = session.open();
+            write_all(session, file, 1);
+            session.sync(file);
+            session.failure.arm(TAKEN_THEN);
+            session.close(file);
+            let file = session.open();
+            session.write(file, 8, &[9; 16]);
+            session.close(file);
+        },
+    )
+}];

@@ -154,25 +154,11 @@ impl NextFile {
 
     /// Bytes of an array, as they are shown.
     pub(super) fn read(&self, run: &StoredRun, at: u64, out: &mut [u8]) -> Result<()> {
-        let range = at..at.saturating_add(out.len() as u64);
-        let whole = run.elements(&range);
-        let place = run.place(&whole);
-        if whole == range {
-            read_all(self.source(), place.start, out)?;
-            turn(out, run.turned);
-            return Ok(());
-        }
-        let mut room = fallible::zeros(whole.end - whole.start, DOING)?;
-        read_all(self.source(), place.start, &mut room)?;
-        turn(&mut room, run.turned);
-        let skip = (at - whole.start) as usize;
-        out.copy_from_slice(&room[skip..][..out.len()]);
-        Ok(())
+        read(self.source(), run, at, out)
     }
 
-    /// Of elements as they are stored.
     pub(super) fn checksum(&self, run: &StoredRun, range: &Range<u64>) -> Result<u32> {
-        checksum(self.source(), run.place(&run.elements(range)))
+        checksum(self.source(), run, range)
     }
 
     /// The log says of bytes that they are there: they have to be on the disk before it is.
@@ -274,16 +260,34 @@ fn not_on_the_disk() -> Error {
     Error::io("cannot sync a file that was begun", cause)
 }
 
-/// Of a range of a file: of one that is long, its parts at the same time.
-pub(super) fn checksum(source: &dyn Source, place: Range<u64>) -> Result<u32> {
-    let len = place.end - place.start;
-    if len < IN_PARTS {
-        return hash(source, place).map(crc32fast::Hasher::finalize);
+fn read(source: &dyn Source, run: &StoredRun, at: u64, out: &mut [u8]) -> Result<()> {
+    let range = at..at.saturating_add(out.len() as u64);
+    let whole = run.elements(&range);
+    let place = run.place(&whole);
+    if whole == range {
+        read_all(source, place.start, out)?;
+        turn(out, run.turned);
+        return Ok(());
     }
-    let middle = place.start + len / 2;
+    let mut room = fallible::zeros(whole.end - whole.start, DOING)?;
+    read_all(source, place.start, &mut room)?;
+    turn(&mut room, run.turned);
+    let skip = (at - whole.start) as usize;
+    out.copy_from_slice(&room[skip..][..out.len()]);
+    Ok(())
+}
+
+/// Of a range of an array as it is shown, and of nothing beside it: a commit may write the rest of
+/// an element. Of one that is long, its halves at the same time.
+pub(super) fn checksum(source: &dyn Source, run: &StoredRun, range: &Range<u64>) -> Result<u32> {
+    let len = range.end - range.start;
+    if len < IN_PARTS {
+        return hash(source, run, range.clone()).map(crc32fast::Hasher::finalize);
+    }
+    let middle = range.start + len / 2;
     let (first, second) = std::thread::scope(|threads| {
-        let second = threads.spawn(|| hash(source, middle..place.end));
-        let first = hash(source, place.start..middle);
+        let second = threads.spawn(|| hash(source, run, middle..range.end));
+        let first = hash(source, run, range.start..middle);
         let ended = || Error::Bug("a checksum has not ended".into());
         (first, second.join().map_err(|_| ended()).flatten())
     });
@@ -292,13 +296,13 @@ pub(super) fn checksum(source: &dyn Source, place: Range<u64>) -> Result<u32> {
     Ok(first.finalize())
 }
 
-fn hash(source: &dyn Source, place: Range<u64>) -> Result<crc32fast::Hasher> {
-    let len = usize::try_from(place.end - place.start).unwrap_or(STEP);
+fn hash(source: &dyn Source, run: &StoredRun, range: Range<u64>) -> Result<crc32fast::Hasher> {
+    let len = usize::try_from(range.end - range.start).unwrap_or(STEP);
     let mut room = fallible::zeros(len.min(STEP) as u64, DOING)?;
-    let (mut crc, mut at) = (crc32fast::Hasher::new(), place.start);
-    while at < place.end {
-        let n = (place.end - at).min(room.len() as u64) as usize;
-        read_all(source, at, &mut room[..n])?;
+    let (mut crc, mut at) = (crc32fast::Hasher::new(), range.start);
+    while at < range.end {
+        let n = (range.end - at).min(room.len() as u64) as usize;
+        read(source, run, at, &mut room[..n])?;
         crc.update(&room[..n]);
         at += n as u64;
     }

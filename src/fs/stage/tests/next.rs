@@ -129,3 +129,26 @@ fn what_is_referred_to_during_a_sync_is_not_said_to_be_on_the_disk() {
     let cut = read_log_until(&spot.of(), &log_name("c.blp".as_ref()), end);
     assert!(cut.is_ok(), "{:?}", cut.err());
 }
+
+/// A commit that takes the file writes an element of which a part lies elsewhere, and may come to
+/// nothing.
+#[test]
+fn the_rest_of_an_element_is_not_referred_to() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    let run = StoredRun {
+        len: 296,
+        turned: 8,
+        ..RUN
+    };
+    stage.begin_run(OTHER, run).unwrap();
+    stage.write(OTHER, 0, &[7; 40]).unwrap();
+    stage.write(OTHER, 35, &[8; 5]).unwrap();
+    stage.sync().unwrap();
+    let path = container.log_path().with_file_name(name_of(next_name));
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    let element = [8, 8, 8, 8, 8, 7, 7, 7];
+    std::os::unix::fs::FileExt::write_all_at(&file, &element, RUN.begin + 32).unwrap();
+    let left = left(&container);
+    assert_eq!((&left[..35], &left[35..40]), (&[7; 35][..], &[8; 5][..]));
+}

@@ -145,8 +145,7 @@ fn open(of: &LogOf<'_>, name: &OsStr) -> Result<Option<Arc<dyn Source>>> {
 }
 
 fn is_there(source: &dyn Source, reference: &LoggedReference) -> Result<bool> {
-    let place = reference
-        .run
-        .place(&reference.run.elements(&reference.range));
-    Ok(place.end <= source.len() && checksum(source, place)? == reference.crc)
+    let (run, range) = (&reference.run, &reference.range);
+    let place = run.place(&run.elements(range));
+    Ok(place.end <= source.len() && checksum(source, run, range)? == reference.crc)
 }

@@ -20,7 +20,7 @@ use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of
 use super::redo::{redo, sync_done};
 use super::rollback::undo;
 use super::spot::Spot;
-use super::taken_next::give_own_name;
+use super::taken_next::keep_next;
 use crate::container::Recognised;
 use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
@@ -446,20 +446,6 @@ pub(super) fn sync_names(spot: &LogSpot) -> Result<()> {
         id: spot.directory_id,
     };
     spot.disk.sync(target, false)
-}
-
-/// Gives the next file its own name again, if a commit had taken it that came to nothing.
-pub(super) fn keep_next(spot: &LogSpot, state: &LogState) -> Result<()> {
-    if !state.next_was_taken() {
-        return Ok(());
-    }
-    let (new, next) = (new_name(&spot.container), next_name(&spot.container));
-    let (new, next) = (place(spot, &new), place(spot, &next));
-    match give_own_name((&*spot.disk, &*spot.store), new, next) {
-        // It has it by now.
-        Err(e) if e.is_not_found() => Ok(()),
-        kept => kept,
-    }
 }
 
 /// Whether what is staged lies in the next file, or another log may refer to it: one of an older

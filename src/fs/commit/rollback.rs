@@ -4,10 +4,11 @@
 //! The old files lie under the hidden names, so the container can be what it was, but for the files
 //! that the other process has changed, which are never touched. Used by [`super::recovery`].
 
-use super::recovery::{keep_next, place, replaced, sync_names};
+use super::recovery::{place, replaced, sync_names};
 use super::recovery_state::{
     NameHolder, RecoveryState, came_out, hidden_path_of, holder, is_new, is_torn, name_of,
 };
+use super::taken_next::keep_next;
 use crate::disk::Renaming;
 use crate::error::Result;
 use crate::stage::{LogSpot, LogState, new_name};

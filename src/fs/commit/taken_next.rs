@@ -2,8 +2,8 @@
 //!
 //! That can be done where every array that has a place in it keeps this place, and where no byte
 //! that the log refers to is to be another one: until the commit is over, a crash finds there what
-//! is staged. Other commits read from it as from memory. Used by [`super::replaced`] and
-//! [`super::beside_old`].
+//! is staged. Other commits read from it as from memory. Used by [`super::replaced`],
+//! [`super::beside_old`] and [`super::recovery`].
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::container::rewrite::Amount;
 use crate::disk::{Disk, DiskFile, Place, Renaming};
 use crate::error::Result;
 use crate::source::Store;
-use crate::stage::{Layer, NextFile, new_name, next_name};
+use crate::stage::{Layer, LogSpot, LogState, NextFile, new_name, next_name};
 
 pub(super) struct TakenNext {
     next: Arc<NextFile>,
@@ -123,7 +123,7 @@ pub(super) fn put_back(commit: &Commit<'_>, spot: &Spot) -> Result<()> {
 }
 
 /// Gives the next file its own name again, which nothing else has.
-pub(super) fn give_own_name(
+fn give_own_name(
     (disk, store): (&dyn Disk, &dyn Store),
     from: Place<'_>,
     to: Place<'_>,
@@ -135,5 +135,19 @@ pub(super) fn give_own_name(
             _ => Err(e),
         },
         renamed => renamed,
+    }
+}
+
+/// Gives the next file its own name again, if a commit had taken it that came to nothing.
+pub(super) fn keep_next(spot: &LogSpot, state: &LogState) -> Result<()> {
+    if !state.next_was_taken() {
+        return Ok(());
+    }
+    let (new, next) = (new_name(&spot.container), next_name(&spot.container));
+    let (new, next) = (spot.place(&new), spot.place(&next));
+    match give_own_name((&*spot.disk, &*spot.store), new, next) {
+        // It has it by now.
+        Err(e) if e.is_not_found() => Ok(()),
+        kept => kept,
     }
 }

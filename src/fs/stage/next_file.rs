@@ -85,8 +85,12 @@ impl NextFile {
     /// that no layer knows.
     pub(super) fn resume(spot: &LogSpot, found: &FoundNext) -> Result<Arc<NextFile>> {
         let path = spot.directory.join(found.name(&spot.container));
-        let file = spot.disk.open(&path, found.source.id())?;
-        let next = NextFile::new(NextBytes::Begun(file, spot.owner), false);
+        let file = match spot.disk.open(&path, found.source.id()) {
+            // A commit that had taken it has given it the mode of the container.
+            Err(e) if e.is_permission_denied() => NextBytes::Found(Arc::clone(&found.source)),
+            file => NextBytes::Begun(file?, spot.owner),
+        };
+        let next = NextFile::new(file, false);
         next.is_referred_to();
         Ok(next)
     }

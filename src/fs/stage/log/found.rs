@@ -26,6 +26,7 @@ use provisional::Provisional;
 use super::patch::{Patch, last_said};
 use super::record::{self, Begin, CommitRecord, LoggedArray, NewFileRecord, Record, SealedFile};
 use super::{Base, LogBytes};
+use crate::array::stored_run::StoredRun;
 use crate::error::{Fault, Result};
 use crate::memory::fallible;
 use crate::records::FoundRecord;
@@ -57,8 +58,10 @@ pub struct LogState {
     pending: Option<PendingCommit>,
     /// The bottom first.
     layers: Vec<FoundLayer>,
-    /// To bytes in the next file, until layers are made.
-    references: Vec<LoggedReference>,
+    /// To bytes in the next file, of each layer, until layers are made.
+    references: BTreeMap<u64, Vec<LoggedReference>>,
+    /// Where arrays lie there.
+    runs: BTreeMap<u32, StoredRun>,
     next: Option<FoundNext>,
     end: u64,
     sequence: u64,
@@ -100,7 +103,8 @@ impl LogState {
             growing: Default::default(),
             pending: None,
             layers: Vec::new(),
-            references: Vec::new(),
+            references: BTreeMap::new(),
+            runs: BTreeMap::new(),
             next: None,
             end: 0,
             sequence: 0,
@@ -277,7 +281,7 @@ impl LogState {
         for (layer, step) in self.provisional.commit(layer) {
             self.keep(layer, step)?;
         }
-        self.references.retain(|reference| reference.layer > layer);
+        self.forget_references(layer);
         (self.base, self.committed) = (base, layer);
         self.highest = self.highest.max(layer);
         self.end_commit();

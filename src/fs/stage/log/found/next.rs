@@ -61,12 +61,26 @@ impl LogState {
             let fault = Fault::new("the log refers to bytes that no array has there");
             return Err(fault.found(format_args!("{run:?}, {range:?}")).into());
         }
-        let mut others = self.references.iter();
-        let other = others.find(|other| other.array == reference.array);
-        if other.is_some_and(|other| other.run != reference.run) {
+        let place = self.runs.entry(reference.array.0).or_insert(*run);
+        if *place != *run {
             return Err(Fault::new("an array has two places in the next file").into());
         }
-        fallible::push(&mut self.references, reference, super::DOING)
+        let of_layer = self.references.entry(reference.layer).or_default();
+        fallible::push(of_layer, reference, super::DOING)
+    }
+
+    /// Layers up to this one need nothing of the next file any more.
+    pub(super) fn forget_references(&mut self, committed: u64) {
+        while self
+            .references
+            .first_key_value()
+            .is_some_and(|(&first, _)| first <= committed)
+        {
+            self.references.pop_first();
+        }
+        if self.references.is_empty() {
+            self.runs.clear();
+        }
     }
 
     /// Finds the file to which the log refers, unless a commit has made it the container. Returns
@@ -99,12 +113,13 @@ impl LogState {
     /// Gives the layers those references of which they show anything.
     fn sort_references(&mut self) {
         let references = std::mem::take(&mut self.references);
+        let references = references.into_values().flatten();
         let bottom = self.layers.first().map_or(0, |layer| layer.number);
         let mut above = self.layers.iter_mut().rev();
         let (top, below) = (above.next(), above.next());
         let (own, others): (Vec<_>, Vec<_>) = match below.is_some() {
-            true => references.into_iter().partition(|one| one.layer <= bottom),
-            false => (Vec::new(), references),
+            true => references.partition(|one| one.layer <= bottom),
+            false => (Vec::new(), references.collect()),
         };
         for (layer, references) in [(below, own), (top, others)] {
             if let Some(layer) = layer {

@@ -39,6 +39,7 @@ const STEP: usize = 96 << 10;
 
 const NEXT: &str = ".x.nc.arrayfs-next";
 const LOG: &str = ".x.nc.arrayfs-stage";
+const OTHER_LOG: &str = ".x.nc.arrayfs-stage-2";
 
 /// Bytes of the file before the values, with padding.
 const HEAD: usize = 256;
@@ -282,6 +283,54 @@ fn a_stage_that_is_discarded_takes_the_next_file_with_it() {
     model.assert_stored();
 }
 
+/// What is staged of an older version can still be applied.
+#[test]
+fn a_log_of_an_older_version_keeps_the_next_file() {
+    let mut model = Model::new();
+    let before = model.content.clone();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let file = model.write(mounted.path(), 0, 2);
+    file.sync_all().unwrap();
+    send(mounted.daemon(), Signal::KILL);
+    drop((file, mounted));
+    // Another program writes the same again.
+    std::fs::write(model.stored("x.nc"), file_of(&before)).unwrap();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let b = mounted.path().join("x.nc/b");
+    let mut file = OpenOptions::new().write(true).open(b).unwrap();
+    file.write_all(&[5; 9]).unwrap();
+    model.content[1][..9].fill(5);
+    file.sync_all().unwrap();
+    send(mounted.daemon(), Signal::KILL);
+    drop((file, mounted));
+    assert_eq!(names(model.source.path()), [NEXT, LOG, OTHER_LOG, "x.nc"]);
+    let mounted = Mounted::new(model.source.path(), &["rw"]);
+    assert_eq!(
+        std::fs::read(mounted.path().join("x.nc/b")).unwrap()[..9],
+        [5; 9]
+    );
+    unmount(mounted);
+    assert_eq!(names(model.source.path()), [NEXT, LOG, "x.nc"]);
+    let committed = ["stage".as_ref(), "commit".as_ref()];
+    let source = model.source.path().as_os_str();
+    arrayfs(committed.into_iter().chain([source])).success();
+    model.assert_stored();
+}
+
+#[test]
+fn a_log_whose_container_is_gone_is_discarded_with_it() {
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    let file = model.write(mounted.path(), 0, 2);
+    file.sync_all().unwrap();
+    send(mounted.daemon(), Signal::KILL);
+    drop((file, mounted));
+    std::fs::remove_file(model.stored("x.nc")).unwrap();
+    let (log, discard) = (model.stored(LOG), ["stage".as_ref(), "discard".as_ref()]);
+    arrayfs(discard.into_iter().chain([log.as_os_str()])).success();
+    assert!(names(model.source.path()).is_empty());
+}
+
 #[test]
 fn a_container_is_removed_with_it() {
     let mut model = Model::new();
@@ -315,6 +364,9 @@ fn a_file_that_lies_under_its_name_is_kept() {
     let mut model = Model::new();
     let mounted = Mounted::new(model.source.path(), &["rw"]);
     drop(model.write(mounted.path(), 1, 3));
+    wait_until("the file is committed", || {
+        names(model.source.path()) == ["x.nc"]
+    });
     std::fs::write(model.stored(NEXT), b"mine").unwrap();
     let file = model.write(mounted.path(), 0, 2);
     assert_content(&model.stored(NEXT), b"mine");

@@ -294,7 +294,7 @@ fn a_log_of_an_older_version_keeps_the_next_file() {
     send(mounted.daemon(), Signal::KILL);
     drop((file, mounted));
     // Another program writes the same again.
-    std::fs::write(model.stored("x.nc"), file_of(&before)).unwrap();
+    std::fs::write(model.stored("x.nc"), TWO.file(&before)).unwrap();
     let mounted = Mounted::paced(model.source.path(), &["rw"]);
     let b = mounted.path().join("x.nc/b");
     let mut file = OpenOptions::new().write(true).open(b).unwrap();

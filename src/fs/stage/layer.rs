@@ -405,10 +405,11 @@ impl ArrayChanges {
         }
     }
 
-    /// Nothing is changed of the array, which has this length; the log may still say something of
-    /// the next file.
+    /// Nothing is changed of the array, which has this length. What lies in the next file of it is
+    /// not wanted: the log may refer to it, so that no commit makes that file the container.
     fn reset(&mut self, len: u64) {
-        let next = self.next.take();
+        let mut next = self.next.take();
+        next.iter_mut().for_each(NextArea::spoil);
         *self = ArrayChanges::new(Extents::new(len), len);
         self.next = next;
     }

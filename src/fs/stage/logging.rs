@@ -79,7 +79,9 @@ impl Stage {
         let _alone = self.alone();
         self.log_everything()?;
         self.sync_written()?;
-        self.lock_log().set_writer(None);
+        let mut log = self.lock_log();
+        log.set_writer(None);
+        log.has_next = false;
         Ok(())
     }
 

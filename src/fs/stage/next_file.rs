@@ -34,6 +34,9 @@ const IN_PARTS: u64 = if cfg!(test) { 64 } else { 4 << 20 };
 /// The disk begins to write so much as soon as it is there.
 const WRITEBACK: u64 = 2 << 20;
 
+/// Most bytes to which one record refers.
+pub(super) const REFERRED_AT_ONCE: u64 = 64 << 20;
+
 /// So many are open at once, of all containers.
 const MOST: usize = 32;
 

@@ -19,7 +19,7 @@ use super::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::array::Array;
 use crate::array::stored_run::StoredRun;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::Arena;
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;
@@ -200,7 +200,8 @@ impl PlainFile<'_> {
                     let (room, _) = space.parts();
                     match len {
                         Some(len) => write.put(FILE, some[n].start + shift, &room[..len]),
-                        None => write.lies(FILE, some[n].clone()),
+                        None if shift == 0 => write.lies(FILE, some[n].clone()),
+                        None => Err(Error::Bug("an array moves that lies in a new file".into())),
                     }
                 },
             )?;

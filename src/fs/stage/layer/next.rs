@@ -11,21 +11,25 @@ use std::sync::Arc;
 
 use super::super::extents::{ExtentPlace, Extents};
 use super::super::log::Record;
-use super::super::next_file::NextFile;
+use super::super::next_file::{NextFile, REFERRED_AT_ONCE};
 use super::super::written_array::WrittenArray;
 use super::{ArrayChanges, Layer, LayerState, lost, no_array, release};
 use crate::array::stored_run::StoredRun;
 use crate::error::Result;
 use crate::range_set::RangeSet;
 
-/// Bytes to which one record refers.
-const REFERRED_AT_ONCE: u64 = 64 << 20;
-
 /// The place of an array in the next file.
 pub(super) struct NextArea {
     run: StoredRun,
     /// What the log refers to, of the array.
     referred: RangeSet,
+}
+
+impl NextArea {
+    /// None of it is to be put over, and all of it would have to be shown.
+    pub(super) fn spoil(&mut self) {
+        self.referred.insert(0..self.run.len);
+    }
 }
 
 impl Layer {

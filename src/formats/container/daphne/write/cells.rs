@@ -331,7 +331,6 @@ impl<'a, 'w> CellWriter<'a, 'w> {
             Some(old) => self.write.keep(old.at..old.payload())?,
             None => self.write.put(&rect.head(DENSE, value))?,
         }
-        let size = value.size() as u64;
         for (rows, cols) in rect.bands() {
             let kept = old.filter(|old| rows.end <= old.rows().end);
             if let (Some(block), Some(old)) = (kept, &self.old)
@@ -340,9 +339,8 @@ impl<'a, 'w> CellWriter<'a, 'w> {
                 self.write.keep(stored_at(&block, value, &rows, &cols))?;
                 continue;
             }
-            if self.lies(&rows, &cols) {
-                self.write
-                    .lies((rows.end - rows.start) * (cols.end - cols.start) * size)?;
+            if let Some(lying) = self.lying(&rows, &cols) {
+                self.write.lies(lying)?;
                 continue;
             }
             let cells = self.shown.band((&rows, &cols), value)?;
@@ -354,15 +352,15 @@ impl<'a, 'w> CellWriter<'a, 'w> {
 }
 
 impl CellWriter<'_, '_> {
-    /// Whether a band of the one block lies in the new file already.
-    fn lies(&self, rows: &Range<u64>, cols: &Range<u64>) -> bool {
-        let Some((old, run)) = self.old.as_ref().and_then(|old| Some((old, old.run()?))) else {
-            return false;
-        };
+    /// Where a band of the one block lies in the new file, if it lies there already.
+    fn lying(&self, rows: &Range<u64>, cols: &Range<u64>) -> Option<Range<u64>> {
+        let old = self.old.as_ref()?;
+        let run = old.run()?;
         let at = |row: u64, col: u64| row.saturating_mul(old.cells.cols).saturating_add(col);
         let (first, last) = (at(rows.start, cols.start), at(rows.end - 1, cols.end - 1));
         let size = old.cells.value(0).size() as u64;
-        self.shown.lies(&run, &(first * size..(last + 1) * size))
+        let bytes = first * size..(last + 1) * size;
+        self.shown.lies(&run, &bytes).then(|| run.place(&bytes))
     }
 }
 

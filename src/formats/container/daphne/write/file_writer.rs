@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::fallible;
 
 /// New bytes that are told at once.
@@ -72,13 +72,15 @@ impl<'w> FileWriter<'w> {
     }
 
     /// The next bytes lie there already.
-    pub(super) fn lies(&mut self, len: u64) -> Result<()> {
+    pub(super) fn lies(&mut self, at: Range<u64>) -> Result<()> {
         self.flush()?;
         self.flush_kept()?;
-        let end = self.done.saturating_add(len);
-        self.write.lies(FILE, self.done..end)?;
-        self.done = end;
-        Ok(())
+        if at.start != self.done {
+            let fault = format!("what lies at {at:?} is told at {}", self.done);
+            return Err(Error::Bug(fault));
+        }
+        self.done = at.end;
+        self.write.lies(FILE, at)
     }
 
     fn flush(&mut self) -> Result<()> {

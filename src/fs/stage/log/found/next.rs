@@ -16,7 +16,7 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
 use crate::source::{FileKind, Source};
 use crate::stage::log::{LogOf, new_name, next_name};
-use crate::stage::next_file::checksum;
+use crate::stage::next_file::{REFERRED_AT_ONCE, checksum};
 use crate::stage::written_array::WrittenArray;
 
 /// Bytes of an array that a record says are in the next file.
@@ -55,6 +55,7 @@ impl LogState {
         let end = run.begin.checked_add(run.len);
         let is_sound = end.is_some_and(|end| end <= i64::MAX as u64)
             && range.end <= run.len
+            && range.end - range.start <= REFERRED_AT_ONCE
             && run.len.is_multiple_of(u64::from(run.turned.max(1)))
             && matches!(run.turned, 0 | 1 | 2 | 4 | 8);
         if !is_sound {

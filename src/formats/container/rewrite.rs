@@ -88,8 +88,8 @@ pub struct ChangedArray {
     pub ranges: Vec<Range<u64>>,
     /// So many of the stored bytes still show where nothing was written.
     pub visible: u64,
-    /// What was encoded while it was being written.
-    pub ahead: Option<Arc<dyn EncodedAhead>>,
+    /// What was done of it while it was being written.
+    pub done_before: Option<Arc<dyn DoneBefore>>,
 }
 
 impl ChangedArray {
@@ -98,22 +98,18 @@ impl ChangedArray {
         ArrayAddress { container, name }
     }
 
-    /// Whether bytes need not be told: [`EncodedAhead::lying`].
+    /// Whether bytes need not be told: [`DoneBefore::lying`].
     pub(crate) fn lies(&self, run: &StoredRun, range: &Range<u64>) -> bool {
-        let lying = self
-            .ahead
-            .as_ref()
-            .and_then(|ahead| ahead.lying(run, range));
-        lying.as_ref() == Some(range)
+        self.lying(run, range).as_ref() == Some(range)
+    }
+
+    fn lying(&self, run: &StoredRun, range: &Range<u64>) -> Option<Range<u64>> {
+        self.done_before.as_ref()?.lying(run, range)
     }
 
     /// The beginning of a range: where it ends to be all bytes that lie there, or all others.
     pub(crate) fn until_lying_changes(&self, run: &StoredRun, range: &Range<u64>) -> u64 {
-        match self
-            .ahead
-            .as_ref()
-            .and_then(|ahead| ahead.lying(run, range))
-        {
+        match self.lying(run, range) {
             Some(lying) if lying.start == range.start => lying.end,
             Some(lying) => lying.start,
             None => range.end,
@@ -128,7 +124,7 @@ pub(crate) fn change_of<'a>(changes: &[&'a ChangedArray], name: &str) -> Option<
 }
 
 /// What was done of an array before its commit.
-pub trait EncodedAhead: Send + Sync {
+pub trait DoneBefore: Send + Sync {
     /// Gives exactly this block to `take`, as it was encoded by [`Rewrite::encode_block`], if it
     /// was and nothing was written to it since; says whether.
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool;
@@ -155,7 +151,7 @@ pub trait Recipe {
     /// New bytes.
     fn put(&mut self, file: MemberNumber, at: u64, bytes: &[u8]) -> Result<()>;
 
-    /// New bytes that lie there already ([`EncodedAhead::lying`]).
+    /// New bytes that lie there already ([`DoneBefore::lying`]).
     fn lies(&mut self, file: MemberNumber, range: Range<u64>) -> Result<()> {
         let fault = format!("nothing lies at {range:?} of file {} yet", file.0);
         Err(Error::Bug(fault))

@@ -61,7 +61,7 @@ impl Commit<'_> {
         };
         let mut placed = 0;
         for change in self.changed {
-            let Some(run) = change.ahead.as_ref().and_then(|ahead| ahead.run()) else {
+            let Some(run) = change.done_before.as_ref().and_then(|done| done.run()) else {
                 continue;
             };
             placed += 1;

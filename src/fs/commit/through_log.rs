@@ -135,7 +135,7 @@ impl Overlaid {
                     len,
                     ranges: std::iter::once(0..len).collect(),
                     visible: 0,
-                    ahead: None,
+                    done_before: None,
                 });
             }
             Ok(())

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::rewrite::EncodedAhead;
+use super::rewrite::DoneBefore;
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
@@ -96,7 +96,7 @@ pub(crate) trait ChunkedArray: Sync {
     }
 
     /// Where a batch may be found that was encoded ahead, and as which block.
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)>;
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn DoneBefore, ChunkId)>;
 
     /// Whether this can be what [`ChunkedArray::encode`] made of a batch.
     fn is_encoded(&self, _batch: &Batch, _bytes: &[u8]) -> bool {

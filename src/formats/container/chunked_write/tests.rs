@@ -21,7 +21,7 @@ struct Sample {
 /// One block, as it was encoded.
 struct AheadOf(u64, Vec<u8>);
 
-impl EncodedAhead for AheadOf {
+impl DoneBefore for AheadOf {
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool {
         let is_this = self.0 == block.number;
         if is_this {
@@ -120,7 +120,7 @@ impl ChunkedArray for Sample {
         Ok(plain.len())
     }
 
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn DoneBefore, ChunkId)> {
         let block = ChunkId {
             shape: self.grid.shape(),
             number: batch.first(),

@@ -62,7 +62,7 @@ pub(crate) fn changed_arrays(
                 len,
                 ranges,
                 visible,
-                ahead: Some(Arc::new(LayerBlocks::new(Arc::clone(frozen), staged))),
+                done_before: Some(Arc::new(LayerBlocks::new(Arc::clone(frozen), staged))),
             });
         }
     }

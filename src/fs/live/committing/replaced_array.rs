@@ -323,7 +323,7 @@ impl ArrayContent {
             len: self.len,
             ranges: all.into_iter().collect(),
             visible,
-            ahead: None,
+            done_before: None,
         })
     }
 }

@@ -63,7 +63,7 @@ impl Retyping {
             len,
             ranges: Vec::new(),
             visible: len,
-            ahead: None,
+            done_before: None,
         };
         self.commit_retyped(version, &container, &*rewrite, unchanged)
     }

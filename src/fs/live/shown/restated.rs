@@ -128,7 +128,7 @@ impl LayeredContainer {
                 len,
                 ranges: std::iter::once(0..len).collect(),
                 visible: 0,
-                ahead: None,
+                done_before: None,
             });
         }
         Ok(changed)

@@ -12,7 +12,7 @@ use super::{ArrayWriter, LayeredContainer};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::stored_run::StoredRun;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{ChangedArray, EncodedAhead, Rewrite};
+use crate::container::rewrite::{ChangedArray, DoneBefore, Rewrite};
 use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::shown::entry_table::ArrayNumber;
@@ -47,7 +47,7 @@ impl LayerBlocks {
     }
 }
 
-impl EncodedAhead for LayerBlocks {
+impl DoneBefore for LayerBlocks {
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool {
         let encoded = self.layer.encoded(self.array, block);
         encoded.inspect(|block| take(block.bytes())).is_some()
@@ -93,7 +93,7 @@ impl EncodeTask {
             len: self.layer.len(self.array),
             ranges: ranges.into_iter().map(|range| range.from).collect(),
             visible: self.layer.visible(self.array),
-            ahead: None,
+            done_before: None,
         };
         let rewrite = self.container.rewrite();
         rewrite.encode_block(&changed, block, &self.budget)

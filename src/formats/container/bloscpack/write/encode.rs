@@ -14,7 +14,7 @@ use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::chunked_write::dirty::read_chunks;
 use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, ChunkedArray, PutPart};
-use crate::container::rewrite::{CommitWay, EncodedAhead};
+use crate::container::rewrite::{CommitWay, DoneBefore};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::{Arena, fallible, no_memory, room};
@@ -121,10 +121,10 @@ impl ChunkedArray for Plan<'_> {
     }
 
     /// Not for a place that it has to fit.
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn DoneBefore, ChunkId)> {
         let (shape, number) = (self.new.chunk_size, batch.first());
         let is_whole = self.plain_len(batch) == shape;
-        let ahead = self.changed.ahead.as_deref()?;
+        let ahead = self.changed.done_before.as_deref()?;
         (is_whole && !self.stays(number)).then_some((ahead, ChunkId { shape, number }))
     }
 }

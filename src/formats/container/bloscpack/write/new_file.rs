@@ -216,7 +216,7 @@ impl FileSettings {
             len,
             ranges: Vec::new(),
             visible: 0,
-            ahead: None,
+            done_before: None,
         };
         let plan = Plan {
             file: &file,

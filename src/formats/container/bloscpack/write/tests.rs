@@ -49,7 +49,7 @@ fn changed(plain: &[u8], ranges: Vec<Range<u64>>) -> ChangedArray {
         len: plain.len() as u64,
         ranges,
         visible: plain.len() as u64,
-        ahead: None,
+        done_before: None,
     }
 }
 

@@ -180,7 +180,7 @@ fn all_of(array: Arc<dyn Array>) -> Result<ChangedArray> {
         shown: array,
         ranges: Vec::new(),
         visible: 0,
-        ahead: None,
+        done_before: None,
     })
 }
 

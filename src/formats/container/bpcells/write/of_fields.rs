@@ -57,7 +57,7 @@ impl MemberFiles {
                 len,
                 ranges,
                 visible,
-                ahead: None,
+                done_before: None,
             };
             Ok((name, change))
         });

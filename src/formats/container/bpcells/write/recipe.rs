@@ -132,7 +132,9 @@ pub(super) fn stream<'a>(
         .into_iter()
         .flatten()
         .collect();
-    let ahead = array.change.and_then(|change| change.ahead.as_deref());
+    let ahead = array
+        .change
+        .and_then(|change| change.done_before.as_deref());
     Ok(StreamPlan {
         name,
         form,

@@ -17,7 +17,7 @@ use crate::container::bpcells::packed::PackedStream;
 use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::memory::EncodeMemory;
 use crate::container::chunked_write::{BatchCounts, Batches, write_chunks};
-use crate::container::rewrite::{EncodedAhead, Recipe};
+use crate::container::rewrite::{DoneBefore, Recipe};
 use crate::error::Result;
 use crate::range_set::RangeSet;
 use crate::source::Source;
@@ -44,7 +44,7 @@ pub(super) struct StreamPlan<'a> {
     pub(super) dirty: RangeSet,
     /// Words after which the index begins again.
     pub(super) wrap: u64,
-    pub(super) ahead: Option<&'a dyn EncodedAhead>,
+    pub(super) ahead: Option<&'a dyn DoneBefore>,
 }
 
 impl StreamPlan<'_> {

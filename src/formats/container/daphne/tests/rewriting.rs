@@ -73,7 +73,7 @@ fn changed(
         len,
         ranges,
         visible,
-        ahead: None,
+        done_before: None,
     }
 }
 

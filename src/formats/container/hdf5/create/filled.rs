@@ -45,7 +45,7 @@ pub(super) fn tell(made: MadeFile, budget: &Arc<Budget>, write: &mut dyn Recipe)
             len,
             ranges: std::iter::once(0..len).collect(),
             visible: 0,
-            ahead: None,
+            done_before: None,
         };
         let fixed = WrittenDataset::of(&dataset, entry, false);
         written.push((fixed.ok_or_else(lost)?, changed));

@@ -22,7 +22,7 @@ use crate::container::chunked_write::{Batch, ChunkedArray, encode_alone, write_c
 use crate::container::hdf5::dataset::chunked::{Chunked, filter_pipeline};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, StorageLayout};
-use crate::container::rewrite::{Amount, ChangedArray, EncodedAhead};
+use crate::container::rewrite::{Amount, ChangedArray, DoneBefore};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::memory::{Arena, room};
@@ -420,11 +420,11 @@ impl ChunkedArray for ChangedChunks<'_> {
         Ok(MASK + encoded.len)
     }
 
-    fn ahead(&self, batch: &Batch) -> Option<(&dyn EncodedAhead, ChunkId)> {
+    fn ahead(&self, batch: &Batch) -> Option<(&dyn DoneBefore, ChunkId)> {
         let chunk = ChunkId {
             shape: self.shown.chunk_bytes(),
             number: batch.first(),
         };
-        Some((self.change.ahead.as_deref()?, chunk))
+        Some((self.change.done_before.as_deref()?, chunk))
     }
 }

@@ -399,7 +399,7 @@ mod tests {
             len: text.len() as u64,
             ranges: Vec::new(),
             visible: 0,
-            ahead: None,
+            done_before: None,
         }
     }
 

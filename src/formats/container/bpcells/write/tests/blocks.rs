@@ -4,7 +4,7 @@ use crate::sync::Mutex;
 
 use super::*;
 use crate::container::chunked_write::{BatchCounts, ChunkedArray};
-use crate::container::rewrite::{CommitWay, EncodedAhead};
+use crate::container::rewrite::{CommitWay, DoneBefore};
 
 const N: u32 = 300_000;
 
@@ -37,7 +37,7 @@ struct AheadOf {
     taken: Mutex<Vec<u64>>,
 }
 
-impl EncodedAhead for AheadOf {
+impl DoneBefore for AheadOf {
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool {
         let found = self.blocks.get(&block.number);
         if let Some(bytes) = found {
@@ -68,7 +68,7 @@ fn blocks_that_were_encoded_ahead_are_taken() {
     ahead.blocks.remove(&1);
     ahead.blocks.insert(2, vec![1; 5000]);
     let ahead = Arc::new(ahead);
-    changed.ahead = Some(Arc::clone(&ahead) as _);
+    changed.done_before = Some(Arc::clone(&ahead) as _);
     let mut recipe = RecipeInMemory::over(&files);
     container
         .recipe(&[changed], CommitWay::Replaced, &budget(), &mut recipe)
@@ -180,7 +180,7 @@ fn blocks_of_zeros_are_encoded_once() {
             ranges: std::iter::once(0..len).collect(),
             len,
             visible: 0,
-            ahead: None,
+            done_before: None,
         }];
         let merged = MergedContainer::new(&container, &whole).ok().unwrap();
         let array = merged.array(name).unwrap();
@@ -243,7 +243,7 @@ fn rates() {
         len: bytes.len() as u64,
         ranges: std::iter::once(0..bytes.len() as u64).collect(),
         visible: 0,
-        ahead: None,
+        done_before: None,
     };
     time("all values", &[whole("val", &new)]);
     let rows: Vec<u32> = (0..MANY as u32).map(|i| i % 29_999).collect();

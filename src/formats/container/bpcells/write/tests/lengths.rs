@@ -20,7 +20,7 @@ fn any_change(
         len,
         ranges,
         visible,
-        ahead: None,
+        done_before: None,
     }
 }
 

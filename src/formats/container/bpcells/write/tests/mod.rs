@@ -228,7 +228,7 @@ fn change(name: &str, old: &[u8], new: &[u8], visible: usize) -> ChangedArray {
         len: new.len() as u64,
         ranges,
         visible: visible as u64,
-        ahead: None,
+        done_before: None,
     }
 }
 

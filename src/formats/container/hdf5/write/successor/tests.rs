@@ -104,7 +104,7 @@ impl Ground {
             len,
             ranges: std::iter::once(0..len).collect(),
             visible: 0,
-            ahead: None,
+            done_before: None,
         };
         let mut told = ToldBytes {
             old: std::fs::read(self.directory.path().join("x.h5")).unwrap(),

@@ -71,7 +71,8 @@ def synced(bench):
                     times.append(timed("sh", "-c", f"{copies} && {ARRAYFS} stage commit {mnt}/m.h5 && sync {file}"))
                     bytes_written.append((disk_writes(bench) - before) / file.stat().st_size)
     bench.speed("Binsparse CSR, contiguous, rewritten with an fsync before each close, against h5py", ours, theirs, 0.6)
-    bench.slowness("bytes written to the disk when all its arrays are rewritten, against its size", bytes_written, [1], 1.1)
+    most = max(bytes_written)
+    bench.add("bytes written to the disk when all its arrays are rewritten, against its size", f"{most:.2f}", "<= 1.1", most <= 1.1, "")
 
 
 def disk_writes(bench):

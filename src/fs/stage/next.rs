@@ -41,6 +41,12 @@ impl Stage {
         Ok(())
     }
 
+    /// Bytes that are staged there.
+    pub fn bytes_in_next(&self) -> u64 {
+        let layers = self.layers();
+        layers.iter().map(|layer| layer.bytes_in_next()).sum()
+    }
+
     /// Whether bytes could be put into the next file, and were.
     pub(super) fn write_next(&self, array: WrittenArray, at: u64, bytes: &[u8]) -> Result<bool> {
         let layers = self.read_layers();

@@ -61,6 +61,7 @@ pub struct StagedStatus {
     pub new: bool,
     pub bytes: u64,
     pub log: Option<String>,
+    /// With what the log refers to.
     pub log_bytes: u64,
     pub seconds: u64,
     pub why: Option<String>,

@@ -190,12 +190,13 @@ impl StatusReport {
             let container = version.writes.now()?;
             self.fs.live.held.look_who_holds(&version);
             let (log, log_bytes) = container.stage.logged().unzip();
+            let in_next = container.stage.bytes_in_next();
             let beside = version.writes.log.unrecovered();
             let unlogged = container.stage.unlogged();
             Some(StagedStatus {
                 bytes: container.stage.bytes_held(),
                 log: log.map(|name| name.to_string_lossy().into_owned()),
-                log_bytes: log_bytes.unwrap_or(0),
+                log_bytes: log_bytes.unwrap_or(0).saturating_add(in_next),
                 seconds: container.stage.staged_since().map_or(0, seconds_since),
                 why: version.writes.outcome.why().map(short),
                 beside: beside.map(|beside| beside.why.to_string()),

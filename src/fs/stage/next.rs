@@ -19,6 +19,11 @@ impl Stage {
         layers.frozen.is_none() && layers.active.run(array).is_none()
     }
 
+    /// Whether a next file has been begun for what is written now.
+    pub fn has_next(&self) -> bool {
+        self.read_layers().active.next_file().is_some()
+    }
+
     /// What is written of an array goes to its place in the next file from now on, which is begun
     /// if there is none.
     pub fn begin_run(&self, array: WrittenArray, run: StoredRun) -> Result<()> {

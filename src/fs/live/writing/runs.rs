@@ -42,14 +42,16 @@ impl StoredRuns {
         let Some(run) = self.run(writer)?.filter(|run| run.len >= LARGE) else {
             return Ok(());
         };
-        let of = (&writer.version, &writer.container);
-        match self
-            .committer
-            .may_begin_next(of.0, of.1, (run.len, is_begun))?
-        {
+        match writer.stage().has_next() || self.may_begin_next(writer, (run.len, is_begun))? {
             true => writer.stage().begin_run(writer.array, run),
             false => Ok(()),
         }
+    }
+
+    /// The more arrays go there, the fewer bytes are copied: so it is asked of the first alone.
+    fn may_begin_next(&self, writer: &ArrayWriter, run: (u64, bool)) -> Result<bool> {
+        let (version, container) = (&writer.version, &writer.container);
+        self.committer.may_begin_next(version, container, run)
     }
 
     fn run(&self, writer: &ArrayWriter) -> Result<Option<StoredRun>> {

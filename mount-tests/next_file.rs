@@ -132,6 +132,15 @@ impl Model {
         self.write_content(mountpoint, number, content)
     }
 
+    /// A variable is written and synced, and then the daemon killed.
+    fn write_and_kill(&mut self) {
+        let mounted = Mounted::paced(self.source.path(), &["rw"]);
+        let file = self.write(mounted.path(), 0, 2);
+        file.sync_all().unwrap();
+        send(mounted.daemon(), Signal::KILL);
+        drop((file, mounted));
+    }
+
     fn write_content(&mut self, mountpoint: &Path, number: usize, content: Vec<u8>) -> File {
         let path = mountpoint.join("x.nc").join(name(number));
         let mut file = OpenOptions::new()
@@ -268,11 +277,7 @@ fn a_killed_daemon_loses_nothing_that_was_closed_or_synced() {
 fn a_stage_that_is_discarded_takes_the_next_file_with_it() {
     let mut model = Model::new();
     let before = model.content.clone();
-    let mounted = Mounted::paced(model.source.path(), &["rw"]);
-    let file = model.write(mounted.path(), 0, 2);
-    file.sync_all().unwrap();
-    send(mounted.daemon(), Signal::KILL);
-    drop((file, mounted));
+    model.write_and_kill();
     let discarded = [
         "stage".as_ref(),
         "discard".as_ref(),
@@ -288,11 +293,7 @@ fn a_stage_that_is_discarded_takes_the_next_file_with_it() {
 fn a_log_of_an_older_version_keeps_the_next_file() {
     let mut model = Model::new();
     let before = model.content.clone();
-    let mounted = Mounted::paced(model.source.path(), &["rw"]);
-    let file = model.write(mounted.path(), 0, 2);
-    file.sync_all().unwrap();
-    send(mounted.daemon(), Signal::KILL);
-    drop((file, mounted));
+    model.write_and_kill();
     // Another program writes the same again.
     std::fs::write(model.stored("x.nc"), TWO.file(&before)).unwrap();
     let mounted = Mounted::paced(model.source.path(), &["rw"]);
@@ -320,11 +321,7 @@ fn a_log_of_an_older_version_keeps_the_next_file() {
 #[test]
 fn a_log_whose_container_is_gone_is_discarded_with_it() {
     let mut model = Model::new();
-    let mounted = Mounted::paced(model.source.path(), &["rw"]);
-    let file = model.write(mounted.path(), 0, 2);
-    file.sync_all().unwrap();
-    send(mounted.daemon(), Signal::KILL);
-    drop((file, mounted));
+    model.write_and_kill();
     std::fs::remove_file(model.stored("x.nc")).unwrap();
     let (log, discard) = (model.stored(LOG), ["stage".as_ref(), "discard".as_ref()]);
     arrayfs(discard.into_iter().chain([log.as_os_str()])).success();

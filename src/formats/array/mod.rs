@@ -5,6 +5,7 @@
 //! `cat`), by `verify` and by the views. A new format implements this trait and nothing else of the
 //! read path.
 
+pub mod byte_order;
 pub mod chunking;
 pub mod direct;
 pub mod dtype;

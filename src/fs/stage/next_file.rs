@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use super::log::{FoundNext, LogSpot, next_name, sync_file};
 use super::place::LogPlace;
+use crate::array::byte_order::{turn, turn_to};
 use crate::array::stored_run::StoredRun;
 use crate::disk::{Caller, DiskFile};
 use crate::error::{Error, Result};
@@ -145,7 +146,7 @@ impl NextFile {
                 let mut to = place.start;
                 for part in bytes.chunks(TURNED) {
                     let room = &mut room[..part.len()];
-                    turn_to(part, room, turned);
+                    turn_to(part, room, turned.into());
                     file.put_all(to, room, *owner)?;
                     to = to.saturating_add(part.len() as u64);
                 }
@@ -273,12 +274,12 @@ fn read(source: &dyn Source, run: &StoredRun, at: u64, out: &mut [u8]) -> Result
     let place = run.place(&whole);
     if whole == range {
         read_all(source, place.start, out)?;
-        turn(out, run.turned);
+        turn(out, run.turned.into());
         return Ok(());
     }
     let mut room = fallible::zeros(whole.end - whole.start, DOING)?;
     read_all(source, place.start, &mut room)?;
-    turn(&mut room, run.turned);
+    turn(&mut room, run.turned.into());
     let skip = (at - whole.start) as usize;
     out.copy_from_slice(&room[skip..][..out.len()]);
     Ok(())
@@ -314,44 +315,4 @@ fn hash(source: &dyn Source, run: &StoredRun, range: Range<u64>) -> Result<crc32
         at += n as u64;
     }
     Ok(crc)
-}
-
-/// Turns whole elements around.
-fn turn(bytes: &mut [u8], size: u8) {
-    match size {
-        2 => bytes
-            .as_chunks_mut::<2>()
-            .0
-            .iter_mut()
-            .for_each(|of| of.reverse()),
-        4 => bytes
-            .as_chunks_mut::<4>()
-            .0
-            .iter_mut()
-            .for_each(|of| of.reverse()),
-        8 => bytes
-            .as_chunks_mut::<8>()
-            .0
-            .iter_mut()
-            .for_each(|of| of.reverse()),
-        _ => {}
-    }
-}
-
-/// The same on the way to another place of that length.
-fn turn_to(from: &[u8], to: &mut [u8], size: u8) {
-    macro_rules! each {
-        ($of:ty, $size:literal) => {{
-            let (from, to) = (from.as_chunks::<$size>().0, to.as_chunks_mut::<$size>().0);
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = <$of>::from_le_bytes(*from).to_be_bytes();
-            }
-        }};
-    }
-    match size {
-        2 => each!(u16, 2),
-        4 => each!(u32, 4),
-        8 => each!(u64, 8),
-        _ => to.copy_from_slice(from),
-    }
 }

@@ -2,22 +2,7 @@
 //!
 //! Written so that the compiler makes vector code of it. Used by `read` and `describe`.
 
-/// Turns every element around; `bytes` holds whole elements of 1, 2, 4 or 8 bytes.
-pub(super) fn elements(bytes: &mut [u8], size: usize) {
-    macro_rules! each {
-        ($of:ty) => {
-            for element in bytes.as_chunks_mut().0 {
-                *element = <$of>::from_be_bytes(*element).to_le_bytes();
-            }
-        };
-    }
-    match size {
-        2 => each!(u16),
-        4 => each!(u32),
-        8 => each!(u64),
-        _ => {}
-    }
-}
+pub(super) use crate::array::byte_order::turn as elements;
 
 /// Copies runs of `run` bytes, `stride` apart in `from`, behind each other. `from` ends with the
 /// last run.

@@ -180,30 +180,19 @@ impl Committer {
         version: &Arc<ContainerVersion>,
         container: &LayeredContainer,
     ) -> Result<u64> {
-        let layers = container.stage.layers();
-        let [layer] = &layers[..] else {
-            return Ok(0);
-        };
-        let changed = changed_arrays(container, layer, &self.ground.cache)?;
-        let rewrite = container.rewrite();
-        let changes = Changes {
-            rewrite: &*rewrite,
-            changed: &changed,
-            layer: layer.number(),
-            written: None,
-        };
-        let of = (version, container);
-        let copied = self.with_commit(of, &changes, Effort::Usual, |commit| commit.copied())?;
-        // That may take long, and a file that is copied is large.
-        match copied > self.ground.settings.pacing.copied {
-            true => Ok(
-                match found_at_once(&*rewrite, &changed, self.ground.budget())? {
-                    Some(Consistency::Now) | None => copied,
-                    Some(Consistency::NotYet(_) | Consistency::Unfit(_)) => 0,
-                },
-            ),
-            false => Ok(0),
-        }
+        let copied = self.looked_at((version, container), |commit| {
+            let copied = commit.copied()?;
+            // That may take long, and a file that is copied is large.
+            if copied <= self.ground.settings.pacing.copied {
+                return Ok(0);
+            }
+            let found = found_at_once(commit.rewrite, commit.changed, commit.budget)?;
+            Ok(match found {
+                Some(Consistency::Now) | None => copied,
+                Some(Consistency::NotYet(_) | Consistency::Unfit(_)) => 0,
+            })
+        });
+        Ok(copied?.unwrap_or(0))
     }
 
     /// Whether an array of so many bytes may get its place in the file that a commit of what is
@@ -214,9 +203,21 @@ impl Committer {
         container: &LayeredContainer,
         (bytes, is_begun): (u64, bool),
     ) -> Result<bool> {
+        let may = self.looked_at((version, container), |commit| {
+            commit.may_begin_next(bytes, is_begun)
+        });
+        Ok(may?.unwrap_or(false))
+    }
+
+    /// Has a commit of what is staged looked at, which is not made; none while one is under way.
+    fn looked_at<R>(
+        &self,
+        (version, container): (&Arc<ContainerVersion>, &LayeredContainer),
+        look: impl FnOnce(&Commit<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
         let layers = container.stage.layers();
         let [layer] = &layers[..] else {
-            return Ok(false);
+            return Ok(None);
         };
         let changed = changed_arrays(container, layer, &self.ground.cache)?;
         let rewrite = container.rewrite();
@@ -227,9 +228,8 @@ impl Committer {
             written: None,
         };
         let of = (version, container);
-        self.with_commit(of, &changes, Effort::Usual, |commit| {
-            commit.may_begin_next(bytes, is_begun)
-        })
+        self.with_commit(of, &changes, Effort::Usual, look)
+            .map(Some)
     }
 
     /// Has the container's files changed; the changes of the layer are checked before.

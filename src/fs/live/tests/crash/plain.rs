@@ -103,7 +103,7 @@ fn append(session: &Session, records: usize) {
 /// After this one arrays do not agree.
 const STAYS: &str = "an entry's value and nothing else";
 
-const fn scenario(
+pub(super) const fn scenario(
     name: &'static str,
     (subject, samples): (&'static Subject, &'static [&'static str]),
     act: fn(&Arc<Session>),

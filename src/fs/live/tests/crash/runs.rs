@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::datasets;
+use super::plain;
 use super::scenarios::Scenario;
 use super::session::{Opened, Session};
 use super::subject::{CLASSIC, DENSE, ROWS, Subject};
@@ -29,18 +30,12 @@ const TAKEN_THEN: usize = 5;
 
 const fn scenario(
     name: &'static str,
-    (subject, samples): (&'static Subject, &'static [&'static str]),
+    of: (&'static Subject, &'static [&'static str]),
     act: fn(&Arc<Session>),
 ) -> Scenario {
     Scenario {
-        name,
-        subject,
-        samples,
         ways: &[Preference::Replace, Preference::Auto],
-        act,
-        errors: 0,
-        foreign: false,
-        shares: false,
+        ..plain::scenario(name, of, act)
     }
 }
 

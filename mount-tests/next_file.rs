@@ -399,7 +399,7 @@ fn a_log_whose_bytes_are_not_there_is_kept_and_told() {
         "commit".as_ref(),
         model.source.path().as_os_str(),
     ];
-    arrayfs(committed).failed_saying(1, &["damaged"]);
+    arrayfs(committed).failed_saying(1, &["damaged", NEXT]);
     assert_eq!(names(model.source.path()), left);
     let old = TWO.file(&TWO.contents(1));
     assert_same("x.nc", &std::fs::read(model.stored("x.nc")).unwrap(), &old);

@@ -20,7 +20,7 @@ use super::recovery_state::{NameHolder, hidden_path_of, holder, name_of, path_of
 use super::redo::{redo, sync_done};
 use super::rollback::undo;
 use super::spot::Spot;
-use super::taken_next::keep_next;
+use super::taken_next::{keep_next, not_there};
 use crate::container::Recognised;
 use crate::disk::{Caller, Disk, Place, Target};
 use crate::error::{Error, Fault, Result};
@@ -78,7 +78,11 @@ pub(super) fn look(of: &LogOf<'_>, name: &OsStr) -> Result<Option<LogBeside>> {
 fn read_with_next(of: &LogOf<'_>, name: &OsStr) -> Result<(FoundLog, RecoveryState)> {
     let mut end = u64::MAX;
     for _ in 0..MOST_CUTS {
-        let mut found = read_log_until(of, name, end)?;
+        let found = read_log_until(of, name, end);
+        let mut found = found.map_err(|e| match (end, &e) {
+            (u64::MAX, _) | (_, Error::Io { .. }) => e,
+            (at, _) => not_there(of, name, at),
+        })?;
         let FoundLog::Held(state) = &mut found else {
             return Ok((found, RecoveryState::Staged));
         };
@@ -89,10 +93,7 @@ fn read_with_next(of: &LogOf<'_>, name: &OsStr) -> Result<(FoundLog, RecoverySta
             Some(None) | None => return Ok((found, recovery_state)),
         }
     }
-    let fault = Fault::new("a log refers to bytes of a file that has others");
-    Err(fault
-        .container(&of.store.display(&of.directory.join(name)))
-        .into())
+    Err(not_there(of, name, end))
 }
 
 fn says_nothing(state: &LogState) -> bool {

@@ -15,9 +15,9 @@ use super::preparing::FEW_ARRAYS;
 use super::spot::{Spot, beside};
 use crate::container::rewrite::Amount;
 use crate::disk::{Disk, DiskFile, Place, Renaming};
-use crate::error::Result;
+use crate::error::{Error, Fault, Result};
 use crate::source::Store;
-use crate::stage::{Layer, LogSpot, LogState, NextFile, new_name, next_name};
+use crate::stage::{Layer, LogOf, LogSpot, LogState, NextFile, new_name, next_name};
 
 pub(super) struct TakenNext {
     next: Arc<NextFile>,
@@ -150,4 +150,15 @@ pub(super) fn keep_next(spot: &LogSpot, state: &LogState) -> Result<()> {
         Err(e) if e.is_not_found() => Ok(()),
         kept => kept,
     }
+}
+
+/// What the log refers to from there on had reached the disk.
+pub(super) fn not_there(of: &LogOf<'_>, name: &OsStr, at: u64) -> Error {
+    let next = next_name(of.container);
+    let fault = Fault::new(format!(
+        "the log is damaged at byte {at}: it refers to bytes that {} does not have",
+        next.display()
+    ));
+    let log = of.store.display(&of.directory.join(name));
+    Error::from(fault.container(&log))
 }

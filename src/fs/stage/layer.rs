@@ -290,6 +290,13 @@ impl Layer {
         arrays.all(|array| array.extents.is_unchanged(array.below))
     }
 
+    /// Whether every array is as long as the one below.
+    pub fn keeps_lengths(&self) -> bool {
+        let state = self.state.read();
+        let mut arrays = state.arrays.iter();
+        arrays.all(|array| array.extents.len() == array.below)
+    }
+
     /// Lengths of all arrays.
     pub fn lens(&self) -> Vec<u64> {
         let state = self.state.read();
@@ -412,6 +419,11 @@ impl ArrayChanges {
         next.iter_mut().for_each(NextArea::spoil);
         *self = ArrayChanges::new(Extents::new(len), len);
         self.next = next;
+    }
+
+    /// Whether the log has all of it.
+    fn is_logged(&self) -> bool {
+        self.unlogged.is_empty() && self.is_length_logged()
     }
 
     /// Whether the log knows how long it is, and has been.

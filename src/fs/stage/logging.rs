@@ -104,9 +104,9 @@ impl Stage {
         }
         let mut log = self.open_log()?;
         let layers = self.layers();
-        for layer in layers.iter().rev().filter(|layer| !layer.is_logged()) {
-            for array in 0..log.arrays.len() {
-                log.put_array(layer, WrittenArray(array as u32))?;
+        for layer in layers.iter().rev() {
+            for array in layer.unlogged_arrays() {
+                log.put_array(layer, array)?;
             }
         }
         log.keep_provisional()

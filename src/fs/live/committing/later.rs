@@ -70,7 +70,7 @@ impl LaterCommits {
     /// put off stays so, unless another program has changed the container.
     fn was_put_off(&self, version: &ContainerVersion, container: &LayeredContainer) -> bool {
         version.writes.outcome.is_put_off()
-            && container.arrays().len() > FEW
+            && container.array_count() > FEW
             && self.current.check(version).is_ok()
     }
 
@@ -115,12 +115,7 @@ impl LaterCommits {
         let [layer] = &layers[..] else {
             return None;
         };
-        let base = container.base();
-        let is_as_long = |(number, staged)| {
-            let stored = base.info(number);
-            stored.is_ok_and(|stored| stored.bytes == layer.len(staged))
-        };
-        if container.arrays().into_iter().all(is_as_long) {
+        if layer.keeps_lengths() {
             return None;
         }
         let changed = changed_arrays(container, layer, &self.ground.cache).ok()?;

@@ -25,7 +25,7 @@ impl EntryIndex {
 }
 
 /// Number of an array among all of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ArrayNumber(pub(crate) usize);
 
 pub(crate) enum EntryContent {

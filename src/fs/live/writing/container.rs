@@ -53,7 +53,7 @@ impl StoredContainer {
 struct KnownArrays {
     /// In the order of their numbers in the stage.
     numbers: Vec<ArrayNumber>,
-    written: HashMap<ArrayNumber, WrittenArray>,
+    written: BTreeMap<ArrayNumber, WrittenArray>,
 }
 
 impl KnownArrays {
@@ -105,9 +105,12 @@ impl LayeredContainer {
     pub(crate) fn arrays(&self) -> Vec<(ArrayNumber, WrittenArray)> {
         let arrays = self.arrays.lock();
         let known = arrays.written.iter();
-        let mut known: Vec<_> = known.map(|(number, array)| (*number, *array)).collect();
-        known.sort_unstable_by_key(|(number, _)| number.0);
-        known
+        known.map(|(number, array)| (*number, *array)).collect()
+    }
+
+    /// How many arrays the stage knows.
+    pub(crate) fn array_count(&self) -> usize {
+        self.arrays.lock().written.len()
     }
 
     /// How long the arrays that the stage knows are stored, in their order there.

@@ -39,9 +39,15 @@ impl Layer {
 
     /// Whether the log has all of it.
     pub(crate) fn is_logged(&self) -> bool {
+        self.state.read().arrays.iter().all(ArrayChanges::is_logged)
+    }
+
+    /// The arrays of which the log lacks something.
+    pub(crate) fn unlogged_arrays(&self) -> Vec<WrittenArray> {
         let state = self.state.read();
-        let logged = |array: &ArrayChanges| array.unlogged.is_empty() && array.is_length_logged();
-        state.arrays.iter().all(logged)
+        let arrays = (0..).zip(&state.arrays);
+        let unlogged = arrays.filter(|(_, array)| !array.is_logged());
+        unlogged.map(|(number, _)| WrittenArray(number)).collect()
     }
 
     /// How many bytes of an array the log does not have; none if it has all of them, and the
@@ -49,8 +55,7 @@ impl Layer {
     pub(crate) fn lacks(&self, array: WrittenArray) -> Option<u64> {
         let state = self.state.read();
         let array = state.array(array)?;
-        let has_all = array.unlogged.is_empty() && array.is_length_logged();
-        (!has_all).then(|| array.unlogged.len())
+        (!array.is_logged()).then(|| array.unlogged.len())
     }
 
     /// How many bytes of an array do not show what is below.

@@ -19,6 +19,7 @@ use crate::look::layout::ElementLayout;
 use crate::look::physical::PhysicalScale;
 use crate::look::portions::ArrayPortions;
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::workers::cores;
 
 /// Portions that may be done before one that is not.
 const AHEAD: u64 = 64;
@@ -77,7 +78,7 @@ impl ArrayCount<'_> {
             merged: &merged,
             moved: Condvar::new(),
         };
-        let threads = std::thread::available_parallelism().map_or(2, usize::from) as u64;
+        let threads = cores() as u64;
         std::thread::scope(|scope| {
             for _ in 1..threads.min(portions.count()) {
                 // Where there is no thread to be had, this one does it all.

@@ -19,7 +19,7 @@ use crate::disk::{Caller, Disk, NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::{FileId, Store};
-use crate::workers::WorkerThreads;
+use crate::workers::{WorkerThreads, cores};
 
 pub(crate) struct Ground {
     pub(crate) store: Arc<dyn Store>,
@@ -36,8 +36,7 @@ pub(crate) struct Ground {
 const WAITING_EACH: usize = 2;
 
 fn background() -> WorkerThreads {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    WorkerThreads::as_many("background", cores, cores * WAITING_EACH)
+    WorkerThreads::as_many("background", cores(), cores() * WAITING_EACH)
 }
 
 impl Ground {

@@ -6,7 +6,6 @@
 //! a test of a few kilobytes, and zeros are Zstandard whatever was asked for: 128 KiB of them take
 //! some 40 bytes. Used by all that makes chunks.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::base::StoredForm;
@@ -17,6 +16,7 @@ use crate::codec::blosc::{ChunkHeader, Codec, Filter};
 use crate::codec::checksum::Checksum;
 use crate::error::{Error, Result};
 use crate::memory::fallible;
+use crate::workers::cores;
 
 /// What the mount's options say of how files are stored; what they don't is found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,12 +159,8 @@ impl ChunkEncoder {
 impl EncodeSpace {
     /// One for each thread that can encode some of so many chunks.
     pub(super) fn for_threads(chunks: usize) -> Vec<EncodeSpace> {
-        // To ask the system takes as long as writing a small file.
-        static CORES: OnceLock<usize> = OnceLock::new();
-        let ask = || std::thread::available_parallelism().map_or(1, usize::from);
-        let cores = *CORES.get_or_init(ask);
         let spaces = std::iter::repeat_with(EncodeSpace::default);
-        spaces.take(cores.min(chunks).max(1)).collect()
+        spaces.take(cores().min(chunks).max(1)).collect()
     }
 
     /// Has a chunk that is encoded already, as if it had just been; says its length.

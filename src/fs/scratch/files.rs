@@ -16,7 +16,7 @@ use super::snapshot::FlushExtent;
 use crate::error::Result;
 use crate::source::FileId;
 use crate::sync::Mutex;
-use crate::workers::WorkerThreads;
+use crate::workers::{WorkerThreads, cores};
 
 /// So much of a file that is written as it comes is flushed at once.
 const STREAM: u64 = 8 << 20;
@@ -36,8 +36,7 @@ pub(super) struct ScratchFiles {
 
 impl ScratchFiles {
     pub(super) fn new(shared: ScratchShared) -> ScratchFiles {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let encoders = || WorkerThreads::as_many("flush", cores, cores);
+        let encoders = || WorkerThreads::as_many("flush", cores(), cores());
         ScratchFiles {
             held_most: shared.cache.limit() / 4,
             encoders: shared.is_writable().then(encoders),

@@ -42,6 +42,7 @@ use crate::disk::{Disk, Place, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileId, Stat, Store};
 use crate::sync::Mutex;
+use crate::workers::cores;
 use log::{ConvertLog, LOG_NAME};
 use pass::BlockedEntry;
 use plan::ConvertPlan;
@@ -145,7 +146,7 @@ pub fn convert(
     let Some(plan) = plan::plan(&*store, &*disk, direction, watch)? else {
         return Ok(stopped);
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores();
     let conversion = Conversion {
         direction,
         stored: match direction {

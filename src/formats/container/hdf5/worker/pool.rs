@@ -17,14 +17,14 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Source, SourceIdentity};
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::workers::cores;
 
 /// The pool of the process.
 pub(super) static POOL: LazyLock<WorkerPool> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     WorkerPool::new(
         Program::from_environment(),
         Limits::from_environment(),
-        cores,
+        cores(),
     )
 });
 

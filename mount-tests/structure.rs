@@ -127,6 +127,7 @@ const CRATES: [(&str, &[&str]); 4] = [
             "memory",
             "patience",
             "pipeline",
+            "processors",
             "range_set",
             "sync",
             "workers",
@@ -184,7 +185,7 @@ fn assert_uses_only(directory: &str, allowed: &[&str]) {
     let is_test = |file: &SourceFile| only_for_tests.iter().any(|path| file.is_module_at(path));
     for file in files.iter().filter(|file| !is_test(file)) {
         for module in file.used_modules() {
-            let own = [directory, "sync"];
+            let own = [directory, "sync", "processors"];
             let fine = own.contains(&&module[..]) || allowed.contains(&&module[..]);
             assert!(fine, "{} uses crate::{module}", file.path.display());
         }

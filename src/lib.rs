@@ -3,7 +3,7 @@
 //! Here is the program: [`cli`] and what only it uses. The crates below, in the order of the way of
 //! a read: `arrayfs-fs` takes the kernel's requests and knows names, what is staged and commits;
 //! `arrayfs-formats` makes arrays of stored bytes; `arrayfs-codec` decodes; `arrayfs-base` has
-//! errors, memory, locks and threads for all of them.
+//! errors, memory and locks for all of them.
 //!
 //! Public is what the program needs, and nothing else: so unused code shows.
 
@@ -17,7 +17,7 @@ mod look;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use arrayfs_base::fuzz_input;
-pub(crate) use arrayfs_base::{error, memory, sync, workers};
+pub(crate) use arrayfs_base::{error, memory, processors, sync};
 pub(crate) use arrayfs_codec as codec;
 pub(crate) use arrayfs_formats::{array, cache, container, source};
 pub(crate) use arrayfs_fs::{commit, disk, kernel, live, scratch, stage, tree};

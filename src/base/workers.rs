@@ -7,17 +7,9 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender};
-
-/// How many threads the process can run at once: at least one. The system is asked once, which takes
-/// as long as writing a small file.
-pub fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
-}
 
 type BackgroundTask = Box<dyn FnOnce() + Send>;
 

@@ -27,11 +27,11 @@ use crate::kernel::session::{self, Mount, ServeAt};
 use crate::live::{ContainerSettings, StaleLogs};
 use crate::memory;
 use crate::memory::limit::default_limit;
+use crate::processors::processors;
 use crate::scratch::{self, ScratchMount};
 use crate::source::Store;
 use crate::tree::mount_status::{LogStatus, WarningStatus};
 use crate::tree::{Pacing, Settings, Tree, Views};
-use crate::workers::cores;
 
 /// Arenas of the system's allocator: threads allocate little, and most of it from their own caches.
 #[cfg(target_env = "gnu")]
@@ -130,9 +130,9 @@ fn start(
     memory::keep_reserve();
     let failed = |e: std::io::Error| Failure::new(format!("cannot start a thread: {e}"));
     let signals = signals::receive().map_err(failed)?;
-    let threads = options.threads.unwrap_or(cores().clamp(4, 16));
+    let threads = options.threads.unwrap_or(processors().clamp(4, 16));
     let cache = BlockCache::new(options.cache.unwrap_or_else(default_limit));
-    let workers = ReadAheadWorkers::new(cores().min(threads)).map_err(failed)?;
+    let workers = ReadAheadWorkers::new(processors().min(threads)).map_err(failed)?;
     let root = container::root_of(&places.source, options.preferences)?;
     let posix = root.store.posix();
     if let (true, Ok(posix)) = (options.flags.allow_other, &posix) {

@@ -14,7 +14,7 @@ pub mod container;
 pub mod source;
 
 pub(crate) use arrayfs_base::{
-    error, fuzz_input, memory, patience, pipeline, range_set, sync, workers,
+    error, fuzz_input, memory, patience, pipeline, processors, range_set, sync, workers,
 };
 pub(crate) use arrayfs_codec as codec;
 

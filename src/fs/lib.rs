@@ -15,7 +15,7 @@ pub mod stage;
 pub mod tree;
 
 pub(crate) use arrayfs_base::{
-    error, fuzz_input, memory, patience, pipeline, range_set, sync, workers,
+    error, fuzz_input, memory, patience, pipeline, processors, range_set, sync, workers,
 };
 pub(crate) use arrayfs_codec as codec;
 pub(crate) use arrayfs_formats::{array, cache, container, source};

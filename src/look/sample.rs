@@ -13,8 +13,8 @@ use super::value::{ElementNumber, complex, number};
 use crate::array::Info;
 use crate::array::read::CachedArray;
 use crate::error::Result;
+use crate::processors::processors;
 use crate::sync::Mutex;
-use crate::workers::cores;
 
 /// Decoded bytes that a picture takes, at most, about.
 const DECODED_MOST: u64 = 4 << 30;
@@ -147,7 +147,7 @@ impl SampleReader<'_> {
     /// The values at all combinations of indices, read by several threads.
     pub fn read(&self, indices: &[Vec<u64>]) -> Result<Vec<SampledValue>> {
         let parts = batches(indices);
-        let (next, threads) = (AtomicUsize::new(0), cores());
+        let (next, threads) = (AtomicUsize::new(0), processors());
         let done: Mutex<Vec<Option<Result<Vec<SampledValue>>>>> =
             Mutex::new(parts.iter().map(|_| None).collect());
         let work = || {

@@ -18,8 +18,8 @@ use crate::look::figures::ColumnSums;
 use crate::look::layout::ElementLayout;
 use crate::look::physical::PhysicalScale;
 use crate::look::portions::ArrayPortions;
+use crate::processors::processors;
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use crate::workers::cores;
 
 /// Portions that may be done before one that is not.
 const AHEAD: u64 = 64;
@@ -78,7 +78,7 @@ impl ArrayCount<'_> {
             merged: &merged,
             moved: Condvar::new(),
         };
-        let threads = cores() as u64;
+        let threads = processors() as u64;
         std::thread::scope(|scope| {
             for _ in 1..threads.min(portions.count()) {
                 // Where there is no thread to be had, this one does it all.

@@ -18,8 +18,9 @@ use crate::container::creation::Creation;
 use crate::disk::{Caller, Disk, NewAttributes, Target};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
+use crate::processors::processors;
 use crate::source::{FileId, Store};
-use crate::workers::{WorkerThreads, cores};
+use crate::workers::WorkerThreads;
 
 pub(crate) struct Ground {
     pub(crate) store: Arc<dyn Store>,
@@ -36,7 +37,7 @@ pub(crate) struct Ground {
 const WAITING_EACH: usize = 2;
 
 fn background() -> WorkerThreads {
-    WorkerThreads::as_many("background", cores(), cores() * WAITING_EACH)
+    WorkerThreads::as_many("background", processors(), processors() * WAITING_EACH)
 }
 
 impl Ground {

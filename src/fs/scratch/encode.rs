@@ -16,7 +16,7 @@ use crate::codec::blosc::{ChunkHeader, Codec, Filter};
 use crate::codec::checksum::Checksum;
 use crate::error::{Error, Result};
 use crate::memory::fallible;
-use crate::workers::cores;
+use crate::processors::processors;
 
 /// What the mount's options say of how files are stored; what they don't is found out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl EncodeSpace {
     /// One for each thread that can encode some of so many chunks.
     pub(super) fn for_threads(chunks: usize) -> Vec<EncodeSpace> {
         let spaces = std::iter::repeat_with(EncodeSpace::default);
-        spaces.take(cores().min(chunks).max(1)).collect()
+        spaces.take(processors().min(chunks).max(1)).collect()
     }
 
     /// Has a chunk that is encoded already, as if it had just been; says its length.

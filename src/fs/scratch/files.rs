@@ -14,9 +14,10 @@ use super::file::ScratchFile;
 use super::shared::ScratchShared;
 use super::snapshot::FlushExtent;
 use crate::error::Result;
+use crate::processors::processors;
 use crate::source::FileId;
 use crate::sync::Mutex;
-use crate::workers::{WorkerThreads, cores};
+use crate::workers::WorkerThreads;
 
 /// So much of a file that is written as it comes is flushed at once.
 const STREAM: u64 = 8 << 20;
@@ -36,7 +37,7 @@ pub(super) struct ScratchFiles {
 
 impl ScratchFiles {
     pub(super) fn new(shared: ScratchShared) -> ScratchFiles {
-        let encoders = || WorkerThreads::as_many("flush", cores(), cores());
+        let encoders = || WorkerThreads::as_many("flush", processors(), processors());
         ScratchFiles {
             held_most: shared.cache.limit() / 4,
             encoders: shared.is_writable().then(encoders),

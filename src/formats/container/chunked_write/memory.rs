@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::room;
-use crate::workers::cores;
+use crate::processors::processors;
 
 /// What is encoded ahead takes no more of the budget at a time than one of so many parts.
 const SPARE_PART: u64 = 16;
@@ -91,7 +91,7 @@ impl EncodeMemory {
         beside: u64,
         budget: &Arc<Budget>,
     ) -> Result<EncodeMemory> {
-        let cores = cores() as u64;
+        let cores = processors() as u64;
         let one = needs(1)?;
         let affordable = budget.limit() / 2 / one.each().max(1);
         let most = cores.min(batches).min(affordable).max(1);

@@ -40,9 +40,9 @@ use super::tail::{DAEMON, put_all};
 use crate::cache::BlockCache;
 use crate::disk::{Disk, Place, Target};
 use crate::error::{Error, Result};
+use crate::processors::processors;
 use crate::source::{FileId, Stat, Store};
 use crate::sync::Mutex;
-use crate::workers::cores;
 use log::{ConvertLog, LOG_NAME};
 use pass::BlockedEntry;
 use plan::ConvertPlan;
@@ -146,7 +146,7 @@ pub fn convert(
     let Some(plan) = plan::plan(&*store, &*disk, direction, watch)? else {
         return Ok(stopped);
     };
-    let threads = cores();
+    let threads = processors();
     let conversion = Conversion {
         direction,
         stored: match direction {

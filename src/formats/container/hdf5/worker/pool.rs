@@ -15,16 +15,16 @@ use super::session::SessionSeats;
 use super::wire::{WorkerAnswer, WorkerRequest, WorkerTask};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
+use crate::processors::processors;
 use crate::source::{Source, SourceIdentity};
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use crate::workers::cores;
 
 /// The pool of the process.
 pub(super) static POOL: LazyLock<WorkerPool> = LazyLock::new(|| {
     WorkerPool::new(
         Program::from_environment(),
         Limits::from_environment(),
-        cores(),
+        processors(),
     )
 });
 

@@ -111,6 +111,16 @@ fn a_mount_is_shown_with_its_details_in_every_size() {
     in_terminal((20, 5), &steps, &[ground.mounted.path()]).assert_restored();
 }
 
+/// Of each run only the last key can be lost: the next one would bring it.
+#[test]
+fn a_key_that_comes_with_a_new_size_is_not_lost() {
+    let ground = ground();
+    let steps = json!([{ "until": "REQ/s" }, { "size": [100, 30] }, { "keys": "q" }]);
+    for _ in 0..20 {
+        in_terminal((80, 24), &steps, &[ground.mounted.path()]).assert_restored();
+    }
+}
+
 /// The figures of a mount, as `top --once` prints them.
 fn once(arguments: &[&Path]) -> Ran {
     let mut command = Command::new(ARRAYFS);

@@ -46,19 +46,15 @@ def read():
         given.extend(more)
 
 
-CLEARED = b"\x1b[2J"
-
-
 def until(text):
-    """Only what differs is drawn, so a text may come in pieces: with another size all of it is drawn anew. A key that
-    is typed before that may be lost."""
-    deadline, resized = time.monotonic() + PATIENCE, None
+    """Only what differs is drawn, so a text may come in pieces: with another size all of it is drawn anew."""
+    deadline = time.monotonic() + PATIENCE
     anew = time.monotonic() + 1
-    while text not in shown(given[seen:]) or resized is not None and CLEARED not in given[resized:]:
+    while text not in shown(given[seen:]):
         if time.monotonic() > deadline:
             sys.exit(f"'{text}' was not shown: {shown(given[seen:])!r}")
-        if time.monotonic() > anew and text not in shown(given[seen:]):
-            anew, resized = anew + 1, len(given)
+        if time.monotonic() > anew:
+            anew += 1
             set_size(now[0], now[1] + (-1 if now[1] % 2 else 1))
         read()
 

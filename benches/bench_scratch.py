@@ -222,7 +222,7 @@ def scratch_files(bench):
 def replace_files(at):
     start = time.perf_counter()
     for number in range(2000):
-        with open(at / "new", "wb") as file:
+        with open(at / "new", "wb", buffering=0) as file:
             file.write(b"%d " % number * 300)
             os.fsync(file.fileno())
         os.rename(at / "new", at / f"{number}")

@@ -9,8 +9,9 @@ use crate::disk::{Disk, Target};
 use crate::error::Result;
 use crate::source::SourceIdentity;
 
-/// Runs `with` on what an inode stands for: by one of its names, or by a handle if it has none
-/// any more. `now` says what it is like.
+/// Runs `with` on what an inode stands for: a file by a handle that is open, which no name has to be
+/// looked up for, and which is left of it when it has none; everything else by one of its names.
+/// `now` says what it is like.
 pub(super) fn with_target<T>(
     fs: &MountedFs,
     inode: InodeId,
@@ -18,21 +19,15 @@ pub(super) fn with_target<T>(
     with: impl FnOnce(Target<'_>, &dyn Fn() -> Result<SourceIdentity>) -> Result<T>,
 ) -> Result<T> {
     fs.refuse_absorbed(inode, node)?;
-    match fs.places.locate(inode, node) {
-        Ok((path, stat)) => {
-            let (path, id) = (&*path, stat.id);
-            let now = || fs.store.stat(path).map(|stat| stat.identity());
-            with(Target::Named { path, id }, &now)
-        }
-        Err(missing) => {
-            let open = fs.open_files.of_inode(inode);
-            let Some(source) = open.iter().find_map(|file| file.source()) else {
-                return Err(missing);
-            };
-            let now = || source.stat().map(|stat| stat.identity());
-            with(Target::Open(source), &now)
-        }
+    let open = fs.open_files.of_inode(inode);
+    if let Some(source) = open.iter().find_map(|file| file.source()) {
+        let now = || source.stat().map(|stat| stat.identity());
+        return with(Target::Open(source), &now);
     }
+    let (path, stat) = fs.places.locate(inode, node)?;
+    let (path, id) = (&*path, stat.id);
+    let now = || fs.store.stat(path).map(|stat| stat.identity());
+    with(Target::Named { path, id }, &now)
 }
 
 /// Changes what is said of a file that is no array yet, or will never be one.

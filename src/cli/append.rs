@@ -53,7 +53,7 @@ fn to_file(path: &Path, more: Arc<dyn Source>, preferences: Preferences) -> Comm
     let _lock = lock(&shown)?;
     let budget = Budget::by_default();
     let (opened, located) = open(&found, &budget)?;
-    if opened.rewrite.is_none() {
+    if opened.writable.is_none() {
         return Err(Failure::new(format!(
             "{}: its header does not say how long it is; 'arrayfs unpack' it, and 'pack' it anew",
             shown.display()

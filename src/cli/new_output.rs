@@ -19,7 +19,7 @@ use rustix::process::{getegid, geteuid};
 use super::failure::Failure;
 use super::given_path::real;
 use super::stopping::when_stopped;
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::disk::local::open_local;
 use crate::disk::{
     Caller, Disk, DiskFile, NewAttributes, NewTime, Place, Renaming, Target, XattrSetting,

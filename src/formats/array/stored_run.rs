@@ -1,7 +1,7 @@
 //! Where an array lies in a file whose bytes are those that are shown.
 //!
 //! Pure. Told by formats of arrays that can be written to their place before a commit; a log keeps
-//! it. Used by `container::rewrite` and `stage`.
+//! it. Used by `container::writable` and `stage`.
 
 use std::ops::Range;
 

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::own_lengths::ArrayLengths;
-use super::rewrite::{MemberNumber, Recipe};
+use super::writable::{MemberNumber, Recipe};
 use super::{FORMATS, Format, Layout, Preferences};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;

@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::inside::{Located, join};
-use super::rewrite::Restated;
 use super::stored::{ArrayDetails, AttributeType, FileDetails};
+use super::writable::Restated;
 use super::{Attributes, Container};
 use crate::array::dtype::Dtype;
 use crate::array::own_feeds::OwnFeeds;

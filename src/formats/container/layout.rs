@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 
-use super::rewrite::MemberNumber;
+use super::writable::MemberNumber;
 
 /// Where a container's bytes lie.
 #[derive(Clone, Copy)]

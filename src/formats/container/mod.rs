@@ -39,9 +39,9 @@ pub mod own_lengths;
 mod plain_write;
 mod recognised;
 pub mod restated;
-pub mod rewrite;
 pub mod stored;
 mod walked;
+pub mod writable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -61,8 +61,8 @@ pub use lookalike::lookalike;
 use only_read::OnlyRead;
 use recognised::beside;
 pub use recognised::{MemberStats, Recognised, recognise};
-use rewrite::Rewrite;
 use stored::{ArrayDetails, FileDetails};
+use writable::WritableContainer;
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[&dyn Format] = &[
@@ -174,7 +174,7 @@ pub struct OpenRequest<'a> {
 /// Names are shown names (see [`names`]): in a container with groups they are paths, components
 /// separated by `/`. They are unique across arrays, texts, groups, links, unreadable members and
 /// inner containers. What is said of many arrays is shared with the container after a commit that
-/// leaves it as it is ([`rewrite::Successor`]).
+/// leaves it as it is ([`writable::Successor`]).
 #[derive(Clone)]
 pub struct Container {
     pub format: &'static str,
@@ -215,7 +215,7 @@ pub struct Container {
     /// Rules between arrays.
     pub checks: Vec<Arc<dyn Check>>,
     /// How it can be changed; none if it cannot.
-    pub rewrite: Option<Arc<dyn Rewrite>>,
+    pub writable: Option<Arc<dyn WritableContainer>>,
     pub only_read: OnlyRead,
     /// Of the outermost container: its store is far away.
     pub is_far: bool,
@@ -309,7 +309,7 @@ impl Container {
             without_space: Arc::default(),
             faults: Vec::new(),
             checks: Vec::new(),
-            rewrite: None,
+            writable: None,
             only_read: OnlyRead::default(),
             is_far: false,
         }

@@ -1,7 +1,7 @@
 //! Why a container, or an array of it, cannot be written: for its state, for `info`, and for the
 //! log when somebody tries.
 //!
-//! Formats note it where they do not offer it ([`Container::rewrite`]). Used by all that tells it.
+//! Formats note it where they do not offer it ([`Container::writable`]). Used by all that tells it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Container {
 
     /// Why nothing of it can be written; none if something can.
     pub fn why_only_read(self: &Arc<Self>) -> Option<String> {
-        if self.rewrite.is_some() {
+        if self.writable.is_some() {
             return None;
         }
         let fault = self.all_faults().into_iter().next();
@@ -66,7 +66,7 @@ impl Container {
     /// Arrays of it, and of those inside, that cannot be written, and why, where others can be.
     pub fn arrays_only_read(self: &Arc<Self>) -> BTreeMap<String, &'static str> {
         let mut all = BTreeMap::new();
-        if self.rewrite.is_some() {
+        if self.writable.is_some() {
             for (group, part) in self.all() {
                 let arrays = part.only_read.arrays.iter();
                 all.extend(arrays.map(|(name, why)| (join(&group, name), *why)));

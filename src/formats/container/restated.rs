@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Container;
 use super::inside::{ArrayAddress, ContainerNumber};
-use super::rewrite::{ChangedArray, Rewrite};
+use super::writable::{ChangedArray, WritableContainer};
 use crate::array::held::HeldArray;
 use crate::array::partly_replaced::PartlyReplaced;
 use crate::error::Result;
@@ -19,21 +19,21 @@ pub fn restate(
     changed: &[ChangedArray],
     budget: &Arc<Budget>,
 ) -> Result<()> {
-    let Some(rewrite) = container.rewrite.clone() else {
+    let Some(writable) = container.writable.clone() else {
         return Ok(());
     };
     container.visit_mut(&mut |number, _, container| {
-        restate_one((number, container), &*rewrite, changed, budget)
+        restate_one((number, container), &*writable, changed, budget)
     })
 }
 
 fn restate_one(
     (number, container): (ContainerNumber, &mut Container),
-    rewrite: &dyn Rewrite,
+    writable: &dyn WritableContainer,
     changed: &[ChangedArray],
     budget: &Arc<Budget>,
 ) -> Result<()> {
-    let restated = rewrite.restate(number, changed, budget)?;
+    let restated = writable.restate(number, changed, budget)?;
     if let Some(version) = restated.version {
         container.version = version;
     }
@@ -56,7 +56,7 @@ fn restate_one(
             container: number,
             name: &name,
         };
-        *array = match rewrite.computed(address, changed, budget)? {
+        *array = match writable.computed(address, changed, budget)? {
             Some(computed) => Arc::new(HeldArray::new(name, info, computed)),
             None => Arc::new(PartlyReplaced::new(Arc::clone(array)).with_info(info)),
         };

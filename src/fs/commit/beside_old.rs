@@ -16,7 +16,7 @@ use super::input::Commit;
 use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden, short};
 use super::spot::{SeenFile, Spot, beside};
 use super::taken_next::{self, TakenNext};
-use crate::container::rewrite::MemberNumber;
+use crate::container::writable::MemberNumber;
 use crate::disk::reopened::{Hooks, ReopenedFile};
 use crate::disk::{Disk, DiskFile, NewAttributes, NewTime, Target, XattrSetting};
 use crate::error::{Error, Result};

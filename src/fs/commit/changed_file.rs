@@ -15,7 +15,7 @@ use super::new_files::create_hidden;
 use super::redo::put_patches;
 use super::sealed::{Sealing, seal};
 use super::spot::{SeenFile, beside};
-use crate::container::rewrite::MemberNumber;
+use crate::container::writable::MemberNumber;
 use crate::disk::{Allocation, Caller, Disk, DiskFile, NewAttributes, NewTime, Target};
 use crate::error::{Error, Result};
 use crate::range_set::RangeSet;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::container::rewrite::MemberNumber;
+use crate::container::writable::MemberNumber;
 use crate::error::{Error, Result};
 use crate::range_set::RangeSet;
 

@@ -19,7 +19,7 @@ use super::grown::{GROWN_FROM, GrownFile};
 use super::input::Commit;
 use super::phases::CommitTarget;
 use super::redo::STEP;
-use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
+use crate::container::writable::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::patience;
 use crate::source::{BytesSource, Source};
@@ -295,7 +295,7 @@ impl RedoLog<'_> {
         let are_many = redo.behind.logged.saturating_add(len) > GROWN_FROM;
         // Programs of other formats do not say that they have the file open: what they write
         // meanwhile could pass for a part of the growth.
-        let is_alone = commit.rewrite.heeds_locks();
+        let is_alone = commit.writable.heeds_locks();
         let begins = are_many && is_alone && !redo.behind.cannot_grow;
         if begins && !self.grown.contains_key(&number) {
             match GrownFile::begin(commit, commit.seen_file(number)?, &*old)? {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::spot::{AtSpot, SeenFile, Spot, beside};
-use crate::container::rewrite::{ChangedArray, MemberNumber, Rewrite};
+use crate::container::writable::{ChangedArray, MemberNumber, WritableContainer};
 use crate::disk::{Caller, Disk};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -62,7 +62,7 @@ pub struct Commit<'a> {
     pub stage: &'a Stage,
     /// Number of the layer that is committed.
     pub layer: u64,
-    pub rewrite: &'a dyn Rewrite,
+    pub writable: &'a dyn WritableContainer,
     pub changed: &'a [ChangedArray],
     /// When it was last written: the file's time of modification from now on.
     pub written: Timestamp,

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::patience;
 

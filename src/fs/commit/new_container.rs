@@ -14,7 +14,7 @@ use super::new_files::{MakeFile, NewFile, NewFiles, create_hidden};
 use super::spot::Spot;
 use super::tidy::{remove_left, remove_tree};
 use crate::container::Layout;
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile, NewAttributes, NewEntry, Renaming, Target};
 use crate::error::{Error, Result};
 use crate::source::{FileId, FileIdentity, FileKind, Store};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::covered::CoveredBytes;
 use super::holes::Holes;
 use super::spot::Spot;
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::disk::{Caller, Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::patience;

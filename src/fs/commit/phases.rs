@@ -10,7 +10,7 @@ use super::future_file::FutureFile;
 use super::input::Commit;
 use super::metered::Metered;
 use super::program_lock::ProgramLock;
-use crate::container::rewrite::{CommitWay, Recipe};
+use crate::container::writable::{CommitWay, Recipe};
 use crate::error::{Error, Result};
 use crate::patience;
 
@@ -113,7 +113,7 @@ impl<'a> CommitUnderWay<'a> {
         let (commit, way) = (self.commit, self.target.recipe_way());
         let mut metered = Metered::new(&mut *self.target, commit.shown(), commit.limits.written);
         let recipe = commit
-            .rewrite
+            .writable
             .recipe(commit.changed, way, commit.budget, &mut metered);
         self.told = metered.told();
         let is_too_much = metered.is_exceeded();

@@ -8,7 +8,7 @@ use super::phases::{CommitTarget, CommitUnderWay, FileInUse, NotNow, Preparation
 use super::program_lock::{self, ProgramLock};
 use super::spot::beside;
 use super::{replaced, sampled};
-use crate::container::rewrite::Amount;
+use crate::container::writable::Amount;
 use crate::error::{Error, Result};
 use crate::source::{Stat, open_same};
 
@@ -38,7 +38,7 @@ impl<'a> Commit<'a> {
     /// Has the recipe carried out where nothing can be seen of it, in the first way that can be.
     pub fn prepare(&'a self) -> Result<Preparation<'a>> {
         let now = self.unchanged()?;
-        let amount = self.rewrite.amount(self.changed)?;
+        let amount = self.writable.amount(self.changed)?;
         self.check_free_space(amount.grown)?;
         let mut in_use = None;
         for undertaking in self.undertakings(&now, &amount, self.bytes_in_next())? {
@@ -68,7 +68,7 @@ impl<'a> Commit<'a> {
     /// changes that follow each other closely, it copies them once.
     pub fn copied(&self) -> Result<u64> {
         let now = self.unchanged()?;
-        let amount = self.rewrite.amount(self.changed)?;
+        let amount = self.writable.amount(self.changed)?;
         let ways = self.undertakings(&now, &amount, self.bytes_in_next())?;
         let is_replaced = ways.first() == Some(&Undertaking::Replace) || self.is_rewritten(&amount);
         let kept = amount.stored.saturating_sub(amount.changed);
@@ -85,7 +85,7 @@ impl<'a> Commit<'a> {
         if self.is_directory {
             return Ok(false);
         }
-        let (now, mut amount) = (self.unchanged()?, self.rewrite.amount(self.changed)?);
+        let (now, mut amount) = (self.unchanged()?, self.writable.amount(self.changed)?);
         amount.changed = amount.changed.saturating_add(bytes);
         let in_next = self.bytes_in_next().saturating_add(bytes);
         let ways = self.undertakings(&now, &amount, in_next)?;
@@ -122,7 +122,7 @@ impl Commit<'_> {
         &self,
         undertaking: Undertaking,
     ) -> Result<std::result::Result<Option<ProgramLock>, String>> {
-        if !self.rewrite.heeds_locks() {
+        if !self.writable.heeds_locks() {
             return Ok(Ok(None));
         }
         let first = self.seen.first().ok_or(Error::NotFound)?;
@@ -206,6 +206,6 @@ impl Commit<'_> {
     /// it.
     fn may_copy(&self, bytes: u64) -> bool {
         let auto = self.preference == Preference::Auto;
-        auto && self.rewrite.heeds_locks() && bytes <= COPIED_MOST
+        auto && self.writable.heeds_locks() && bytes <= COPIED_MOST
     }
 }

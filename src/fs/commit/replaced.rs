@@ -13,7 +13,7 @@ use super::input::Commit;
 use super::new_files::NewFiles;
 use super::phases::CommitTarget;
 use super::taken_next::TakenNext;
-use crate::container::rewrite::CommitWay;
+use crate::container::writable::CommitWay;
 use crate::disk::Target;
 use crate::error::{Error, Result};
 use crate::source::Stat;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::input::Commit;
 use crate::array::chunking::{ChunkId, Chunking};
-use crate::container::rewrite::{Amount, ChangedArray};
+use crate::container::writable::{Amount, ChangedArray};
 use crate::error::Result;
 
 /// Of each array, spread evenly.
@@ -22,11 +22,13 @@ pub(super) fn new_bytes(commit: &Commit<'_>, amount: &Amount) -> Result<u64> {
     let (mut plain, mut packed) = (0, 0);
     for changed in commit.changed {
         let address = changed.address();
-        let Some(blocks) = commit.rewrite.blocks_ahead(address, changed.len) else {
+        let Some(blocks) = commit.writable.blocks_ahead(address, changed.len) else {
             continue;
         };
         for block in written_blocks(&*blocks, changed) {
-            let encoded = commit.rewrite.encode_block(changed, block, commit.budget)?;
+            let encoded = commit
+                .writable
+                .encode_block(changed, block, commit.budget)?;
             if let Some(encoded) = encoded {
                 plain += blocks.bytes(block.number..block.number + 1);
                 packed += encoded.len() as u64;

@@ -13,7 +13,7 @@ use super::free_space::free_bytes;
 use super::input::Commit;
 use super::preparing::FEW_ARRAYS;
 use super::spot::{Spot, beside};
-use crate::container::rewrite::Amount;
+use crate::container::writable::Amount;
 use crate::disk::{Disk, DiskFile, Place, Renaming};
 use crate::error::{Error, Fault, Result};
 use crate::source::Store;
@@ -65,7 +65,7 @@ impl Commit<'_> {
                 continue;
             };
             placed += 1;
-            let now = self.rewrite.stored_run(change.address(), self.changed)?;
+            let now = self.writable.stored_run(change.address(), self.changed)?;
             if now != Some(run) {
                 return Ok(None);
             }

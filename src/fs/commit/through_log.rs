@@ -13,7 +13,7 @@ use super::recovery::Leftover;
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber, join};
 use crate::container::restated::restate;
-use crate::container::rewrite::{ChangedArray, Rewrite};
+use crate::container::writable::{ChangedArray, WritableContainer};
 use crate::container::{Container, Recognised};
 use crate::error::Result;
 use crate::memory::budget::Budget;
@@ -113,7 +113,7 @@ impl Overlaid {
 
     /// Has arrays show their staged bytes, and says which.
     fn lay_over(&self, container: &mut Container) -> Result<Vec<ChangedArray>> {
-        let (rewrite, mut changed) = (container.rewrite.clone(), Vec::new());
+        let (writable, mut changed) = (container.writable.clone(), Vec::new());
         let further = container.further_names.clone();
         container.visit_mut(&mut |number, group, container| {
             let written = container.arrays.iter_mut().chain(&mut container.lines);
@@ -124,7 +124,7 @@ impl Overlaid {
                 let Some(&staged) = self.arrays.get(first.unwrap_or(&path)) else {
                     continue;
                 };
-                *array = self.overlay(Arc::clone(array), (number, staged), rewrite.clone());
+                *array = self.overlay(Arc::clone(array), (number, staged), writable.clone());
                 if first.is_some() {
                     continue;
                 }
@@ -147,16 +147,16 @@ impl Overlaid {
         &self,
         array: Arc<dyn Array>,
         (container, staged): (ContainerNumber, WrittenArray),
-        rewrite: Option<Arc<dyn Rewrite>>,
+        writable: Option<Arc<dyn WritableContainer>>,
     ) -> Arc<dyn Array> {
         let name = array.name().to_owned();
         let overlay = Overlay::new(array, self.layers.clone(), staged);
         let reshape = move |info: &Info, len: u64| {
             let name = &*name;
             let address = ArrayAddress { container, name };
-            let reshaped = rewrite
+            let reshaped = writable
                 .as_ref()
-                .and_then(|rewrite| rewrite.info(address, len).ok());
+                .and_then(|writable| writable.info(address, len).ok());
             reshaped.unwrap_or_else(|| info.clone())
         };
         Arc::new(overlay.reshaped(Arc::new(reshape)))

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::committing::{
     ArrayReplacing, AskedCommits, CommitCounters, Committer, ContainerTimes, DueCommits, HeldFiles,
-    LaterCommits, MountEnd, Publisher, Retyping,
+    LaterCommits, MountEnd, Publication, Retyping,
 };
 use super::creation::{
     AddedFiles, DraftPacking, Drafts, InUse, LaterArrays, LeftDrafts, NewContainers, PackWriter,
@@ -109,10 +109,10 @@ impl Containers {
 
         let held = part!(HeldFiles: ground, readers, due);
         let future = part!(FutureOpener: ground, versions, opener);
-        let publisher = part!(Publisher: ground, versions, lasting, opener, future);
-        let times = part!(ContainerTimes: ground, publisher);
+        let publication = part!(Publication: ground, versions, lasting, opener, future);
+        let times = part!(ContainerTimes: ground, publication);
         let committer = part!(Committer:
-            ground, written, discarding, ending, due, held, readers, publisher, times, counters
+            ground, written, discarding, ending, due, held, readers, publication, times, counters
         );
         let recovery = part!(Recovery: ground, versions, opener, written, committer, held, memory);
 

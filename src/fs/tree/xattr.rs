@@ -131,7 +131,7 @@ impl Xattrs {
         };
         let version = self.fs.live.current.version_of(inode.into(), container)?;
         let opened = self.fs.live.opener.open(&version)?;
-        Ok(opened.rewrite().map(|rewrite| rewrite.dead_bytes()))
+        Ok(opened.writable().map(|writable| writable.dead_bytes()))
     }
 
     /// An attribute of a container's own directory.

@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::array::held::HeldArray;
 use crate::array::uncached::{DecodeMemory, read_into};
 use crate::container::Attributes;
-use crate::container::rewrite::{ChangedArray, Consistency, change_of};
+use crate::container::writable::{ChangedArray, Consistency, change_of};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::memory::{Arena, fallible};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{LONGEST, TEXT};
-use crate::container::rewrite::Change;
+use crate::container::writable::Change;
 use crate::error::{Error, Result};
 
 pub(crate) struct DescriptorText(pub(crate) Arc<Vec<u8>>);

@@ -116,7 +116,7 @@ impl Format for Bloscpack {
 /// What a scratch mount has logged is shown, and changed by scratch mounts alone: a commit of what
 /// is stored would lose it.
 fn left_to_scratch(mut container: Container) -> Container {
-    container.rewrite = None;
+    container.writable = None;
     container.is_only_read("a scratch mount has logged changes of it, and makes them");
     let note = "of a scratch store: its log is read through, and written to by scratch mounts";
     container.attributes.insert("note".into(), note.into());
@@ -177,7 +177,7 @@ fn open(
     };
     let sized = is_sized(file.header.chunk_size, file.header.nchunks);
     if container.faults.is_empty() && sizes.is_some() && sized && !container.arrays.is_empty() {
-        container.rewrite = Some(Arc::new(file));
+        container.writable = Some(Arc::new(file));
     } else if sizes.is_none() || !sized {
         container.is_only_read("its header does not say how long its chunks are, or how many");
     }

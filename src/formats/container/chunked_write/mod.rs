@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::rewrite::DoneBefore;
+use super::writable::DoneBefore;
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;

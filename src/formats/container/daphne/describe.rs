@@ -62,7 +62,7 @@ impl DescribedFile {
 
     /// `is_told`: whether the user says which form it has.
     pub(super) fn container(mut self, has_sidecar: bool, is_told: bool) -> Container {
-        let rewrite = write::rewrite_of(&mut self, (has_sidecar, is_told));
+        let writable = write::rewrite_of(&mut self, (has_sidecar, is_told));
         let mut container = Container::new(NAME, VERSION);
         let mut add = |name: &str, value| container.attributes.insert(name.to_owned(), value);
         add("dialect", json!(self.dialect));
@@ -78,7 +78,7 @@ impl DescribedFile {
             container.array_is_only_read(LABELS, WHAT_LABELS_ARE);
             container.lines.push(labels);
         }
-        container.rewrite = rewrite;
+        container.writable = writable;
         container
     }
 }

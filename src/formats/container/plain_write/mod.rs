@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunked_write::memory::spaces_in_turn;
-use super::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
+use super::writable::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::array::Array;
 use crate::array::stored_run::StoredRun;
 use crate::array::uncached::{DecodeMemory, lent_for, read_into};

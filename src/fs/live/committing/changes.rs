@@ -1,5 +1,5 @@
-//! The input of a commit: the files that were opened, the arrays that have changed, and the rewrite
-//! that tells the recipe.
+//! The input of a commit: the files that were opened, the arrays that have changed, and the
+//! container that tells the recipe.
 //!
 //! Used by [`super`], and by [`super::retyped`], whose commit changes no bytes.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cache::BlockCache;
 use crate::commit::SeenFile;
-use crate::container::rewrite::{ChangedArray, Rewrite};
+use crate::container::writable::{ChangedArray, WritableContainer};
 use crate::error::Result;
 use crate::live::version::ContainerVersion;
 use crate::live::writing::LayeredContainer;
@@ -16,9 +16,9 @@ use crate::live::writing::before_close::LayerBlocks;
 use crate::source::{SourceIdentity, Timestamp};
 use crate::stage::Layer;
 
-/// The changes of a commit, and the rewrite that tells the recipe.
+/// The changes of a commit, and the container that tells the recipe.
 pub(crate) struct Changes<'a> {
-    pub(crate) rewrite: &'a dyn Rewrite,
+    pub(crate) writable: &'a dyn WritableContainer,
     pub(crate) changed: &'a [ChangedArray],
     /// The layer that is committed.
     pub(crate) layer: u64,

@@ -11,12 +11,12 @@ use super::counters::CommitCounters;
 use super::due::DueCommits;
 use super::effort::Effort;
 use super::ending::MountEnd;
-use super::publish::{Publisher, Publishing};
+use super::publish::{Publication, Publishing};
 use super::replaced_array::ArrayContent;
 use super::times::ContainerTimes;
 use super::waiting::HeldFiles;
 use crate::commit::{Commit, CommitLimits, NotNow, Spot};
-use crate::container::rewrite::{ChangedArray, Consistency, Rewrite};
+use crate::container::writable::{ChangedArray, Consistency, WritableContainer};
 use crate::error::{Error, Result};
 use crate::live::ground::Ground;
 use crate::live::places::ContainerId;
@@ -36,11 +36,11 @@ const AT_ONCE: Duration = Duration::from_millis(5);
 
 /// Whether changes agree, if that is found out at once.
 fn found_at_once(
-    rewrite: &dyn Rewrite,
+    writable: &dyn WritableContainer,
     changed: &[ChangedArray],
     budget: &Arc<Budget>,
 ) -> Result<Option<Consistency>> {
-    match patience::for_at_most(AT_ONCE, || rewrite.consistency(changed, budget)) {
+    match patience::for_at_most(AT_ONCE, || writable.consistency(changed, budget)) {
         Ok(found) => Ok(Some(found)),
         Err(Error::Unwanted) => Ok(None),
         Err(e) => Err(e),
@@ -56,7 +56,7 @@ pub(crate) struct Committer {
     pub(crate) due: Arc<DueCommits>,
     pub(crate) held: Arc<HeldFiles>,
     pub(crate) readers: Arc<StoredReaders>,
-    pub(crate) publisher: Arc<Publisher>,
+    pub(crate) publication: Arc<Publication>,
     pub(crate) times: Arc<ContainerTimes>,
     pub(crate) counters: Arc<CommitCounters>,
 }
@@ -153,17 +153,17 @@ impl Committer {
         if let Some(content) = content {
             content.put_among(container, &mut changed)?;
         }
-        let rewrite = match content {
-            Some(content) => content.rewrite(container)?,
-            None => container.rewrite(),
+        let writable = match content {
+            Some(content) => content.writable(container)?,
+            None => container.writable(),
         };
-        match rewrite.consistency(&changed, self.ground.budget())? {
+        match writable.consistency(&changed, self.ground.budget())? {
             Consistency::Now => {}
             Consistency::NotYet(why) => return Ok(Err(NotNow::Stays(why))),
             Consistency::Unfit(why) => return Err(Error::Invalid(why)),
         }
         let changes = Changes {
-            rewrite: &*rewrite,
+            writable: &*writable,
             changed: &changed,
             layer: frozen.number(),
             written: content
@@ -186,7 +186,7 @@ impl Committer {
             if copied <= self.ground.settings.pacing.copied {
                 return Ok(0);
             }
-            let found = found_at_once(commit.rewrite, commit.changed, commit.budget)?;
+            let found = found_at_once(commit.writable, commit.changed, commit.budget)?;
             Ok(match found {
                 Some(Consistency::Now) | None => copied,
                 Some(Consistency::NotYet(_) | Consistency::Unfit(_)) => 0,
@@ -220,9 +220,9 @@ impl Committer {
             return Ok(None);
         };
         let changed = changed_arrays(container, layer, &self.ground.cache)?;
-        let rewrite = container.rewrite();
+        let writable = container.writable();
         let changes = Changes {
-            rewrite: &*rewrite,
+            writable: &*writable,
             changed: &changed,
             layer: layer.number(),
             written: None,
@@ -255,11 +255,11 @@ impl Committer {
         let id = version.container;
         let time = container.stage.time_set();
         let begun = Instant::now();
-        let mut publishing = Publishing::new(&self.publisher);
+        let mut publishing = Publishing::new(&self.publication);
         // The files are opened by them before all is done. The lengths of arrays that have not
         // changed stay, and the others are those that are shown already.
         let own = &version.recognised.left.own_lengths;
-        let before = own.replace(changes.rewrite.own_lengths(changes.changed));
+        let before = own.replace(changes.writable.own_lengths(changes.changed));
         let made = commit.prepare().and_then(|preparation| match preparation {
             Ok(prepared) => Ok(Ok(publishing.publish(prepared, (version, container))?)),
             Err(not_now) => Ok(Err(not_now)),
@@ -269,7 +269,7 @@ impl Committer {
         }
         match &made {
             Ok(Ok(told)) => {
-                changes.rewrite.published();
+                changes.writable.published();
                 self.counters.done(begun, *told);
             }
             Ok(Err(_)) | Err(Error::Unwanted) => {}
@@ -279,7 +279,7 @@ impl Committer {
             return Ok(Err(not_now));
         }
         if let Some(found) = &publishing.found {
-            self.publisher.end_commit(version, container, found)?;
+            self.publication.end_commit(version, container, found)?;
         }
         // As long as there is a log it knows the files by their times.
         if let Some(time) = time.filter(|_| commit.is_directory && container.stage.is_clean())
@@ -321,7 +321,7 @@ impl Committer {
             is_directory: !version.recognised.layout().is_file(),
             stage: &container.stage,
             layer: changes.layer,
-            rewrite: changes.rewrite,
+            writable: changes.writable,
             changed: changes.changed,
             written: changes.written.unwrap_or(first.mtime),
             budget: self.ground.budget(),

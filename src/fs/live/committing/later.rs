@@ -14,7 +14,7 @@ use super::committer::Committer;
 use super::due::{DueCommits, Later};
 use super::effort::Effort;
 use super::waiting::HeldFiles;
-use crate::container::rewrite::Consistency;
+use crate::container::writable::Consistency;
 use crate::error::Result;
 use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
@@ -119,9 +119,9 @@ impl LaterCommits {
             return None;
         }
         let changed = changed_arrays(container, layer, &self.ground.cache).ok()?;
-        let rewrite = container.rewrite();
+        let writable = container.writable();
         let found = patience::for_at_most(AT_ONCE, || {
-            rewrite.consistency(&changed, self.ground.budget())
+            writable.consistency(&changed, self.ground.budget())
         });
         found.ok()
     }

@@ -25,7 +25,7 @@ pub(crate) use due::DueCommits;
 pub use effort::Effort;
 pub(crate) use ending::MountEnd;
 pub(crate) use later::LaterCommits;
-pub(crate) use publish::Publisher;
+pub(crate) use publish::Publication;
 pub(crate) use replaced_array::ArrayReplacing;
 pub(crate) use retyped::Retyping;
 pub(crate) use times::ContainerTimes;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cache::VersionId;
 use crate::commit::{Prepared, base_of};
 use crate::container::MemberStats;
-use crate::container::rewrite::CommitWay;
+use crate::container::writable::CommitWay;
 use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::lasting::LastingTable;
@@ -46,17 +46,17 @@ pub(crate) struct Published {
 
 /// What a commit that is being published has done so far.
 pub(crate) struct Publishing<'a> {
-    publisher: &'a Publisher,
+    publication: &'a Publication,
     outdated: OutdatedBlocks<'a>,
     /// The files when they were shown: a later change by another process is no part of the commit.
     pub(crate) found: Option<MemberStats>,
 }
 
 impl<'a> Publishing<'a> {
-    pub(crate) fn new(publisher: &'a Publisher) -> Publishing<'a> {
-        let (ground, of) = (&*publisher.ground, Vec::new());
+    pub(crate) fn new(publication: &'a Publication) -> Publishing<'a> {
+        let (ground, of) = (&*publication.ground, Vec::new());
         Publishing {
-            publisher,
+            publication,
             outdated: OutdatedBlocks { ground, of },
             found: None,
         }
@@ -69,16 +69,16 @@ impl<'a> Publishing<'a> {
         prepared: Prepared<'_>,
         (version, container): (&Arc<ContainerVersion>, &LayeredContainer),
     ) -> Result<u64> {
-        let publisher = self.publisher;
+        let publication = self.publication;
         let future = match prepared.files() {
             [] => None,
-            files => Some(publisher.future.open(version, &container.base(), files)?),
+            files => Some(publication.future.open(version, &container.base(), files)?),
         };
         let mut sealed = prepared.seal()?;
         let (of, way) = ((version, container), sealed.way());
         self.show(of, (way, future), &mut || sealed.publish())?;
         if let Err(e) = sealed.sync() {
-            let told = publisher.ground.told(version.container, &e);
+            let told = publication.ground.told(version.container, &e);
             log::warn!("{told}; trying again");
             self.show(of, (way, None), &mut || sealed.redo())?;
         }
@@ -91,8 +91,8 @@ impl<'a> Publishing<'a> {
         how: (CommitWay, Option<FutureContainer>),
         step: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        let publisher = self.publisher;
-        let shown = publisher.publish(version, Some(container), how, step)?;
+        let publication = self.publication;
+        let shown = publication.publish(version, Some(container), how, step)?;
         self.outdated.of.push(shown.outdated);
         self.found = Some(shown.found);
         Ok(())
@@ -100,7 +100,7 @@ impl<'a> Publishing<'a> {
 }
 
 /// Makes commits visible.
-pub(crate) struct Publisher {
+pub(crate) struct Publication {
     pub(crate) ground: Arc<Ground>,
     pub(crate) versions: Arc<Versions>,
     pub(crate) lasting: Arc<LastingTable>,
@@ -108,7 +108,7 @@ pub(crate) struct Publisher {
     pub(crate) future: Arc<FutureOpener>,
 }
 
-impl Publisher {
+impl Publication {
     /// Makes a commit visible: while no thread compares the container's identity, and in place,
     /// while none reads it. `future`: the container as it is going to be, if it could be opened
     /// before.

@@ -17,7 +17,7 @@ use crate::array::lengthened::Lengthened;
 use crate::commit::NotNow;
 use crate::container::creation::GivenType;
 use crate::container::inside::ArrayAddress;
-use crate::container::rewrite::{Change, ChangedArray, Rewrite};
+use crate::container::writable::{Change, ChangedArray, WritableContainer};
 use crate::error::{Error, Result};
 use crate::live::ground::Ground;
 use crate::live::opening::Opener;
@@ -229,14 +229,18 @@ impl ArrayReplacing {
 
 /// How the container gets the type that a file's attributes give, with so many bytes of the file;
 /// none if the array has it then.
-fn retyped(writer: &ArrayWriter, said: &GivenType, bytes: u64) -> Result<Option<Arc<dyn Rewrite>>> {
+fn retyped(
+    writer: &ArrayWriter,
+    said: &GivenType,
+    bytes: u64,
+) -> Result<Option<Arc<dyn WritableContainer>>> {
     if said.is_empty() {
         return Ok(None);
     }
-    writer.container.ask(writer.number, |rewrite, address| {
-        match said.agrees_with(&rewrite.info(address, bytes)?) {
+    writer.container.ask(writer.number, |writable, address| {
+        match said.agrees_with(&writable.info(address, bytes)?) {
             true => Ok(None),
-            false => rewrite.retyped(address, said, bytes),
+            false => writable.retyped(address, said, bytes),
         }
     })?
 }
@@ -279,14 +283,17 @@ impl ArrayContent {
     }
 
     /// What tells the recipe, with the type that the array gets.
-    pub(crate) fn rewrite(&self, container: &LayeredContainer) -> Result<Arc<dyn Rewrite>> {
+    pub(crate) fn writable(
+        &self,
+        container: &LayeredContainer,
+    ) -> Result<Arc<dyn WritableContainer>> {
         let Some(said) = &self.said else {
-            return Ok(container.rewrite());
+            return Ok(container.writable());
         };
-        let retyped = container.ask(self.number, |rewrite, address| {
-            rewrite.retyped(address, said, self.len)
+        let retyped = container.ask(self.number, |writable, address| {
+            writable.retyped(address, said, self.len)
         })??;
-        Ok(retyped.unwrap_or_else(|| container.rewrite()))
+        Ok(retyped.unwrap_or_else(|| container.writable()))
     }
 
     /// Takes the place of the array's staged changes.
@@ -295,15 +302,19 @@ impl ArrayContent {
         container: &LayeredContainer,
         changed: &mut Vec<ChangedArray>,
     ) -> Result<()> {
-        container.ask(self.number, |rewrite, address| {
+        container.ask(self.number, |writable, address| {
             changed.retain(|other| other.address() != address);
-            changed.push(self.as_change(rewrite, address)?);
+            changed.push(self.as_change(writable, address)?);
             Ok(())
         })?
     }
 
-    fn as_change(&self, rewrite: &dyn Rewrite, address: ArrayAddress<'_>) -> Result<ChangedArray> {
-        let (file, info) = (Arc::clone(&self.file), rewrite.info(address, self.len)?);
+    fn as_change(
+        &self,
+        writable: &dyn WritableContainer,
+        address: ArrayAddress<'_>,
+    ) -> Result<ChangedArray> {
+        let (file, info) = (Arc::clone(&self.file), writable.info(address, self.len)?);
         let read = move |at, out: &mut [u8]| file.fetch_one(at, out);
         let (shown, visible): (Arc<dyn Array>, _) = match &self.before {
             Some(before) => {

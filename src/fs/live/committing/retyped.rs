@@ -11,7 +11,7 @@ use super::effort::Effort;
 use super::ending::MountEnd;
 use crate::commit::NotNow;
 use crate::container::creation::GivenType;
-use crate::container::rewrite::{ChangedArray, Rewrite};
+use crate::container::writable::{ChangedArray, WritableContainer};
 use crate::error::{Error, Result};
 use crate::live::current::CurrentVersions;
 use crate::live::ground::Ground;
@@ -53,8 +53,8 @@ impl Retyping {
         let base = container.base();
         let located = base.array(number)?;
         let len = base.info(number)?.bytes;
-        let rewrite = container.rewrite();
-        let Some(rewrite) = rewrite.retyped(located.address(), to, len)? else {
+        let writable = container.writable();
+        let Some(writable) = writable.retyped(located.address(), to, len)? else {
             return Ok(());
         };
         let unchanged = ChangedArray {
@@ -65,7 +65,7 @@ impl Retyping {
             visible: len,
             done_before: None,
         };
-        self.commit_retyped(version, &container, &*rewrite, unchanged)
+        self.commit_retyped(version, &container, &*writable, unchanged)
     }
 
     /// A commit of no bytes, which a crash leaves done or not done as any other.
@@ -73,7 +73,7 @@ impl Retyping {
         &self,
         version: &Arc<ContainerVersion>,
         container: &LayeredContainer,
-        rewrite: &dyn Rewrite,
+        writable: &dyn WritableContainer,
         unchanged: ChangedArray,
     ) -> Result<()> {
         let writes = &version.writes;
@@ -81,7 +81,7 @@ impl Retyping {
         let frozen = writes.change_layers(container, &self.ground.cache, freeze)?;
         let frozen = frozen.ok_or_else(|| Error::Bug("two commits at once".into()))?;
         let changes = Changes {
-            rewrite,
+            writable,
             changed: &[unchanged],
             layer: frozen.number(),
             written: Some(Timestamp::now()),

@@ -7,10 +7,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::publish::Publisher;
+use super::publish::Publication;
 use crate::commit::base_of;
 use crate::container::MemberStats;
-use crate::container::rewrite::CommitWay;
+use crate::container::writable::CommitWay;
 use crate::disk::{NewAttributes, NewTime};
 use crate::error::Result;
 use crate::live::ground::Ground;
@@ -20,7 +20,7 @@ use crate::source::Timestamp;
 /// Sets attributes of the files of containers.
 pub(crate) struct ContainerTimes {
     pub(crate) ground: Arc<Ground>,
-    pub(crate) publisher: Arc<Publisher>,
+    pub(crate) publication: Arc<Publication>,
 }
 
 impl ContainerTimes {
@@ -100,9 +100,12 @@ impl ContainerTimes {
             Ok(())
         };
         let shown = staged.as_deref();
-        let published =
-            self.publisher
-                .publish(version, shown, (CommitWay::InPlace, None), &mut publish_set)?;
+        let published = self.publication.publish(
+            version,
+            shown,
+            (CommitWay::InPlace, None),
+            &mut publish_set,
+        )?;
         self.ground.forget_blocks(published.outdated);
         is_set
     }

@@ -121,7 +121,7 @@ impl HeldFiles {
             .file()
             .filter(|file| file.size() <= most)?;
         let source = open_same(&*self.ground.store, &path, &seen).ok()?;
-        let marks = version.writes.now()?.rewrite().marks();
+        let marks = version.writes.now()?.writable().marks();
         let held = HeldContent::of(&*source, (marks.start, marks.end));
         self.log_held(version, held.ok().flatten()?)
     }

@@ -221,7 +221,7 @@ impl LaterArrays {
 
 /// What is damaged, only read, or removed for the time being would be lost.
 fn check_whole(version: &ContainerVersion, opened: &OpenContainer) -> Result<()> {
-    let is_whole = opened.rewrite().is_some()
+    let is_whole = opened.writable().is_some()
         && opened.outermost()?.all_faults().is_empty()
         && version.tombstones.all().is_empty();
     match is_whole {

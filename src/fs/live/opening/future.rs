@@ -12,7 +12,7 @@ use super::opener::Opener;
 use super::pinned::{files_at, pinned};
 use crate::cache::VersionId;
 use crate::commit::FutureFile;
-use crate::container::rewrite::Successor;
+use crate::container::writable::Successor;
 use crate::error::{Error, Fault, Result};
 use crate::live::ground::Ground;
 use crate::live::shown::open_container::OpenContainer;
@@ -126,12 +126,12 @@ impl FutureOpener {
         files: &[FutureFile],
     ) -> Result<Option<Successor>> {
         let is_file = version.recognised.layout().is_file();
-        let (Some(rewrite), [file], true) = (base.rewrite(), files, is_file) else {
+        let (Some(writable), [file], true) = (base.writable(), files, is_file) else {
             return Ok(None);
         };
         let store = pinned(&self.ground, version, path);
         let future = file.over(store.open(path))?;
-        let succeeded = rewrite.succeed(base.outermost()?, &future, self.ground.budget());
+        let succeeded = writable.succeed(base.outermost()?, &future, self.ground.budget());
         let shown = self.ground.store.display(path);
         let named = |fault: Fault| fault.container(&shown);
         succeeded.map_err(|e| e.of_container(&shown).map_fault(named))

@@ -13,7 +13,7 @@ use super::stored_readers::StoredReaders;
 use super::text_views::TextViewer;
 use crate::array::npy;
 use crate::container::describe::TextsToRead;
-use crate::container::rewrite::ComputedBytes;
+use crate::container::writable::ComputedBytes;
 use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;

@@ -49,7 +49,7 @@ impl LiveEntries {
             return self.readers.open_stored(&self.ground, version, opened);
         }
         match opened.array_at(entry) {
-            Some(number) if self.ground.disk.is_some() && opened.rewrite().is_some() => {
+            Some(number) if self.ground.disk.is_some() && opened.writable().is_some() => {
                 let shared = version.writes.share(number, &opened, &self.ground.cache)?;
                 let content = OpenContent::Array(OpenArray::new(shared, None));
                 Ok(OpenEntry::new(content, opened))

@@ -24,7 +24,7 @@ use crate::array::{Array, Info, npy};
 use crate::cache::{ArrayIndex, BlockCache, VersionId};
 use crate::container::describe::{self, TextsToRead, ToldText};
 use crate::container::inside::{ContainerNumber, Located};
-use crate::container::rewrite::{Change, Rewrite};
+use crate::container::writable::{Change, WritableContainer};
 use crate::container::{Container, Layout};
 use crate::error::{Error, Result};
 use crate::live::owner::Owner;
@@ -140,8 +140,8 @@ impl OpenContainer {
     }
 
     /// How it and those inside of it can be changed, if they can be.
-    pub(crate) fn rewrite(&self) -> Option<&Arc<dyn Rewrite>> {
-        self.outermost().ok()?.rewrite.as_ref()
+    pub(crate) fn writable(&self) -> Option<&Arc<dyn WritableContainer>> {
+        self.outermost().ok()?.writable.as_ref()
     }
 
     /// About how many bytes it takes.
@@ -339,18 +339,18 @@ impl OpenContainer {
     /// Whether an array can be written.
     pub(crate) fn permits(&self, number: ArrayNumber) -> bool {
         let nothing = Change::Write { offset: 0, len: 0 };
-        let (Some(rewrite), Ok(located)) = (self.rewrite(), self.array(number)) else {
+        let (Some(writable), Ok(located)) = (self.writable(), self.array(number)) else {
             return false;
         };
-        rewrite.permits(located.address(), nothing).is_ok()
+        writable.permits(located.address(), nothing).is_ok()
     }
 
     /// Whether an array that can be written shows what follows from others until it is.
     pub(crate) fn follows(&self, number: ArrayNumber) -> bool {
-        let (Some(rewrite), Ok(located)) = (self.rewrite(), self.array(number)) else {
+        let (Some(writable), Ok(located)) = (self.writable(), self.array(number)) else {
             return false;
         };
-        rewrite.follows(located.address())
+        writable.follows(located.address())
     }
 
     /// The array that an entry is.
@@ -363,7 +363,7 @@ impl OpenContainer {
 
     /// The kind of an entry that follows from arrays which can be written.
     pub(crate) fn derived(&self, index: EntryIndex) -> Option<DerivedEntry> {
-        self.rewrite()?;
+        self.writable()?;
         match self.entries.entry(index).ok()?.content {
             EntryContent::Array(number) => {
                 let is_derived = !self.permits(number) || self.follows(number);

@@ -18,7 +18,7 @@ use crate::container::describe::{
     TextsToRead, arrays_json_restated, empty_group_json, groups_json,
 };
 use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
+use crate::container::writable::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
 use crate::live::version::ContainerVersion;
 use crate::live::writing::LayeredContainer;
@@ -52,7 +52,7 @@ impl LayeredContainer {
             true => Arc::default(),
             false => {
                 let changed = self.changed_arrays(cache)?;
-                Arc::new(self.rewrite().restate(part, &changed, cache.budget())?)
+                Arc::new(self.writable().restate(part, &changed, cache.budget())?)
             }
         };
         parts.insert(part, Arc::clone(&now));
@@ -107,8 +107,8 @@ impl LayeredContainer {
         }
         let (base, changed) = (self.base(), self.changed_arrays(cache)?);
         let address = base.array(number)?.address();
-        let rewrite = self.rewrite();
-        rewrite.computed(address, &changed, cache.budget())
+        let writable = self.writable();
+        writable.computed(address, &changed, cache.budget())
     }
 
     /// The arrays of which something is staged, to be read whole: which ranges have changed is not

@@ -19,7 +19,7 @@ use super::restated::Restating;
 use crate::array::fixed_text::{FixedText, TextDemand, TextForm, TextParts, ValueEnds};
 use crate::array::read::{CachedArray, Tail};
 use crate::array::{Array, Info, npy};
-use crate::container::rewrite::ComputedBytes;
+use crate::container::writable::ComputedBytes;
 use crate::error::{Error, Fault, Result};
 use crate::live::ground::Ground;
 use crate::live::version::ContainerVersion;
@@ -349,7 +349,7 @@ impl TextViewer {
         number: ArrayNumber,
         use_it: &dyn Fn(&ShownText<'_>) -> Result<T>,
     ) -> Result<T> {
-        if self.ground.disk.is_none() || opened.rewrite().is_none() {
+        if self.ground.disk.is_none() || opened.writable().is_none() {
             let array = opened.cached_array(number, Arc::from([]), &self.ground.cache)?;
             return self.with_array(&array, use_it);
         }

@@ -12,7 +12,7 @@ use super::remembered::WrittenVersions;
 use super::runs::StoredRuns;
 use super::writable::WritableArrays;
 use crate::container::inside::ArrayAddress;
-use crate::container::rewrite::{Change, Rewrite};
+use crate::container::writable::{Change, WritableContainer};
 use crate::disk::{Allocation, Durability, Putting};
 use crate::error::{Error, Result};
 use crate::live::committing::{Committer, Effort, LaterCommits};
@@ -148,7 +148,8 @@ impl ArrayWriting {
         if end <= len {
             return Ok(());
         }
-        let ask = |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| rewrite.fill(address);
+        let ask =
+            |writable: &dyn WritableContainer, address: ArrayAddress<'_>| writable.fill(address);
         let fill = writer.container.ask(writer.number, ask)?;
         let Some(fill) = fill.filter(|fill| !fill.is_empty()) else {
             return Ok(());

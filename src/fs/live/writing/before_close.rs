@@ -12,7 +12,7 @@ use super::{ArrayWriter, LayeredContainer};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::stored_run::StoredRun;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{ChangedArray, DoneBefore, Rewrite};
+use crate::container::writable::{ChangedArray, DoneBefore, WritableContainer};
 use crate::error::Result;
 use crate::live::ground::Ground;
 use crate::live::shown::entry_table::ArrayNumber;
@@ -95,8 +95,8 @@ impl EncodeTask {
             visible: self.layer.visible(self.array),
             done_before: None,
         };
-        let rewrite = self.container.rewrite();
-        rewrite.encode_block(&changed, block, &self.budget)
+        let writable = self.container.writable();
+        writable.encode_block(&changed, block, &self.budget)
     }
 }
 
@@ -141,8 +141,8 @@ impl BeforeClose {
             return;
         };
         let len = layer.len(writer.array);
-        let ask = |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| {
-            let blocks = rewrite.blocks_ahead(address, len)?;
+        let ask = |writable: &dyn WritableContainer, address: ArrayAddress<'_>| {
+            let blocks = writable.blocks_ahead(address, len)?;
             Some((address.container, blocks))
         };
         let Ok(Some((part, blocks))) = writer.container.ask(writer.number, ask) else {

@@ -11,7 +11,7 @@ use crate::array::read::CachedArray;
 use crate::array::{Array, Info};
 use crate::cache::BlockCache;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{Restated, Rewrite};
+use crate::container::writable::{Restated, WritableContainer};
 use crate::error::{Error, Fault, Result};
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::shown::open_container::OpenContainer;
@@ -37,14 +37,14 @@ pub(crate) struct LayeredContainer {
 /// The container as it is stored, and how that is changed.
 struct StoredContainer {
     opened: Arc<OpenContainer>,
-    rewrite: Arc<dyn Rewrite>,
+    writable: Arc<dyn WritableContainer>,
 }
 
 impl StoredContainer {
     /// One that is damaged, or of a format that is only read, cannot be changed.
     fn new(opened: Arc<OpenContainer>) -> Result<StoredContainer> {
-        let rewrite = opened.rewrite().cloned().ok_or(Error::ReadOnly)?;
-        Ok(StoredContainer { opened, rewrite })
+        let writable = opened.writable().cloned().ok_or(Error::ReadOnly)?;
+        Ok(StoredContainer { opened, writable })
     }
 }
 
@@ -158,20 +158,20 @@ impl LayeredContainer {
         Arc::clone(&self.base.lock().opened)
     }
 
-    pub(crate) fn rewrite(&self) -> Arc<dyn Rewrite> {
-        Arc::clone(&self.base.lock().rewrite)
+    pub(crate) fn writable(&self) -> Arc<dyn WritableContainer> {
+        Arc::clone(&self.base.lock().writable)
     }
 
     /// Asks about an array, by the name that it has in the container as it is stored now.
     pub(crate) fn ask<T>(
         &self,
         number: ArrayNumber,
-        ask: impl FnOnce(&dyn Rewrite, ArrayAddress<'_>) -> T,
+        ask: impl FnOnce(&dyn WritableContainer, ArrayAddress<'_>) -> T,
     ) -> Result<T> {
         let base = self.base.lock();
-        let (opened, rewrite) = (Arc::clone(&base.opened), Arc::clone(&base.rewrite));
+        let (opened, writable) = (Arc::clone(&base.opened), Arc::clone(&base.writable));
         drop(base);
-        Ok(ask(&*rewrite, opened.array(number)?.address()))
+        Ok(ask(&*writable, opened.array(number)?.address()))
     }
 
     /// Notes the error of a failed commit, and returns the error to report.
@@ -238,8 +238,9 @@ impl LayeredContainer {
         let overlay = Overlay::new(stored, layers, array);
         let reshape = move |info: &Info, len: u64| {
             let located = base.array(number).ok();
-            let reshaped = located.zip(base.rewrite());
-            let reshaped = reshaped.map(|(located, rewrite)| rewrite.info(located.address(), len));
+            let reshaped = located.zip(base.writable());
+            let reshaped =
+                reshaped.map(|(located, writable)| writable.info(located.address(), len));
             reshaped
                 .and_then(Result::ok)
                 .unwrap_or_else(|| info.clone())

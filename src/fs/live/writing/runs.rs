@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::ArrayWriter;
 use crate::array::stored_run::StoredRun;
 use crate::container::inside::ArrayAddress;
-use crate::container::rewrite::Rewrite;
+use crate::container::writable::WritableContainer;
 use crate::error::Result;
 use crate::live::committing::Committer;
 
@@ -55,8 +55,9 @@ impl StoredRuns {
     }
 
     fn run(&self, writer: &ArrayWriter) -> Result<Option<StoredRun>> {
-        let ask =
-            |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| rewrite.stored_run(address, &[]);
+        let ask = |writable: &dyn WritableContainer, address: ArrayAddress<'_>| {
+            writable.stored_run(address, &[])
+        };
         writer.container.ask(writer.number, ask)?
     }
 }

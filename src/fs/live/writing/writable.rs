@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{ArrayWriter, LayeredContainer};
 use crate::commit::base_of;
-use crate::container::rewrite::Change;
+use crate::container::writable::Change;
 use crate::error::{Error, Result};
 use crate::live::ground::Ground;
 use crate::live::opening::Opener;
@@ -32,7 +32,7 @@ impl WritableArrays {
     ) -> Result<ArrayNumber> {
         self.ground.writable()?;
         let opened = self.opener.open(version)?;
-        if opened.rewrite().is_none() {
+        if opened.writable().is_none() {
             if let Some(why) = opened.outermost()?.why_only_read() {
                 self.tell_only_read(version, &format!("it cannot be written: {why}"));
             }
@@ -64,10 +64,10 @@ impl WritableArrays {
         number: ArrayNumber,
     ) -> Result<ArrayWriter> {
         let nothing = Change::Write { offset: 0, len: 0 };
-        let (located, rewrite) = (opened.array(number)?, opened.rewrite());
-        let rewrite = rewrite.ok_or(Error::ReadOnly)?;
+        let (located, writable) = (opened.array(number)?, opened.writable());
+        let writable = writable.ok_or(Error::ReadOnly)?;
         let container = self.stage_of(version)?;
-        let permitted = rewrite.permits(located.address(), nothing);
+        let permitted = writable.permits(located.address(), nothing);
         if matches!(permitted, Err(Error::ReadOnly)) {
             let path = located.path();
             let why = opened.outermost()?.why_array_only_read(&path);

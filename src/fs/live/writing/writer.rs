@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::LayeredContainer;
 use crate::container::inside::ArrayAddress;
-use crate::container::rewrite::{Change, Rewrite};
+use crate::container::writable::{Change, WritableContainer};
 use crate::error::Result;
 use crate::live::shown::entry_table::ArrayNumber;
 use crate::live::version::ContainerVersion;
@@ -78,8 +78,9 @@ impl ArrayWriter {
 
     /// Whether something may be done to it.
     pub(crate) fn permits(&self, change: Change) -> Result<()> {
-        let permits =
-            |rewrite: &dyn Rewrite, address: ArrayAddress<'_>| rewrite.permits(address, change);
+        let permits = |writable: &dyn WritableContainer, address: ArrayAddress<'_>| {
+            writable.permits(address, change)
+        };
         self.container.ask(self.number, permits)?
     }
 

@@ -14,7 +14,7 @@ use crate::container::bloscpack::chunks::FoundChunk;
 use crate::container::chunked_write::dirty::read_chunks;
 use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, ChunkedArray, PutPart};
-use crate::container::rewrite::{CommitWay, DoneBefore};
+use crate::container::writable::{CommitWay, DoneBefore};
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::{Arena, fallible, no_memory, room};

@@ -33,8 +33,9 @@ use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::encode_alone;
 use crate::container::creation::GivenType;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, MemberNumber, Recipe, Restated, Rewrite,
+use crate::container::writable::{
+    Amount, Change, ChangedArray, CommitWay, Consistency, MemberNumber, Recipe, Restated,
+    WritableContainer,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -139,7 +140,7 @@ fn only(changed: &[ChangedArray]) -> Option<&ChangedArray> {
     changed.first()
 }
 
-impl Rewrite for BloscpackFile {
+impl WritableContainer for BloscpackFile {
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
         let array = array.name;
         if array != self.data.name() {
@@ -185,7 +186,7 @@ impl Rewrite for BloscpackFile {
         array: ArrayAddress<'_>,
         to: &GivenType,
         bytes: u64,
-    ) -> Result<Option<Arc<dyn Rewrite>>> {
+    ) -> Result<Option<Arc<dyn WritableContainer>>> {
         let array = array.name;
         if array != self.data.name() {
             return Err(Error::Computed(format!("{array} follows from the data")));

@@ -30,7 +30,7 @@ use crate::container::creation::{
     Creation, GivenArray, GivenContent, GivenDescription, GivenType, RawArray,
 };
 use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
+use crate::container::writable::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::range_set::RangeSet;

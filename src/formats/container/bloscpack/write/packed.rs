@@ -19,7 +19,7 @@ use crate::codec::checksum::Checksum;
 use crate::container::bloscpack::header::MAX_CHUNK_SIZE;
 use crate::container::bloscpack::metadata::numpy::Numpy;
 use crate::container::creation::RawArray;
-use crate::container::rewrite::Recipe;
+use crate::container::writable::Recipe;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;
@@ -267,7 +267,7 @@ mod tests {
     fn nothing_is_a_file_that_can_be_appended_to_and_no_new_container() {
         let usual = PackSettings::default();
         let container = packed(&usual, &[]);
-        assert!(container.faults.is_empty() && container.rewrite.is_some());
+        assert!(container.faults.is_empty() && container.writable.is_some());
         assert_eq!(container.attributes["chunk_size"], 1 << 20);
         assert_eq!(container.attributes["max_app_chunks"], 11);
         let new = empty_container(&Bloscpack, &Budget::by_default()).unwrap();

@@ -17,7 +17,7 @@ use crate::container::chunked_write::memory::EncodeMemory;
 use crate::container::chunked_write::{
     BatchCounts, ChunkWriter, EncodedBatch, PutPart, write_chunks,
 };
-use crate::container::rewrite::{ChangedArray, CommitWay, MemberNumber, Recipe};
+use crate::container::writable::{ChangedArray, CommitWay, MemberNumber, Recipe};
 use crate::error::{Fault, Result};
 use crate::memory::budget::Budget;
 use crate::range_set::RangeSet;

@@ -10,7 +10,7 @@ use crate::container::bloscpack::{Bloscpack, open};
 use crate::container::creation::{
     Creation, GivenContent, GivenDescription, RawArray, RecipeInMemory,
 };
-use crate::container::rewrite::MemberNumber;
+use crate::container::writable::MemberNumber;
 use crate::container::{Container, Preferences};
 use crate::source::BytesSource;
 
@@ -98,7 +98,7 @@ fn a_chunk_larger_than_the_memory_becomes_the_same_in_parts() {
     for codec in ["blosc lz4 shuffle", "blosc zlib bitshuffle", "blosc snappy"] {
         let file = created(&plain, codec, 10 << 20);
         let container = opened(file.clone());
-        let rewrite = container.rewrite.unwrap();
+        let writable = container.writable.unwrap();
         for way in [CommitWay::Replaced, CommitWay::InPlace] {
             let carried_out = |budget: &Arc<Budget>| {
                 let ranges = vec![5 << 20..6 << 20, 17 << 20..(17 << 20) + 1];
@@ -109,7 +109,7 @@ fn a_chunk_larger_than_the_memory_becomes_the_same_in_parts() {
                     most: 0,
                 };
                 let changed = [changed(&edited, ranges)];
-                rewrite.recipe(&changed, way, budget, &mut recipe).unwrap();
+                writable.recipe(&changed, way, budget, &mut recipe).unwrap();
                 (recipe.new, recipe.most)
             };
             let (whole, much) = carried_out(&Budget::new(256 << 20));
@@ -131,12 +131,12 @@ fn rates() {
     let number = |at: u64| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52).to_le_bytes();
     let plain: Vec<u8> = (0..LEN / 8).flat_map(number).collect();
     let container = opened(created(&plain, "blosc lz4 shuffle", 1 << 20));
-    let rewrite = container.rewrite.unwrap();
+    let writable = container.writable.unwrap();
     let time = |what: &str, changed: ChangedArray, way| {
         let changed = [changed];
         for _ in 0..3 {
             let began = std::time::Instant::now();
-            rewrite
+            writable
                 .recipe(&changed, way, &Budget::by_default(), &mut Nowhere)
                 .unwrap();
             println!("{what}: {:?}", began.elapsed());

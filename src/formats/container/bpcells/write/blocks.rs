@@ -16,7 +16,7 @@ use crate::codec::bp128::{self, Bp128Error};
 use crate::container::bpcells::packed::BLOCK_BYTES;
 use crate::container::chunked_write::memory::EncodeNeeds;
 use crate::container::chunked_write::{Batch, Batches, ChunkedArray};
-use crate::container::rewrite::DoneBefore;
+use crate::container::writable::DoneBefore;
 use crate::error::{Error, Result};
 use crate::memory::{Arena, room};
 use crate::range_set::RangeSet;

@@ -14,7 +14,7 @@ use super::merged::MergedArray;
 use super::spaces::{lent, read_step, steps};
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::fragments::RUN;
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::error::Result;
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;

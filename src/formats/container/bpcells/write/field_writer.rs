@@ -16,7 +16,7 @@ use crate::array::chunking::Chunking;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
 use crate::container::chunked_write::{ChunkWriter, EncodedBatch};
-use crate::container::rewrite::Recipe;
+use crate::container::writable::Recipe;
 use crate::error::{Error, Result};
 
 pub(super) struct FieldWriter<'a, 'w> {

@@ -7,7 +7,7 @@ use crate::codec::bp128::Transform;
 use crate::container::bpcells::MEMBERS;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::version::{Generation, Holds, Variant};
-use crate::container::rewrite::MemberNumber;
+use crate::container::writable::MemberNumber;
 use crate::error::{Error, Result};
 
 /// How an array is stored.

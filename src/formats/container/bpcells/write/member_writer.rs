@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 use crate::source::Source;

@@ -12,7 +12,7 @@ use crate::array::uncached::{DecodeMemory, read_into};
 use crate::array::{Array, Piece};
 use crate::container::bpcells::matrix::StorageOrder;
 use crate::container::bpcells::version::{self, Holds, Seen, Variant};
-use crate::container::rewrite::ChangedArray;
+use crate::container::writable::ChangedArray;
 use crate::error::{Error, Fault, Result};
 use crate::memory::Arena;
 use crate::range_set::RangeSet;

@@ -54,8 +54,9 @@ use crate::array::{Array, Info};
 use crate::container::Container;
 use crate::container::chunked_write::encode_alone;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
+use crate::container::writable::{
+    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated,
+    WritableContainer,
 };
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
@@ -100,7 +101,7 @@ pub(super) fn offer(container: &mut Container, variant: Variant, opened: MemberS
     if container.faults.is_empty() {
         let files = MemberFiles::new(container, variant, opened);
         LINES.iter().for_each(|name| take_line(container, name));
-        container.rewrite = Some(Arc::new(files));
+        container.writable = Some(Arc::new(files));
     }
 }
 
@@ -153,7 +154,7 @@ impl MemberFiles {
     }
 }
 
-impl Rewrite for MemberFiles {
+impl WritableContainer for MemberFiles {
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
         let array = array.name;
         let too_long = || Err(Error::Invalid(format!("an array has at most {MOST} bytes")));

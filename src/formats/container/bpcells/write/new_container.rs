@@ -29,7 +29,7 @@ use crate::container::creation::{
     Creation, FileForm, GivenArray, GivenContent, GivenDescription, RawArray,
 };
 use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, Recipe};
+use crate::container::writable::{ChangedArray, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::BytesSource;

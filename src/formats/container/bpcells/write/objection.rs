@@ -1,6 +1,6 @@
 //! Why a container cannot be stored as it would be. Used by `merged` and `consistency`.
 
-use crate::container::rewrite::Consistency;
+use crate::container::writable::Consistency;
 use crate::error::{Error, Result};
 
 #[derive(Debug)]

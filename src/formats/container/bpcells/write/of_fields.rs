@@ -16,7 +16,7 @@ use crate::container::bpcells::fields::Field;
 use crate::container::bpcells::header;
 use crate::container::bpcells::version::Variant;
 use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, CommitWay, Rewrite};
+use crate::container::writable::{ChangedArray, CommitWay, WritableContainer};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::Source;

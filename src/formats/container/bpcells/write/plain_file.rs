@@ -10,7 +10,7 @@ use super::spaces::{lent, read_step, steps};
 use crate::array::Array;
 use crate::container::bpcells::fields::Number;
 use crate::container::bpcells::header;
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::error::Result;
 use crate::memory::block::Workspace;
 use crate::range_set::RangeSet;

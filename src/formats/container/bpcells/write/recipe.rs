@@ -18,7 +18,7 @@ use super::{END_MAX, ORDER, VERSION};
 use crate::container::bpcells::fragments::RUN;
 use crate::container::chunked_write::ChunkedArray;
 use crate::container::chunked_write::memory::EncodeNeeds;
-use crate::container::rewrite::{Amount, MemberNumber, Recipe};
+use crate::container::writable::{Amount, MemberNumber, Recipe};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::range_set::RangeSet;

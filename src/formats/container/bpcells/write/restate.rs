@@ -18,7 +18,7 @@ use crate::array::uncached::PartReader;
 use crate::container::bpcells::packed::BLOCK_BYTES;
 use crate::container::bpcells::version::Holds;
 use crate::container::chunked_write::memory::at_once;
-use crate::container::rewrite::{ChangedArray, ComputedBytes, Restated};
+use crate::container::writable::{ChangedArray, ComputedBytes, Restated};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::memory::fallible;

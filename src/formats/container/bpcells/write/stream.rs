@@ -17,7 +17,7 @@ use crate::container::bpcells::packed::PackedStream;
 use crate::container::chunked_write::dirty::dirty_chunks;
 use crate::container::chunked_write::memory::EncodeMemory;
 use crate::container::chunked_write::{BatchCounts, Batches, write_chunks};
-use crate::container::rewrite::{DoneBefore, Recipe};
+use crate::container::writable::{DoneBefore, Recipe};
 use crate::error::Result;
 use crate::range_set::RangeSet;
 use crate::source::Source;

@@ -13,7 +13,7 @@ use super::stored::StoredMembers;
 use crate::array::lazy::{LazyPart, LazySource};
 use crate::container::bpcells::directory::MemberSources;
 use crate::container::bpcells::{MEMBERS, header};
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::memory::fallible;

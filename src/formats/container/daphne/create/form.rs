@@ -16,7 +16,7 @@ use super::object::{NewArray, NewObject};
 use crate::container::creation::GivenContent;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart};
-use crate::container::rewrite::{CommitWay, Consistency, Recipe};
+use crate::container::writable::{CommitWay, Consistency, Recipe};
 use crate::container::{Dialect, Preferences};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;

@@ -19,7 +19,7 @@ use crate::container::Preferences;
 use crate::container::creation::{
     Creation, GivenArray, GivenContent, GivenDescription, GivenType, PackingRule,
 };
-use crate::container::rewrite::Recipe;
+use crate::container::writable::Recipe;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use object::{NewObject, value_type};

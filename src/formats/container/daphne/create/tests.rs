@@ -42,7 +42,7 @@ fn opened(bytes: &[u8]) -> Container {
     let store: Arc<dyn Store> = Arc::new(store);
     let container = open_as(&Daphne, &store, Path::new("x.dbdf"), Preferences::default()).unwrap();
     assert!(container.faults.is_empty(), "{:?}", container.faults);
-    assert!(container.rewrite.is_some(), "it can be written");
+    assert!(container.writable.is_some(), "it can be written");
     container
 }
 

@@ -10,7 +10,7 @@ use crate::array::direct::DirectArray;
 use crate::array::uncached::read_all;
 use crate::container::Container;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{
+use crate::container::writable::{
     Change, ChangedArray, CommitWay, Consistency, MemberNumber, Recipe,
 };
 use crate::error::{Error, Result};
@@ -78,17 +78,19 @@ fn changed(
 }
 
 fn judged(container: &Container, changed: &[ChangedArray]) -> Consistency {
-    let rewrite = container.rewrite.as_ref().unwrap();
-    rewrite.consistency(changed, &Budget::by_default()).unwrap()
+    let writable = container.writable.as_ref().unwrap();
+    writable
+        .consistency(changed, &Budget::by_default())
+        .unwrap()
 }
 
 fn told(container: &Container, old: &[u8], changed: &[ChangedArray], way: CommitWay) -> Vec<u8> {
     assert_eq!(judged(container, changed), Consistency::Now);
-    let rewrite = container.rewrite.as_ref().unwrap();
+    let writable = container.writable.as_ref().unwrap();
     let new = Vec::new();
     let mut told = ToldFile { old, new };
     let budget = Budget::by_default();
-    rewrite.recipe(changed, way, &budget, &mut told).unwrap();
+    writable.recipe(changed, way, &budget, &mut told).unwrap();
     told.new
 }
 
@@ -128,10 +130,10 @@ fn labels_are_only_read() {
     for (file, text) in [(&old, &b"col_0\n"[..]), (&small(&[b"a", b"b"]), b"a\nb\n")] {
         let container = File::new(file).open();
         assert_eq!(read_all(&*container.lines[0]).unwrap(), text);
-        let rewrite = container.rewrite.as_ref().unwrap();
+        let writable = container.writable.as_ref().unwrap();
         let labels = ArrayAddress::outermost("labels");
         let nothing = Change::Write { offset: 0, len: 0 };
-        let refused = rewrite.permits(labels, nothing);
+        let refused = writable.permits(labels, nothing);
         assert!(matches!(refused, Err(Error::Computed(_))), "{refused:?}");
         assert!(container.only_read.arrays.contains_key("labels"));
     }

@@ -19,7 +19,7 @@ use crate::array::Array;
 use crate::array::stored_run::StoredRun;
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent_for};
 use crate::container::chunked_write::memory::at_once;
-use crate::container::rewrite::ChangedArray;
+use crate::container::writable::ChangedArray;
 use crate::error::{Error, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::entries::{ElementWindow, MatrixArrays};
 use super::{COLUMNS, OFFSETS, VALUES};
 use crate::array::Array;
-use crate::container::rewrite::Consistency;
+use crate::container::writable::Consistency;
 use crate::error::Result;
 use crate::memory::budget::Budget;
 

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
+use crate::container::writable::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::fallible;
 

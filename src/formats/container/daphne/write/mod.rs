@@ -28,7 +28,7 @@ use super::labels::WHAT_LABELS_ARE;
 use super::value::ValueType;
 use crate::array::dtype::Dtype;
 use crate::array::{Array, Info};
-use crate::container::rewrite::{ChangedArray, Rewrite};
+use crate::container::writable::{ChangedArray, WritableContainer};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
@@ -74,7 +74,7 @@ struct WrittenObject {
 pub(super) fn rewrite_of(
     file: &mut DescribedFile,
     (has_sidecar, is_told): (bool, bool),
-) -> Option<Arc<dyn Rewrite>> {
+) -> Option<Arc<dyn WritableContainer>> {
     let (body, header) = (file.written.take()?, &file.header);
     Some(Arc::new(WrittenObject {
         data: header.data,

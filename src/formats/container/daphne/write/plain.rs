@@ -13,7 +13,7 @@ use super::{COLUMNS, ROWS_AT, WrittenObject, change_of, too_large};
 use crate::array::stored_run::StoredRun;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart, dirty_bytes};
-use crate::container::rewrite::ChangedArray;
+use crate::container::writable::ChangedArray;
 use crate::error::Result;
 use crate::range_set::RangeSet;
 use crate::source::Source;

@@ -1,7 +1,7 @@
 //! How a file of either form is changed: what is permitted, what the arrays are at other lengths,
 //! and how the file comes about.
 //!
-//! Used by `container::rewrite`, as the object's [`Rewrite`].
+//! Used by `container::writable`, as the object's [`WritableContainer`].
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::array::stored_run::StoredRun;
 use crate::array::{Array, Info};
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::plain_write::dirty_bytes;
-use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, Rewrite,
+use crate::container::writable::{
+    Amount, Change, ChangedArray, CommitWay, Consistency, Recipe, Restated, WritableContainer,
 };
 use crate::error::Result;
 use crate::memory::budget::Budget;
@@ -165,7 +165,7 @@ fn told_anew(stored: u64, changed: u64) -> Amount {
     }
 }
 
-impl Rewrite for WrittenObject {
+impl WritableContainer for WrittenObject {
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
         let bytes = self.array(array.name)?.info()?.bytes;
         match change {

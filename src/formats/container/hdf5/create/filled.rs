@@ -11,7 +11,7 @@ use crate::container::hdf5::dataset::{self, OpenedDataset};
 use crate::container::hdf5::worker;
 use crate::container::hdf5::write::{self, WrittenDataset};
 use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, MemberNumber, Recipe};
+use crate::container::writable::{ChangedArray, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{BytesSource, Source};

@@ -31,7 +31,7 @@ use crate::container::Preferences;
 use crate::container::creation::{
     Creation, GivenArray, GivenContent, GivenDescription, GivenType, PackingRule,
 };
-use crate::container::rewrite::{MemberNumber, Recipe};
+use crate::container::writable::{MemberNumber, Recipe};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 

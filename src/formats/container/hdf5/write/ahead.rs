@@ -12,7 +12,7 @@ use super::dataset::{WrittenDataset, WrittenPlace};
 use crate::array::chunking::{ChunkId, Chunking};
 use crate::array::grid::ChunkGrid;
 use crate::array::uncached::PlacedRange;
-use crate::container::rewrite::ChangedArray;
+use crate::container::writable::ChangedArray;
 use crate::error::Result;
 use crate::memory::budget::Budget;
 

@@ -15,7 +15,7 @@ use crate::array::sequential::{Sequential, SequentialReaders};
 use crate::container::Attributes;
 use crate::container::binsparse::compressed;
 use crate::container::hdf5::edit::NewValue;
-use crate::container::rewrite::{ChangedArray, Consistency, change_of};
+use crate::container::writable::{ChangedArray, Consistency, change_of};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::dataset::WrittenDataset;
 use crate::container::bpcells::write::MemberFiles;
 use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::ChangedArray;
+use crate::container::writable::ChangedArray;
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 

@@ -22,7 +22,7 @@ use crate::container::chunked_write::{Batch, ChunkedArray, encode_alone, write_c
 use crate::container::hdf5::dataset::chunked::{Chunked, filter_pipeline};
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{ChunkEntry, DatasetEntry, StorageLayout};
-use crate::container::rewrite::{Amount, ChangedArray, DoneBefore};
+use crate::container::writable::{Amount, ChangedArray, DoneBefore};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::memory::{Arena, room};

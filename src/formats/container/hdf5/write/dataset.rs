@@ -17,7 +17,7 @@ use crate::container::hdf5::dataset::DatasetArray;
 use crate::container::hdf5::edit::EditStep;
 use crate::container::hdf5::element::Element;
 use crate::container::hdf5::index::{DatasetEntry, StorageLayout, UNLIMITED};
-use crate::container::rewrite::{Amount, ChangedArray};
+use crate::container::writable::{Amount, ChangedArray};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::memory::fallible;

@@ -22,7 +22,7 @@ use crate::container::hdf5::edit::{EditReply, EditStep, FinishedEdit, StoredChun
 use crate::container::hdf5::index::ChunkEntry;
 use crate::container::hdf5::left::LeftInFile;
 use crate::container::hdf5::worker::{EditSession, IndexAnswer, wrong_reply};
-use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
+use crate::container::writable::{CommitWay, MemberNumber, Recipe};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::range_set::RangeSet;

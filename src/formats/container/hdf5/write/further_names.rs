@@ -11,7 +11,7 @@ use super::WrittenGroup;
 use crate::array::partly_replaced::PartlyReplaced;
 use crate::container::Container;
 use crate::container::inside::{ArrayAddress, ContainerNumber, join};
-use crate::container::rewrite::ChangedArray;
+use crate::container::writable::ChangedArray;
 use crate::error::Result;
 
 /// A container, and a name in it.

@@ -51,9 +51,9 @@ use crate::array::stored_run::StoredRun;
 use crate::container::Container;
 use crate::container::binsparse;
 use crate::container::inside::{ArrayAddress, ContainerNumber};
-use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
-    Successor,
+use crate::container::writable::{
+    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated,
+    Successor, WritableContainer,
 };
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -203,7 +203,7 @@ impl Hdf5File {
     }
 }
 
-impl Rewrite for Hdf5File {
+impl WritableContainer for Hdf5File {
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
         let is_descriptor = self.descriptor(array).is_some();
         if let Some(rules) = self.bpcells(array.container) {

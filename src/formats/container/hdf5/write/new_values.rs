@@ -10,7 +10,7 @@ use super::headers::ObjectHeaders;
 use super::unchanged::ExpectedChanges;
 use crate::container::hdf5::left::LeftInFile;
 use crate::container::hdf5::worker::IndexAnswer;
-use crate::container::rewrite::{ChangedArray, Recipe};
+use crate::container::writable::{ChangedArray, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::source::Source;

@@ -105,7 +105,7 @@ pub(crate) fn offer(
     }
     let mut groups = numbered(container, groups)?;
     let names = FurtherNames::new(container, &mut groups)?;
-    container.rewrite = Some(Arc::new(Hdf5File {
+    container.writable = Some(Arc::new(Hdf5File {
         source: Arc::clone(file) as _,
         file: Arc::clone(file),
         answer: Arc::clone(&known.answer),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::container::Attributes;
 use crate::container::hdf5::edit::{EditStep, NewValue};
 use crate::container::hdf5::index::AttributeValue;
-use crate::container::rewrite::{ChangedArray, Consistency};
+use crate::container::writable::{ChangedArray, Consistency};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 

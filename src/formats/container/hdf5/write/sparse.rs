@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::rules::{ChangedAttribute, CountValues, GroupRules};
 use crate::container::binsparse::{DESCRIPTOR, Member, SparseArrays};
 use crate::container::hdf5::edit::NewValue;
-use crate::container::rewrite::{ChangedArray, Consistency};
+use crate::container::writable::{ChangedArray, Consistency};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 

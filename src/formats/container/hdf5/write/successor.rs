@@ -22,7 +22,7 @@ use crate::container::hdf5::index::ChunkEntry;
 use crate::container::hdf5::known_file::KnownFile;
 use crate::container::hdf5::worker::{self, IndexAnswer};
 use crate::container::inside::ContainerNumber;
-use crate::container::rewrite::{ChangedArray, Successor};
+use crate::container::writable::{ChangedArray, Successor};
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::source::Source;
@@ -179,7 +179,7 @@ impl Hdf5File {
             bpcells: None,
             rules: Vec::new(),
         };
-        container.rewrite = Some(Arc::new(self.with(group, answer)));
+        container.writable = Some(Arc::new(self.with(group, answer)));
         Ok(Some(Successor {
             container,
             changed: Some(changed),

@@ -21,7 +21,7 @@ use crate::container::hdf5::index::{
 };
 use crate::container::hdf5::made::TextRun;
 use crate::container::hdf5::text_lines::{self, Line, MOST, TextBatch, TextValues};
-use crate::container::rewrite::{Change, ChangedArray, Consistency};
+use crate::container::writable::{Change, ChangedArray, Consistency};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 

@@ -15,7 +15,7 @@ use crate::container::chunked_write::memory::spaces_in_turn;
 use crate::container::hdf5::edit::{EditReply, EditStep};
 use crate::container::hdf5::worker::wrong_reply;
 use crate::container::plain_write::dirty_bytes;
-use crate::container::rewrite::{Amount, ChangedArray};
+use crate::container::writable::{Amount, ChangedArray};
 use crate::error::{Error, Fault, Result};
 use crate::memory::block::Workspace;
 use crate::memory::budget::Budget;

@@ -22,7 +22,7 @@ use crate::container::creation::{
 };
 use crate::container::hdf5::NETCDF4;
 use crate::container::own_lengths::ArrayLengths;
-use crate::container::rewrite::Recipe;
+use crate::container::writable::Recipe;
 use crate::container::{Format, Preferences};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;

@@ -25,7 +25,7 @@ use crate::container::names;
 use crate::container::own_lengths::ArrayLengths;
 use crate::container::plain_write::runs::Runs;
 use crate::container::plain_write::{PlainFile, PlainPart};
-use crate::container::rewrite::{CommitWay, Recipe};
+use crate::container::writable::{CommitWay, Recipe};
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
 use crate::range_set::RangeSet;

@@ -25,8 +25,9 @@ use crate::container::binsparse::{DescriptorText, SparseArrays, TEXT, is_member}
 use crate::container::inside::{ArrayAddress, ContainerNumber};
 use crate::container::own_lengths::ArrayLengths;
 use crate::container::plain_write::{NewStart, PlainFile, PlainPart, dirty_bytes};
-use crate::container::rewrite::{
-    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated, Rewrite,
+use crate::container::writable::{
+    Amount, Change, ChangedArray, CommitWay, ComputedBytes, Consistency, Recipe, Restated,
+    WritableContainer,
 };
 use crate::error::{Error, Result};
 use crate::memory::budget::Budget;
@@ -99,7 +100,7 @@ pub(super) fn offer(
         }
         sparse.show(container);
     }
-    container.rewrite = Some(Arc::new(ClassicFile {
+    container.writable = Some(Arc::new(ClassicFile {
         sparse,
         source: Arc::clone(source),
         version: header.version,
@@ -313,7 +314,7 @@ fn too_large() -> Error {
     Error::io("a file of this version of NetCDF cannot be so large", cause)
 }
 
-impl Rewrite for ClassicFile {
+impl WritableContainer for ClassicFile {
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()> {
         if self.descriptor(array).is_some() {
             return DescriptorText::permits(change);

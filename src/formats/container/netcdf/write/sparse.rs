@@ -9,7 +9,7 @@ use crate::array::Info;
 use crate::container::Container;
 use crate::container::binsparse::{SparseArrays, TEXT};
 use crate::container::plain_write::NewStart;
-use crate::container::rewrite::{ChangedArray, ComputedBytes, Consistency, Restated};
+use crate::container::writable::{ChangedArray, ComputedBytes, Consistency, Restated};
 use crate::error::Result;
 use crate::memory::budget::{Budget, Hold};
 use crate::source::Source;

@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::cache::VersionId;
 use crate::container::Container;
 use crate::container::inside::Located;
-use crate::container::rewrite::OtherArray;
+use crate::container::writable::OtherArray;
 use crate::error::Result;
 use crate::memory::budget::Budget;
 use crate::memory::set_aside;

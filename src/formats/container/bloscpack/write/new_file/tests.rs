@@ -25,7 +25,7 @@ fn opened(bytes: Vec<u8>) -> Container {
     let source = Arc::new(BytesSource::new(bytes));
     let container = open("bloscpack", (source, false), &Budget::by_default()).unwrap();
     assert!(container.faults.is_empty(), "{:?}", container.faults);
-    assert!(container.rewrite.is_some(), "it can be written");
+    assert!(container.writable.is_some(), "it can be written");
     container
 }
 

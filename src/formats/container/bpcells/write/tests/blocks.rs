@@ -4,7 +4,7 @@ use crate::sync::Mutex;
 
 use super::*;
 use crate::container::chunked_write::{BatchCounts, ChunkedArray};
-use crate::container::rewrite::{CommitWay, DoneBefore};
+use crate::container::writable::{CommitWay, DoneBefore};
 
 const N: u32 = 300_000;
 

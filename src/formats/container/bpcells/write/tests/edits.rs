@@ -5,7 +5,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::container::bpcells::packed::{PackedArray, PackedStream};
-use crate::container::rewrite::CommitWay;
+use crate::container::writable::CommitWay;
 
 /// What an index wraps at: real, and so small that it does within a chunk or a few.
 fn wraps() -> impl Strategy<Value = u64> {

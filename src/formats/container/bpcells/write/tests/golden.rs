@@ -11,7 +11,7 @@ use crate::container::Preferences;
 use crate::container::bpcells::BpCells;
 use crate::container::bpcells::tests::opened_to_write;
 use crate::container::creation::{Creation, GivenContent, GivenDescription};
-use crate::container::rewrite::CommitWay;
+use crate::container::writable::CommitWay;
 
 /// The corpus in the tree, and the whole one if it lies beside the tree.
 fn corpora() -> Vec<PathBuf> {
@@ -108,12 +108,12 @@ fn what_is_changed_opens_as_what_it_was_changed_to() {
                 _ => b'x',
             };
         }
-        let rewrite = container.rewrite.clone().expect("it can be written");
+        let writable = container.writable.clone().expect("it can be written");
         let changed = changes(&old, &new);
-        let judged = rewrite.consistency(&changed, &budget()).unwrap();
+        let judged = writable.consistency(&changed, &budget()).unwrap();
         assert_eq!(judged, Consistency::Now, "{}", path.display());
         let mut recipe = RecipeInMemory::over(&files);
-        rewrite
+        writable
             .recipe(&changed, CommitWay::Replaced, &budget(), &mut recipe)
             .unwrap();
         let to = tempfile::tempdir().unwrap();

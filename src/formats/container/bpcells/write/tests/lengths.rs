@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::container::rewrite::CommitWay;
+use crate::container::writable::CommitWay;
 
 /// An array of any length that claims to be of another.
 fn any_change(

@@ -19,7 +19,7 @@ use crate::array::Piece;
 use crate::array::uncached::read_all;
 use crate::container::bpcells::MEMBERS;
 use crate::container::creation::RawArray;
-use crate::container::rewrite::MemberNumber;
+use crate::container::writable::MemberNumber;
 use crate::source::{BytesSource, Source};
 
 /// Arrays of a container as they are shown, by their names.

@@ -10,7 +10,7 @@ use crate::array::Info;
 use crate::array::held::HeldArray;
 use crate::array::uncached::read;
 use crate::container::hdf5::Hdf5;
-use crate::container::rewrite::{CommitWay, MemberNumber, Recipe};
+use crate::container::writable::{CommitWay, MemberNumber, Recipe};
 use crate::container::{Format, OpenRequest, Preferences};
 use crate::error::Error;
 use crate::memory::budget::Budget;
@@ -110,15 +110,15 @@ impl Ground {
             old: std::fs::read(self.directory.path().join("x.h5")).unwrap(),
             new: Vec::new(),
         };
-        let rewrite = self.container.rewrite.as_ref().unwrap();
-        rewrite.recipe(&[change], way, &self.budget, &mut told)?;
+        let writable = self.container.writable.as_ref().unwrap();
+        writable.recipe(&[change], way, &self.budget, &mut told)?;
         std::fs::write(self.directory.path().join("new.h5"), told.new).unwrap();
         self.store.open(Path::new("new.h5"))
     }
 
     fn succeed(&self, future: &Arc<dyn Source>) -> Option<Successor> {
-        let rewrite = self.container.rewrite.as_ref().unwrap();
-        let succeeded = rewrite.succeed(&self.container, future, &self.budget);
+        let writable = self.container.writable.as_ref().unwrap();
+        let succeeded = writable.succeed(&self.container, future, &self.budget);
         succeeded.unwrap()
     }
 

@@ -125,8 +125,8 @@ pub(crate) fn change_of<'a>(changes: &[&'a ChangedArray], name: &str) -> Option<
 
 /// What was done of an array before its commit.
 pub trait DoneBefore: Send + Sync {
-    /// Gives exactly this block to `take`, as it was encoded by [`Rewrite::encode_block`], if it
-    /// was and nothing was written to it since; says whether.
+    /// Gives exactly this block to `take`, as [`WritableContainer::encode_block`] has encoded it,
+    /// if nothing was written to it since; says whether.
     fn take(&self, block: ChunkId, take: &mut dyn FnMut(&[u8])) -> bool;
 
     /// The place of the array's bytes in a new file that was begun before the commit.
@@ -255,7 +255,7 @@ pub struct Successor {
 }
 
 /// A container that can be changed, with all that are inside of it.
-pub trait Rewrite: Send + Sync {
+pub trait WritableContainer: Send + Sync {
     /// Whether something may be done to an array; EPERM for what follows from other arrays, EINVAL
     /// for what the format cannot hold.
     fn permits(&self, array: ArrayAddress<'_>, change: Change) -> Result<()>;
@@ -282,7 +282,7 @@ pub trait Rewrite: Send + Sync {
         _array: ArrayAddress<'_>,
         _to: &GivenType,
         _bytes: u64,
-    ) -> Result<Option<Arc<dyn Rewrite>>> {
+    ) -> Result<Option<Arc<dyn WritableContainer>>> {
         Err(Error::Invalid(NOT_TYPED.into()))
     }
 

@@ -9,8 +9,8 @@ use crate::disk::{Disk, Target};
 use crate::error::Result;
 use crate::source::SourceIdentity;
 
-/// Runs `with` on what an inode stands for: a file by a handle that is open, which no name has to be
-/// looked up for, and which is left of it when it has none; everything else by one of its names.
+/// Runs `with` on what an inode stands for: a file by a handle that is open, which no name has to
+/// be looked up for, and which is left of it when it has none; everything else by one of its names.
 /// `now` says what it is like.
 pub(super) fn with_target<T>(
     fs: &MountedFs,

@@ -27,6 +27,7 @@ scenarios![
     a_replaced_file_lives_on,
     open_files_follow_a_renamed_directory,
     all_names_of_a_file_are_one_file,
+    attributes_of_an_open_file_are_those_of_its_names,
     what_one_handle_writes_another_reads,
     direct_and_synchronous_writes_are_there,
     a_mapping_and_a_handle_see_the_same,
@@ -281,6 +282,34 @@ fn all_names_of_a_file_are_one_file(place: &Place) {
     file.write_all_at(b"C", 0).unwrap();
     assert_content(&place.stored("d/two"), b"Changed");
     assert_content(&place.join("d/three"), b"Changed");
+}
+
+fn attributes_of_an_open_file_are_those_of_its_names(place: &Place) {
+    drop(create(place, "file", b"content"));
+    let (first, second) = (place.join("file"), place.join("moved"));
+    let mut ways = [OpenOptions::new(), OpenOptions::new(), read_write()];
+    ways[0].read(true);
+    ways[1].write(true);
+    let mode_of = |metadata: std::fs::Metadata| metadata.mode() & 0o7777;
+    for way in ways {
+        let file = way.open(&first).unwrap();
+        let set = |mode: u32| file.set_permissions(Permissions::from_mode(mode)).unwrap();
+        set(0o640);
+        assert_eq!(mode_of(first.metadata().unwrap()), 0o640);
+        std::fs::set_permissions(&first, Permissions::from_mode(0o604)).unwrap();
+        assert_eq!(mode_of(file.metadata().unwrap()), 0o604);
+        // Its name goes elsewhere, and another file gets the one that it had.
+        std::fs::rename(&first, &second).unwrap();
+        drop(create(place, "file", b"another"));
+        std::fs::set_permissions(&first, Permissions::from_mode(0o660)).unwrap();
+        set(0o600);
+        assert_eq!(mode_of(first.metadata().unwrap()), 0o660);
+        assert_eq!(mode_of(second.metadata().unwrap()), 0o600);
+        assert_eq!(mode_of(place.stored("moved").metadata().unwrap()), 0o600);
+        std::fs::remove_file(&second).unwrap();
+        set(0o400);
+        assert_eq!(mode_of(file.metadata().unwrap()), 0o400);
+    }
 }
 
 fn what_one_handle_writes_another_reads(place: &Place) {

@@ -81,15 +81,15 @@ pub(super) fn check(description: &GivenDescription) -> Result<()> {
             &format!("arrays.json: {}", array.name),
         )?;
     }
-    let dimensions = description
-        .more
-        .get("dimensions")
-        .and_then(Value::as_object);
-    for (name, dimension) in dimensions.into_iter().flatten() {
+    let no_object = |what: &str| Error::Invalid(format!("{what}: this is no object"));
+    let Some(dimensions) = description.more.get("dimensions") else {
+        return Ok(());
+    };
+    let dimensions = dimensions.as_object();
+    for (name, dimension) in dimensions.ok_or_else(|| no_object("arrays.json: dimensions"))? {
         let of = format!("arrays.json: the dimension {name}");
-        if let Some(dimension) = dimension.as_object() {
-            check_map(dimension, OF_DIMENSION, &of)?;
-        }
+        let dimension = dimension.as_object().ok_or_else(|| no_object(&of))?;
+        check_map(dimension, OF_DIMENSION, &of)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@
 
 mod attributes;
 mod dataset;
+mod dimension_lengths;
 mod dimensions;
 mod filled;
 mod filters;
@@ -23,6 +24,7 @@ mod storage;
 mod texts;
 mod types;
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -43,6 +45,16 @@ enum NewFileKind {
     Hdf5,
     /// Every dimension of it has a name, and a scale.
     NetCdf4,
+}
+
+impl NewFileKind {
+    /// What a description says, with what follows from it for a file of this kind.
+    fn completed(self, description: &GivenDescription) -> Cow<'_, GivenDescription> {
+        match self {
+            NewFileKind::Hdf5 => Cow::Borrowed(description),
+            NewFileKind::NetCdf4 => dimension_lengths::with_growth(description),
+        }
+    }
 }
 
 pub(crate) const HDF5: &dyn Creation = &NewFileKind::Hdf5;
@@ -72,6 +84,10 @@ impl Creation for NewFileKind {
     }
 
     fn accepts(&self, description: &GivenDescription) -> Result<()> {
+        let description = self.completed(description);
+        if *self == NewFileKind::NetCdf4 {
+            dimension_lengths::check(&description)?;
+        }
         let committed = description.more.get("types").and_then(Value::as_object);
         let mut by_hand = description.arrays.iter().filter(|array| !array.is_told());
         by_hand.try_for_each(|array| dataset::check(array, *self, committed))

@@ -52,6 +52,7 @@ pub(super) fn make(
         true => NewFileKind::NetCdf4,
         false => kind,
     };
+    let description = &*kind.completed(description);
     let by_path = by_path(description, packed.as_ref());
     let broken = sparse::check(content, description, &by_path, budget)?;
     let nothing = BytesSource::new(Vec::new());

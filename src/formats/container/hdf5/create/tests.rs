@@ -11,7 +11,9 @@ use crate::array::Array;
 use crate::array::nested::NestedBlocks;
 use crate::container::creation::{RawArray, RecipeInMemory};
 use crate::container::hdf5::dataset::{self, OpenedDataset};
-use crate::container::hdf5::index::{DatasetEntry, FileIndex, LinkTarget, StorageLayout};
+use crate::container::hdf5::index::{
+    DatasetEntry, FileIndex, LinkTarget, StorageLayout, UNLIMITED,
+};
 use crate::container::hdf5::worker;
 use crate::source::{BytesSource, Source};
 
@@ -230,6 +232,43 @@ fn dimensions_of_netcdf_have_scales() {
     ] {
         assert!(has(path, name), "{path}");
     }
+}
+
+#[test]
+fn arrays_have_the_lengths_of_their_dimensions() {
+    let accepted = |arrays: Value, dimensions: Value| {
+        let text = json!({"arrays": arrays, "dimensions": dimensions}).to_string();
+        let given = GivenDescription::parse(text.as_bytes())?;
+        NETCDF4.accepts(&given)
+    };
+    let array = |name: &str, shape: &[u64], dims: &[&str]| json!({"name": name, "dtype": "float32", "shape": shape, "dims": dims});
+    let two = json!([array("t", &[3], &["x"]), array("v", &[3, 4], &["t", "x"])]);
+    let why = accepted(two, json!({})).unwrap_err().to_string();
+    assert!(why.contains("v: x has length 3, not 4"), "{why}");
+    for (length, unlimited, fits) in [(5, false, false), (2, false, false), (5, true, true)] {
+        let x = json!({"x": {"length": length, "unlimited": unlimited}});
+        let of = accepted(json!([array("v", &[3, 4], &["t", "x"])]), x);
+        assert_eq!(of.is_ok(), fits, "{length}");
+    }
+    for wrong in [json!([]), json!({"x": 4})] {
+        let why = accepted(json!([]), wrong).unwrap_err().to_string();
+        assert!(why.contains("no object"), "{why}");
+    }
+}
+
+#[test]
+fn arrays_grow_with_dimensions_without_end() {
+    let description = json!({"arrays": [
+        {"name": "v", "dtype": "float32", "shape": [2, 3], "dims": ["time", "x"]},
+        {"name": "x", "dtype": "int32", "shape": [3], "dims": ["x"]},
+    ], "dimensions": {"time": {"length": 2, "unlimited": true}}});
+    let arrays = vec![raw("v", vec![2; 24]), raw("x", vec![1; 12])];
+    let file = made(
+        NewFileKind::NetCdf4,
+        &content(arrays, &[], Some(description)),
+    );
+    let most = |path: &str| file.entry(path).details.most.clone();
+    assert_eq!((most("v"), most("x")), (vec![UNLIMITED, 3], vec![3]));
 }
 
 #[test]

@@ -57,6 +57,8 @@ fn what_is_missing_is_named_with_what_to_do() {
     mount(&[], source, &file).failed_saying(1, &[file.to_str().unwrap(), "not a directory"]);
     std::fs::write(source.join("text"), "no container").unwrap();
     mount(&[], &source.join("text"), mountpoint).failed_saying(1, &["not a container"]);
+    let into_file = mount(&["scratch"], &source.join("x.blp"), mountpoint);
+    into_file.failed_saying(1, &["x.blp is not a directory", "scratch mount"]);
     let no_log = mount(&["log=/no/such/file"], source, mountpoint);
     no_log.failed_saying(1, &["cannot log to /no/such/file"]);
     assert!(!is_mounted(mountpoint));
@@ -141,6 +143,22 @@ fn a_second_mount_at_the_same_place_is_refused() {
     // The same source elsewhere is nobody's business.
     drop(Mounted::new(source, &[]));
     assert_content(&mounted.join("x.blp/data"), CONTENT);
+}
+
+#[test]
+fn of_two_that_start_at_once_at_one_place_one_mounts() {
+    let places = places();
+    let (source, mountpoint) = places.both();
+    for _ in 0..5 {
+        let both = std::thread::scope(|scope| {
+            let starting = [(); 2].map(|()| scope.spawn(|| mount(&[], source, mountpoint)));
+            starting.map(|thread| thread.join().unwrap())
+        });
+        let started = both.iter().filter(|ran| ran.code() == Some(0));
+        assert_eq!(started.count(), 1, "{both:?}");
+        umount(mountpoint).success();
+        assert!(!is_mounted(mountpoint));
+    }
 }
 
 #[test]

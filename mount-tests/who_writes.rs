@@ -178,6 +178,41 @@ fn a_predecessor_that_is_ending_is_waited_for() {
     }
 }
 
+/// Processes that are told of a path.
+fn processes_about(path: &Path) -> Vec<u32> {
+    let path = path.as_os_str().as_encoded_bytes();
+    let is_about = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == path)
+    };
+    let names = std::fs::read_dir("/proc").unwrap();
+    let pids = names.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.filter(is_about).collect()
+}
+
+#[test]
+fn who_is_interrupted_while_a_predecessor_ends_mounts_nothing() {
+    let nested = nested();
+    let ending = nested.mount("rw", "above/source", "0").0;
+    let open = File::open(ending.join("x.blp/data")).unwrap();
+    unmount(ending.path(), UnmountFlags::DETACH).unwrap();
+    let mountpoint = nested.at("1");
+    let mut command = Command::new(ARRAYFS);
+    command.args(["mount", "-o", "rw"]).arg(nested.at("above"));
+    let mut child = start(command.arg(&mountpoint)).unwrap();
+    wait_until("its daemon has started", || {
+        processes_about(&mountpoint).len() == 2
+    });
+    send(child.id(), Signal::INT);
+    wait_for_end(&mut child);
+    drop(open);
+    wait_until("its daemon has ended", || {
+        processes_about(&mountpoint).is_empty()
+    });
+    assert!(mount_line(&mountpoint).is_none());
+    ending.assert_ends();
+}
+
 #[test]
 fn of_many_mounts_that_start_at_once_one_writes() {
     let nested = nested();

@@ -79,24 +79,23 @@ fn serve_as_child(
     (places, supervisor): (MountPaths, Supervisor),
     options: &MountOptions,
     log: &Destination,
-    readiness: Readiness,
+    mut readiness: Readiness,
 ) -> CommandResult {
-    let mut readiness = Some(readiness);
-    let served = start((places, supervisor), options, log).and_then(|running| {
-        // As long as the process is there that was started.
-        running.tell_ready(Some(std::process::id()));
-        if let Some(readiness) = readiness.take() {
-            readiness.ready().map_err(Failure::new)?;
-        }
-        Ok(running)
-    });
-    match (served, readiness) {
-        (Ok(running), _) => running.until_ended(),
-        (Err(failure), Some(mut readiness)) => {
+    let running = match start((places, supervisor), options, log, &readiness) {
+        Ok(running) => running,
+        Err(failure) => {
             let told = readiness.failed(&failure.message);
-            Err(if told { Failure::silent() } else { failure })
+            return Err(if told { Failure::silent() } else { failure });
         }
-        (Err(failure), None) => Err(failure),
+    };
+    // As long as the process is there that was started.
+    running.tell_ready(Some(std::process::id()));
+    match readiness.ready() {
+        Ok(()) => running.until_ended(),
+        Err(e) => {
+            log::warn!("who mounts has gone ({}): unmounting", plain(&e));
+            running.unmount()
+        }
     }
 }
 
@@ -106,7 +105,7 @@ fn serve(
     log: &Destination,
     readiness: Readiness,
 ) -> CommandResult {
-    let running = start(at, options, log)?;
+    let running = start(at, options, log, &readiness)?;
     running.tell_ready(None);
     readiness.ready().map_err(Failure::new)?;
     running.until_ended()
@@ -116,12 +115,17 @@ fn start(
     (mut places, supervisor): (MountPaths, Supervisor),
     options: &MountOptions,
     log: &Destination,
+    readiness: &Readiness,
 ) -> Result<Running, Failure> {
     limits::raise();
     start_log(options, log, &places.mountpoint)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
     let lock = writing::claim(&places.source, options.flags.writing)?;
+    // That may have taken long, and who waited for it may not wait any more.
+    if !readiness.is_awaited() {
+        return Err(Failure::new("who mounts has gone"));
+    }
     let writable = lock.is_some();
     for limit in limits::told(writable) {
         log::warn!("{limit}");
@@ -163,9 +167,14 @@ fn start(
         None => (None, None),
     };
     let is_handed_over = connection.is_some();
+    let alone = match is_handed_over {
+        true => None,
+        false => preconditions::alone_at(&places.mountpoint)?,
+    };
     let at = connection.map_or(ServeAt::Mountpoint(&places.mountpoint), ServeAt::Connection);
     let mount = Mount::start(served, invalidations, at, &session)
         .map_err(|e| cannot_mount(&places, is_handed_over, &e))?;
+    drop(alone);
     let device = match is_handed_over {
         true => known,
         false => mount_table::device_at(&places.mountpoint).ok(),

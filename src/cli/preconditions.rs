@@ -1,9 +1,14 @@
 //! What must hold before mounting, each named with what to do when it does not.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::failure::Failure;
 use super::given_path::real;
@@ -14,6 +19,9 @@ use crate::daemon::handed_over::{self, HandedDescriptor};
 use crate::daemon::mount_table::{self, Device};
 use crate::error::plain;
 use crate::kernel::session;
+
+/// A daemon mounts in less.
+const MOUNTING: Duration = Duration::from_secs(2);
 
 /// A source and a mountpoint that can be mounted, as absolute paths.
 #[derive(Debug)]
@@ -38,7 +46,7 @@ pub(super) fn check(
     mountpoint: &Path,
     options: &MountOptions,
 ) -> Result<MountPaths, Failure> {
-    let source = check_source(source)?;
+    let source = check_source(source, options)?;
     if let Some(connection) = handed_over(mountpoint)? {
         return served_elsewhere(source, mountpoint, connection);
     }
@@ -104,8 +112,14 @@ fn served_elsewhere(
     Ok(places)
 }
 
-fn check_source(source: &Path) -> Result<PathBuf, Failure> {
+fn check_source(source: &Path, options: &MountOptions) -> Result<PathBuf, Failure> {
     let canonical = existing_source(source)?;
+    if options.flags.scratch && !canonical.is_dir() {
+        return Err(Failure::new(format!(
+            "the source {} is not a directory: a scratch mount stores its files in one",
+            source.display()
+        )));
+    }
     match InMount::among_containers(&canonical)? {
         None => Ok(canonical),
         Some(place) => {
@@ -151,12 +165,41 @@ fn check_mountpoint(mountpoint: &Path) -> Result<PathBuf, Failure> {
     }
     let canonical = real(mountpoint)
         .map_err(|e| Failure::new(format!("the mountpoint {shown} cannot be used: {e}")))?;
-    match mount_table::find(&canonical) {
-        Ok(Some(mounted)) => Err(Failure::new(format!(
-            "{shown} is mounted already, from {}; unmount it first: arrayfs umount {shown}",
-            mounted.source
-        ))),
-        _ => Ok(canonical),
+    refuse_mounted(&canonical)?;
+    Ok(canonical)
+}
+
+fn refuse_mounted(mountpoint: &Path) -> Result<(), Failure> {
+    match mount_table::find(mountpoint) {
+        Ok(Some(mounted)) => {
+            let shown = mountpoint.display();
+            Err(Failure::new(format!(
+                "{shown} is mounted already, from {}; unmount it first: arrayfs umount {shown}",
+                mounted.source
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keeps other daemons from mounting there, as long as what is returned is held: of two that were
+/// started at once the second finds the mount of the first. None where the directory cannot be
+/// opened, or where another program keeps it locked for something else.
+pub(super) fn alone_at(mountpoint: &Path) -> Result<Option<File>, Failure> {
+    let directory = File::open(mountpoint).ok().filter(is_locked_now);
+    refuse_mounted(mountpoint)?;
+    Ok(directory)
+}
+
+fn is_locked_now(directory: &File) -> bool {
+    let until = Instant::now() + MOUNTING;
+    loop {
+        match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => {
+                std::thread::sleep(MOUNTING / 100);
+            }
+            locked => return locked.is_ok(),
+        }
     }
 }
 
@@ -196,7 +239,7 @@ fn check_fuse(options: &MountOptions) -> Result<(), Failure> {
             ));
         }
     }
-    if let Err(e) = std::fs::File::options().read(true).write(true).open(device) {
+    if let Err(e) = File::options().read(true).write(true).open(device) {
         return Err(Failure::new(format!(
             "/dev/fuse cannot be opened: {e}; every user needs it to mount (as root: chmod 666 /dev/fuse)"
         )));
@@ -286,7 +329,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let message = |result: Result<PathBuf, Failure>| result.unwrap_err().message;
-        assert!(message(check_source(Path::new("/no/such"))).contains("does not exist"));
+        assert!(message(existing_source(Path::new("/no/such"))).contains("does not exist"));
         assert!(message(check_mountpoint(Path::new("/no/such"))).contains("mkdir /no/such"));
         assert!(message(check_mountpoint(Path::new("/dev/null"))).contains("not a directory"));
     }

@@ -105,7 +105,8 @@ impl Running {
         }
     }
 
-    fn unmount(&self) -> CommandResult {
+    /// Ends the mount, and the process.
+    pub(super) fn unmount(&self) -> CommandResult {
         let mountpoint = self.mountpoint.display();
         self.tell_ending("unmounting");
         self.tree.containers().hurry_for(TO_THE_END);

@@ -10,6 +10,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{OwnedFd, RawFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 /// The descriptors above standard error that this process was started with.
 #[derive(Default)]
 pub struct Inherited(Vec<RawFd>);
@@ -96,6 +98,16 @@ impl Readiness {
     /// For a process that stays in the foreground: no parent waits.
     pub fn nobody() -> Self {
         Readiness { pipe: None }
+    }
+
+    /// Whether the parent still waits, if there is one.
+    pub fn is_awaited(&self) -> bool {
+        let Some(pipe) = &self.pipe else {
+            return true;
+        };
+        let mut pipe = [PollFd::new(pipe, PollFlags::OUT)];
+        let polled = poll(&mut pipe, Some(&Timespec::default()));
+        polled.is_err() || !pipe[0].revents().contains(PollFlags::ERR)
     }
 
     /// The mount is usable: releases the parent and the terminal.

@@ -386,10 +386,16 @@ fn a_file_of_which_nothing_was_stored_is_an_empty_file_after_a_crash() {
     let mounted = Mounted::new(source.path(), RW);
     std::fs::write(mounted.join("x"), b"too late").unwrap();
     let source = kill(mounted, source);
-    let mounted = Mounted::new(source.path(), RW);
+    let directory = scratch_directory();
+    let log = directory.path().join("log");
+    let option = format!("rw,scratch,log={}", log.display());
+    let mounted = Mounted::new(source.path(), &[&option]);
     let len = mounted.join("x").metadata().unwrap().len();
     drop(mounted);
     // It may have been stored in time, on a machine that is very busy.
+    let told = std::fs::read_to_string(&log).unwrap();
+    let lost = "x.blp: was never synced, and is empty";
+    assert_eq!(told.contains(lost), len == 0, "{told}");
     assert_blpk_reads(&source.path().join("x.blp"), &b"too late"[..len as usize]);
     arrayfs([OsStr::new("verify"), source.path().as_os_str()]).success();
 }

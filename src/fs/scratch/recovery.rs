@@ -89,6 +89,13 @@ pub fn left_log(source: &dyn Source) -> Result<Option<u64>> {
 }
 
 fn heal(store: &ScratchStore, path: &Path, stat: &Stat, epochs: &[Epoch]) -> Result<()> {
+    if stat.size == 0 {
+        let shown = store.inner().display(path);
+        log::warn!(
+            "{}: was never synced, and is empty: nothing of it had been stored",
+            shown.display()
+        );
+    }
     match stat.size == 0 || heal_stored(store, path, stat, epochs)? == 0 {
         // Other programs read no file of no bytes.
         true => open(store, path, stat)?.flush(FlushExtent::All),

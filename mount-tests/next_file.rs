@@ -1,6 +1,8 @@
 //! Arrays that lie in one piece of their file and are written in sequence: their bytes go to the
 //! file that the next commit makes, at once and once, and nobody sees a difference.
 
+mod again;
+
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;

@@ -6,6 +6,7 @@
 //! one.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, Scope};
 
 /// Runs `make` on the numbers below `jobs`, one thread for each of `spaces`, of which there is one
 /// at least, and `take` on the results, in order, on this thread. The first error ends it.
@@ -15,35 +16,62 @@ pub fn in_order<S: Send, R: Send, E: Send>(
     make: impl Fn(&mut S, usize) -> Result<R, E> + Sync,
     mut take: impl FnMut(usize, &mut S, R) -> Result<(), E>,
 ) -> Result<(), E> {
-    if jobs < 2 || spaces.len() < 2 {
-        let space = &mut spaces[0];
-        return (0..jobs).try_for_each(|job| {
-            let made = make(space, job)?;
-            take(job, space, made)
-        });
-    }
-    let stride = spaces.len();
+    let mut own = spaces.swap_remove(0);
     std::thread::scope(|scope| {
-        let mut lanes = Vec::new();
-        for (first, space) in spaces.into_iter().enumerate() {
-            let (give, made) = sync_channel(1);
-            let (back, free) = sync_channel(1);
-            let make = &make;
-            scope.spawn(move || work(space, (first..jobs).step_by(stride), make, &give, &free));
-            lanes.push((made, back));
+        // As many as there can be, which a user may have limited.
+        let others = spaces.into_iter().take(jobs.saturating_sub(1));
+        let mut lanes: Vec<Lane<S, R, E>> = others
+            .map_while(|space| start(scope, space, jobs, &make))
+            .collect();
+        if lanes.is_empty() {
+            return (0..jobs).try_for_each(|job| {
+                let made = make(&mut own, job)?;
+                take(job, &mut own, made)
+            });
+        }
+        lanes.extend(start(scope, own, jobs, &make));
+        for (number, lane) in lanes.iter().enumerate() {
+            let _ = lane.begin.send((number, lanes.len()));
         }
         for job in 0..jobs {
-            let (made, back) = &lanes[job % stride];
+            let lane = &lanes[job % lanes.len()];
             // One that has panicked ends the scope with a panic.
-            let Ok((mut space, result)) = made.recv() else {
+            let Ok((mut space, result)) = lane.made.recv() else {
                 break;
             };
             take(job, &mut space, result?)?;
             // A sender that has no more to do does not wait for it.
-            let _ = back.send(space);
+            let _ = lane.back.send(space);
         }
         Ok(())
     })
+}
+
+/// A thread, as who takes its results sees it.
+struct Lane<S, R, E> {
+    /// Which of how many it is.
+    begin: SyncSender<(usize, usize)>,
+    made: Receiver<(S, Result<R, E>)>,
+    back: SyncSender<S>,
+}
+
+/// None if there can be no more threads.
+fn start<'scope, S: Send + 'scope, R: Send + 'scope, E: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    space: S,
+    jobs: usize,
+    make: &'scope (impl Fn(&mut S, usize) -> Result<R, E> + Sync),
+) -> Option<Lane<S, R, E>> {
+    let (begin, begun) = sync_channel(1);
+    let (give, made) = sync_channel(1);
+    let (back, free) = sync_channel(1);
+    let run = move || {
+        if let Ok((lane, lanes)) = begun.recv() {
+            work(space, (lane..jobs).step_by(lanes), make, &give, &free);
+        }
+    };
+    let started = Builder::new().spawn_scoped(scope, run);
+    started.is_ok().then_some(Lane { begin, made, back })
 }
 
 /// One thread's jobs. Ends early when its results are not taken any more.

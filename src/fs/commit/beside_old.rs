@@ -116,7 +116,7 @@ impl MakeFile for BesideOld<'_> {
             old,
             was_begun: self.next.is_some(),
         };
-        let begun = take_group(disk, &*new.file, self.like(&known));
+        let begun = take_owner(disk, &*new.file, self.like(&known));
         // There is none that it stands for.
         let begun = begun.or_else(|e| match known.old.is_none() && e.is_permission_denied() {
             true => Ok(()),
@@ -314,18 +314,20 @@ impl NewFiles<BesideOld<'_>> {
     }
 }
 
-/// The group of another file. A user who is not in it cannot give it, and gets the error before
-/// anything is written.
-fn take_group(disk: &dyn Disk, file: &dyn DiskFile, like: &Stat) -> Result<()> {
+/// Owner and group of another file: a file that was begun before may have been of another one. A
+/// user who is not in that group cannot give it, and gets the error before anything is written.
+fn take_owner(disk: &dyn Disk, file: &dyn DiskFile, like: &Stat) -> Result<()> {
     let source = file.source();
-    if source.stat().is_ok_and(|own| own.gid == like.gid) {
-        return Ok(());
-    }
-    let group = NewAttributes {
-        gid: Some(like.gid),
+    let own = source.stat()?;
+    let owner = NewAttributes {
+        uid: (own.uid != like.uid).then_some(like.uid),
+        gid: (own.gid != like.gid).then_some(like.gid),
         ..NewAttributes::default()
     };
-    disk.set_attributes(Target::Open(source), &group)
+    match owner.is_empty() {
+        true => Ok(()),
+        false => disk.set_attributes(Target::Open(source), &owner),
+    }
 }
 
 /// A directory may grant rights on its new files that the container's other ones do not grant.

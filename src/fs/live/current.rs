@@ -107,7 +107,13 @@ impl CurrentVersions {
     /// Shows the owner and mode that a version has now: the kernel is to ask for attributes alone
     /// again, for the content is the same.
     fn note_access(&self, version: &ContainerVersion, found: &MemberStats) {
-        if version.note_owner(Owner::of_container(found)) {
+        let (owner, before) = (Owner::of_container(found), version.owner().uid);
+        if owner.uid != before
+            && let Some(container) = version.writes.now()
+        {
+            container.stage.owner_changed();
+        }
+        if version.note_owner(owner) {
             let attributes = Forget::Attributes(version.id);
             self.ground.places.forget(version.container, attributes);
         }

@@ -73,7 +73,8 @@ fn together(store: &dyn Store, files: &[PathBuf], each: OnFile<'_>) -> Vec<(Path
     };
     std::thread::scope(|scope| {
         for _ in 1..THREADS.min(files.len()) {
-            scope.spawn(work);
+            // Where there is no thread to be had, this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         work();
     });

@@ -293,11 +293,18 @@ pub(super) fn checksum(source: &dyn Source, run: &StoredRun, range: &Range<u64>)
         return hash(source, run, range.clone()).map(crc32fast::Hasher::finalize);
     }
     let middle = range.start + len / 2;
+    let hash = |range: Range<u64>| hash(source, run, range);
     let (first, second) = std::thread::scope(|threads| {
-        let second = threads.spawn(|| hash(source, run, middle..range.end));
-        let first = hash(source, run, range.start..middle);
+        let other = std::thread::Builder::new();
+        let second = other.spawn_scoped(threads, || hash(middle..range.end));
+        let first = hash(range.start..middle);
         let ended = || Error::Bug("a checksum has not ended".into());
-        (first, second.join().map_err(|_| ended()).flatten())
+        let second = match second {
+            Ok(second) => second.join().map_err(|_| ended()).flatten(),
+            // There may be as many threads as there can be.
+            Err(_) => hash(middle..range.end),
+        };
+        (first, second)
     });
     let (mut first, second) = (first?, second?);
     first.combine(&second);

@@ -413,7 +413,7 @@ impl Stage {
 
     /// The container's owner is another one by now: a log has to be his to be believed.
     pub fn owner_changed(&self) {
-        self.lock_log().place.owner_changed();
+        self.place.owner_changed();
     }
 
     /// A program has set the time of modification: it is the container's when this is committed.

@@ -111,6 +111,10 @@ impl Committer {
             Ok(Err(NotNow::Stays(why))) => {
                 log::info!("{}: stays staged: {why}", path.display());
                 writes.outcome.note_why(Some(why));
+                // What no log can have stays in memory, and the container's state says so.
+                if let Err(e) = container.stage.log_all() {
+                    log::debug!("{}: {e}", path.display());
+                }
                 Ok(())
             }
             Ok(Err(NotNow::Waits(in_use))) => {
@@ -123,7 +127,7 @@ impl Committer {
             }
             Err(e) => {
                 log::warn!("{}: stays staged: {e}", path.display());
-                writes.outcome.note_why(Some(e.to_string()));
+                writes.outcome.note_failed(e.to_string());
                 // The written bytes are kept, whatever becomes of the daemon.
                 container.stage.sync()?;
                 Err(e)

@@ -132,12 +132,20 @@ impl LaterCommits {
         let id = version.container;
         let left = [Later::PutOff, Later::Large].map(|later| self.due.take(later, id));
         if left.contains(&true) {
-            return self
-                .ground
-                .retry(|| self.committer.commit(version, Effort::All));
+            return self.commit_now(version);
         }
         self.due.wait_for(id)?;
-        version.writes.wait_for_turn().map(drop)
+        drop(version.writes.wait_for_turn()?);
+        // One that has failed is tried by nobody else.
+        match version.writes.outcome.has_failed() {
+            true => self.commit_now(version),
+            false => Ok(()),
+        }
+    }
+
+    fn commit_now(&self, version: &Arc<ContainerVersion>) -> Result<()> {
+        self.ground
+            .retry(|| self.committer.commit(version, Effort::All))
     }
 
     /// Makes commits when they are due. Does not return.

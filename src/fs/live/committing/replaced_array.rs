@@ -165,7 +165,7 @@ impl ArrayReplacing {
             }
             Ok(Err(NotNow::Stays(why))) => {
                 writes.outcome.note_why(Some(why));
-                self.stage_content(writer, content)
+                self.leave_content(writer, content)
             }
             Ok(Err(NotNow::Waits(in_use))) if !content.is_staged() => {
                 self.unfreeze(version, container)?;
@@ -173,7 +173,7 @@ impl ArrayReplacing {
             }
             Ok(Err(NotNow::Waits(in_use))) => {
                 self.held.wait_for_program(version, in_use);
-                self.stage_content(writer, content)
+                self.leave_content(writer, content)
             }
             // The mount is about to end: the next one commits it.
             Err(Error::Unwanted) if content.is_staged() => self.unwanted_content(writer, content),
@@ -188,6 +188,12 @@ impl ArrayReplacing {
     fn unwanted_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
         self.stage_content(writer, content)?;
         self.due.put_off(&writer.version, &writer.container)
+    }
+
+    /// What has been taken does not go with the daemon: the file that has it goes now.
+    fn leave_content(&self, writer: &ArrayWriter, content: &ArrayContent) -> Result<()> {
+        self.stage_content(writer, content)?;
+        writer.stage().log_all()
     }
 
     /// Stages the content of an array that does not agree with others yet, above the frozen layer.

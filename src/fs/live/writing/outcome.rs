@@ -27,6 +27,8 @@ struct OutcomesTold {
     last: Option<LastCommit>,
     /// The error of a commit that no program waited for, until it is reported.
     untold: Option<Error>,
+    /// The last commit has failed: none is made by itself.
+    failed: bool,
     /// Reasons that have been told for which something of it cannot be written.
     only_read: Vec<String>,
 }
@@ -115,7 +117,7 @@ impl CommitOutcomes {
             ended: Instant::now(),
             took: begun.elapsed(),
         });
-        told.untold = None;
+        (told.untold, told.failed) = (None, false);
     }
 
     /// Whether changes that are closed now are left to a later commit.
@@ -131,6 +133,17 @@ impl CommitOutcomes {
 
     pub(crate) fn note_untold(&self, e: Error) {
         self.told.lock().untold = Some(e);
+    }
+
+    /// A commit has failed, for this reason.
+    pub(crate) fn note_failed(&self, why: String) {
+        self.note_why(Some(why));
+        self.told.lock().failed = true;
+    }
+
+    /// Whether the last commit has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.told.lock().failed
     }
 
     /// The outcome of a commit that no program waited for, once.

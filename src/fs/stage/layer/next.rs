@@ -187,7 +187,8 @@ impl Layer {
             return Ok(None);
         };
         drop(alone);
-        let crc = next.checksum(&run, &range)?;
+        let crc = next.checksum(&run, &range);
+        let crc = crc.inspect_err(|_| self.not_logged(array, range.clone()))?;
         let record = Record::InNext {
             layer: self.number(),
             array: array.0,

@@ -152,3 +152,20 @@ fn the_rest_of_an_element_is_not_referred_to() {
     let left = left(&container);
     assert_eq!((&left[..35], &left[35..40]), (&[7; 35][..], &[8; 5][..]));
 }
+
+/// Bytes that cannot be read for the log are not in it, and the next sync knows that.
+#[test]
+fn what_could_not_be_referred_to_is_logged_by_the_next_sync() {
+    let container = Container::new();
+    let stage = container.stage(1 << 20);
+    stage.begin_run(OTHER, RUN).unwrap();
+    stage.write(OTHER, 0, &[7; 100]).unwrap();
+    let shown = container.read(1, &stage.layers());
+    let path = container.log_path().with_file_name(name_of(next_name));
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(0).unwrap();
+    assert!(stage.sync().is_err());
+    std::os::unix::fs::FileExt::write_all_at(&file, &[7; 100], RUN.begin).unwrap();
+    stage.sync().unwrap();
+    assert_eq!(left(&container), shown);
+}

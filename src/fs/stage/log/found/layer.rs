@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::next::LoggedReference;
+use crate::range_set::RangeSet;
 use crate::stage::extents::{ExtentPlace, Extents};
 use crate::stage::layer::Layer;
 use crate::stage::log::LogBytes;
@@ -102,16 +103,20 @@ impl FoundLayer {
     }
 
     /// Whether any of the bytes are shown to which a record refers.
-    pub(super) fn shows(&self, reference: &LoggedReference) -> bool {
+    pub(super) fn shows(&self, reference: &LoggedReference, later: &RangeSet) -> bool {
         let Some((extents, _)) = self.arrays.get(reference.array.index()) else {
             return false;
         };
         let mut at = reference.range.start;
         while let Some((part, place)) = extents.next_staged(at..reference.range.end) {
-            if place.is_in_next() {
+            at = part.end;
+            let claimed: u64 = later
+                .within(part.clone())
+                .map(|range| range.end - range.start)
+                .sum();
+            if place.is_in_next() && claimed < part.end - part.start {
                 return true;
             }
-            at = part.end;
         }
         false
     }

@@ -6,6 +6,7 @@
 //! Used by [`super`], and by the recovery, which knows whether a commit has made that file the
 //! container.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use super::LogState;
 use crate::array::stored_run::StoredRun;
 use crate::error::{Error, Fault, Result};
 use crate::memory::fallible;
+use crate::range_set::RangeSet;
 use crate::source::{FileKind, Source};
 use crate::stage::log::{LogOf, new_name, next_name};
 use crate::stage::next_file::{REFERRED_AT_ONCE, checksum};
@@ -124,8 +126,19 @@ impl LogState {
         };
         for (layer, references) in [(below, own), (top, others)] {
             if let Some(layer) = layer {
-                let shown = references.into_iter().filter(|one| layer.shows(one));
-                layer.references = shown.collect();
+                // Bytes are those of the last reference to them: those before may be to another
+                // file, which has gone.
+                let mut later: BTreeMap<u32, RangeSet> = BTreeMap::new();
+                let mut shown = Vec::new();
+                for one in references.into_iter().rev() {
+                    let later = later.entry(one.array.0).or_default();
+                    if layer.shows(&one, later) {
+                        shown.push(one.clone());
+                    }
+                    later.insert(one.range);
+                }
+                shown.reverse();
+                layer.references = shown;
             }
         }
     }

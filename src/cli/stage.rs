@@ -186,7 +186,10 @@ fn list(path: &Path, preferences: Preferences, json: bool) -> CommandResult {
         }
     }
     let errors = search.errors;
-    output::print(|out| print(out, &all, json))?;
+    // What could not be looked at may be staged.
+    if json || errors.is_empty() || !all.is_empty() {
+        output::print(|out| print(out, &all, json))?;
+    }
     errors.iter().for_each(output::complain);
     match errors.is_empty() {
         true => Ok(()),

@@ -211,6 +211,24 @@ fn in_the_foreground_a_signal_unmounts_and_ends_well() {
     }
 }
 
+/// As `timeout` does it.
+#[test]
+fn a_signal_to_the_process_and_its_group_is_one() {
+    let places = places();
+    let (source, mountpoint) = places.both();
+    let log = scratch_directory();
+    let log = log.path().join("log");
+    for _ in 0..5 {
+        let option = format!("log={}", log.display());
+        let mounted = Mounted::at(source, mountpoint, &["rw", &option]);
+        send(mounted.daemon(), Signal::TERM);
+        send(mounted.daemon(), Signal::TERM);
+        mounted.assert_ends();
+    }
+    let told = std::fs::read_to_string(&log).unwrap();
+    assert!(!told.contains("ERROR"), "{told}");
+}
+
 #[test]
 fn in_the_background_a_signal_unmounts() {
     for signal in [Signal::TERM, Signal::INT] {

@@ -1,6 +1,7 @@
 //! Signals as messages: SIGTERM and SIGINT end the mount, SIGHUP reopens the log.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -14,6 +15,10 @@ pub enum Request {
     ReopenLog,
 }
 
+/// One that ends the mount so soon after another asks for the same: `timeout` and terminals send one
+/// to a process, and one to its group.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
 /// Starts the thread that receives signals.
 pub fn receive() -> io::Result<Receiver<Request>> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
@@ -21,12 +26,16 @@ pub fn receive() -> io::Result<Receiver<Request>> {
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
+            let mut ended: Option<Instant> = None;
             for signal in signals.forever() {
-                let request = if signal == SIGHUP {
-                    Request::ReopenLog
-                } else {
-                    Request::End
+                let request = match signal {
+                    SIGHUP => Request::ReopenLog,
+                    _ if ended.is_some_and(|at| at.elapsed() < AT_ONCE) => continue,
+                    _ => Request::End,
                 };
+                if request == Request::End {
+                    ended = Some(Instant::now());
+                }
                 if sender.send(request).is_err() {
                     return;
                 }

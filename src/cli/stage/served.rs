@@ -89,7 +89,8 @@ fn list(place: &InMount, preferences: Preferences, json: bool) -> CommandResult 
     let named = place.staged()?;
     let there = named.iter().map(|there| {
         let state = match (&there.why, there.new) {
-            (_, true) => standing_of_new().to_owned(),
+            (Some(why), true) => format!("{}: {why}", standing_of_new()),
+            (None, true) => standing_of_new().to_owned(),
             (Some(why), _) => format!("staged: {why}"),
             (None, _) => "staged: it is being written".to_owned(),
         };

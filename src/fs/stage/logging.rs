@@ -99,9 +99,12 @@ impl Stage {
     }
 
     fn log_everything(&self) -> Result<()> {
+        // What another thread has taken to log it is logged, or given back, once it lets go.
+        let mut log = self.lock_log();
         if self.layers().iter().all(|layer| layer.is_logged()) {
-            return self.lock_log().keep_provisional();
+            return log.keep_provisional();
         }
+        drop(log);
         let mut log = self.open_log()?;
         let layers = self.layers();
         for layer in layers.iter().rev() {

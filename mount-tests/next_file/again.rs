@@ -89,6 +89,35 @@ fn an_owner_who_was_given_the_file_meanwhile_keeps_it() {
 }
 
 #[test]
+fn a_log_of_a_file_that_is_given_away_goes_with_it() {
+    if !is_root("giving files away") {
+        return;
+    }
+    let mut model = Model::new();
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    hold_back(&model, &mounted);
+    let file = model.write(mounted.path(), 0, 2);
+    file.sync_all().unwrap();
+    chown(model.stored("x.nc"), Some(OTHER), Some(OTHER)).unwrap();
+    let shown = || std::fs::metadata(mounted.join("x.nc/a")).unwrap().uid();
+    wait_until("the new owner is shown", || shown() == OTHER);
+    file.write_all_at(&[7; 13], 100).unwrap();
+    model.content[0][100..113].fill(7);
+    file.sync_all().unwrap();
+    for name in [NEXT, LOG] {
+        let found = std::fs::metadata(model.stored(name)).unwrap();
+        assert_eq!((found.uid(), found.gid()), (OTHER, OTHER), "{name}");
+    }
+    drop(file);
+    kill(mounted);
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    assert_content(&mounted.join("x.nc/a"), &model.content[0]);
+    drop(model.write(mounted.path(), 1, 3));
+    unmount(mounted);
+    model.assert_stored();
+}
+
+#[test]
 fn a_file_renamed_over_an_array_that_has_to_wait_outlives_the_daemon() {
     let mut model = Model::new();
     let mounted = Mounted::paced(model.source.path(), &["rw"]);

@@ -119,6 +119,7 @@ impl Stage {
     /// lock of the sync.
     pub(super) fn sync_written(&self) -> Result<()> {
         let mut log = self.lock_log();
+        log.follow_owner(&self.layers())?;
         log.flush_deferred()?;
         let Some(writer) = &mut log.writer else {
             return Ok(());
@@ -177,6 +178,21 @@ impl Stage {
 }
 
 impl OpenLog {
+    /// A container may have been given to another user: its log, and the next file, go to him, for
+    /// no other user's are believed.
+    fn follow_owner(&mut self, layers: &[Arc<Layer>]) -> Result<()> {
+        // Where the container is gone, nobody will look for its log.
+        let (Some(writer), Ok(spot)) = (&mut self.writer, self.place.spot()) else {
+            return Ok(());
+        };
+        if writer.owner() == spot.owner {
+            return Ok(());
+        }
+        let mut files = layers.iter().filter_map(|layer| layer.next_file());
+        files.try_for_each(|next| spot.give(next.source()))?;
+        writer.give(&spot)
+    }
+
     /// Sees to it that there is a log, which these layers read from.
     pub(super) fn open(&mut self, spot: &LogSpot, layers: &[Arc<Layer>]) -> Result<()> {
         if self.writer.is_none() {

@@ -111,7 +111,7 @@ impl NextFile {
         })
     }
 
-    fn source(&self) -> &dyn Source {
+    pub(super) fn source(&self) -> &dyn Source {
         match &self.file {
             NextBytes::Begun(file, _) => file.source(),
             NextBytes::Found(source) => &**source,

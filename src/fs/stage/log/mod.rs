@@ -37,7 +37,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::reopened::ReopenedFile;
-use crate::disk::{Caller, Disk, DiskFile};
+use crate::disk::{Caller, Disk, DiskFile, NewAttributes, Target};
 use crate::error::Result;
 use crate::records::read_all;
 use crate::source::{FileId, FileIdentity, Source, Store, Timestamp};
@@ -78,6 +78,16 @@ impl LogSpot {
             container: &self.container,
             owner: self.owner.uid,
         }
+    }
+
+    /// Gives a file to the container's owner.
+    pub(crate) fn give(&self, file: &dyn Source) -> Result<()> {
+        let owner = NewAttributes {
+            uid: Some(self.owner.uid),
+            gid: Some(self.owner.gid),
+            ..NewAttributes::default()
+        };
+        self.disk.set_attributes(Target::Open(file), &owner)
     }
 }
 

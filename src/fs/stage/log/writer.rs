@@ -293,6 +293,18 @@ impl LogWriter {
         self.append(&record)
     }
 
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> Caller {
+        self.owner
+    }
+
+    /// It is given to the container's owner.
+    pub(crate) fn give(&mut self, spot: &LogSpot) -> Result<()> {
+        spot.give(self.file.source())?;
+        self.owner = spot.owner;
+        Ok(())
+    }
+
     fn next_head(&mut self, kind: u8) -> RecordHead {
         self.sequence += 1;
         RecordHead {

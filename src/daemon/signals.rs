@@ -15,8 +15,8 @@ pub enum Request {
     ReopenLog,
 }
 
-/// One that ends the mount so soon after another asks for the same: `timeout` and terminals send one
-/// to a process, and one to its group.
+/// One that ends the mount so soon after another asks for the same: `timeout` and terminals send
+/// one to a process, and one to its group.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 /// Starts the thread that receives signals.

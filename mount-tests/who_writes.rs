@@ -17,6 +17,7 @@ use crate::harness::process::{
     ARRAYFS, Ran, arrayfs, has_ended, install, link_to_arrayfs, run, send, start, wait_for_end,
 };
 use crate::harness::reads::assert_content;
+use crate::harness::small_disk::SmallDisk;
 use crate::harness::writers::Bloscpack;
 use crate::harness::{is_root, scratch_directory, wait_until};
 
@@ -211,6 +212,23 @@ fn who_is_interrupted_while_a_predecessor_ends_mounts_nothing() {
     });
     assert!(mount_line(&mountpoint).is_none());
     ending.assert_ends();
+}
+
+/// The roots of two file systems have one inode number.
+#[test]
+fn a_writer_of_another_file_system_is_in_nobody_s_way() {
+    if !is_root("small file systems") {
+        return;
+    }
+    let _other = SmallDisk::new("size=4m", Some(&["rw"]));
+    let disk = SmallDisk::new("size=4m", None);
+    for _ in 0..30 {
+        let mounted = Mounted::new(disk.path(), &["rw"]);
+        run(Command::new("umount").arg(mounted.path())).success();
+        // The daemon is ending.
+        drop(Mounted::new(disk.path(), &["rw"]));
+        mounted.assert_ends();
+    }
 }
 
 #[test]

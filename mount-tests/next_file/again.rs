@@ -17,6 +17,23 @@ fn kill(mounted: Mounted) {
     drop(mounted);
 }
 
+/// The next mount shows what was written, and commits it as soon as nothing holds it back.
+fn assert_goes_on(mut model: Model) {
+    let mounted = Mounted::paced(model.source.path(), &["rw"]);
+    assert_content(&mounted.join("x.nc/a"), &model.content[0]);
+    drop(model.write(mounted.path(), 1, 6));
+    model.assert_shown(mounted.path());
+    unmount(mounted);
+    model.assert_stored();
+}
+
+/// Gives the file to another user, and waits until the mount shows that.
+fn give_away(model: &Model, mounted: &Mounted) {
+    chown(model.stored("x.nc"), Some(OTHER), Some(OTHER)).unwrap();
+    let shown = || std::fs::metadata(mounted.join("x.nc/a")).unwrap().uid();
+    wait_until("the new owner is shown", || shown() == OTHER);
+}
+
 #[test]
 fn what_a_log_said_of_a_file_that_has_gone_is_not_held_against_the_next_one() {
     for is_killed in [true, false] {
@@ -47,11 +64,7 @@ fn what_a_log_said_of_a_file_that_has_gone_is_not_held_against_the_next_one() {
             drop(file);
             end(mounted);
         }
-        let mounted = Mounted::paced(model.source.path(), &["rw"]);
-        drop(model.write(mounted.path(), 1, 6));
-        model.assert_shown(mounted.path());
-        unmount(mounted);
-        model.assert_stored();
+        assert_goes_on(model);
     }
 }
 
@@ -69,9 +82,7 @@ fn an_owner_who_was_given_the_file_meanwhile_keeps_it() {
         wait_until("it is committed", || {
             std::fs::metadata(&stored).unwrap().ino() != before
         });
-        chown(&stored, Some(OTHER), Some(OTHER)).unwrap();
-        let shown = || std::fs::metadata(mounted.join("x.nc/a")).unwrap().uid();
-        wait_until("the new owner is shown", || shown() == OTHER);
+        give_away(&model, &mounted);
         let file = model.write(mounted.path(), 0, 3);
         file.sync_all().unwrap();
         drop(file);
@@ -98,9 +109,7 @@ fn a_log_of_a_file_that_is_given_away_goes_with_it() {
     hold_back(&model, &mounted);
     let file = model.write(mounted.path(), 0, 2);
     file.sync_all().unwrap();
-    chown(model.stored("x.nc"), Some(OTHER), Some(OTHER)).unwrap();
-    let shown = || std::fs::metadata(mounted.join("x.nc/a")).unwrap().uid();
-    wait_until("the new owner is shown", || shown() == OTHER);
+    give_away(&model, &mounted);
     file.write_all_at(&[7; 13], 100).unwrap();
     model.content[0][100..113].fill(7);
     file.sync_all().unwrap();
@@ -110,11 +119,7 @@ fn a_log_of_a_file_that_is_given_away_goes_with_it() {
     }
     drop(file);
     kill(mounted);
-    let mounted = Mounted::paced(model.source.path(), &["rw"]);
-    assert_content(&mounted.join("x.nc/a"), &model.content[0]);
-    drop(model.write(mounted.path(), 1, 3));
-    unmount(mounted);
-    model.assert_stored();
+    assert_goes_on(model);
 }
 
 #[test]
@@ -128,11 +133,7 @@ fn a_file_renamed_over_an_array_that_has_to_wait_outlives_the_daemon() {
     std::fs::rename(&made, mounted.join("x.nc/a")).unwrap();
     model.content[0] = new;
     kill(mounted);
-    let mounted = Mounted::paced(model.source.path(), &["rw"]);
-    assert_content(&mounted.join("x.nc/a"), &model.content[0]);
-    drop(model.write(mounted.path(), 1, 3));
-    unmount(mounted);
-    model.assert_stored();
+    assert_goes_on(model);
 }
 
 #[test]

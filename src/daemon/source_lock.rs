@@ -103,13 +103,14 @@ fn acquire_as(mode: Mode, source: &Path, shown: &str) -> Result<SourceLock, Refu
             Ok(lock) => return Ok(lock),
             Err(conflict) => conflict,
         };
-        let mut rivals = rivals(&conflict, shown);
+        let (mut rivals, is_sure) = rivals(&conflict, shown);
         let settled = rivals.iter().position(|process| !process.is_changing());
-        let patience = match rivals.is_empty() {
-            true => PATIENCE_WITH_UNSEEN,
-            false => PATIENCE,
+        let patience = match settled {
+            Some(_) if is_sure => Duration::ZERO,
+            None if !rivals.is_empty() => PATIENCE,
+            _ => PATIENCE_WITH_UNSEEN,
         };
-        if settled.is_some() || started.elapsed() >= patience {
+        if started.elapsed() >= patience {
             let named = settled.unwrap_or(0);
             return Err(Refusal::Held(Rival {
                 path: conflict.path,
@@ -185,12 +186,12 @@ fn lock_file(file: &File, path: &Path, shared: bool) -> io::Result<bool> {
     }
 }
 
-/// The processes whose locks are in the way of one.
-fn rivals(conflict: &Conflict, shown: &str) -> Vec<Process> {
+/// The processes whose locks are in the way of one, and whether these are sure to be of that file.
+fn rivals(conflict: &Conflict, shown: &str) -> (Vec<Process>, bool) {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     let locks: Vec<Lock> = locks.lines().filter_map(Lock::parse).collect();
     let Ok(meta) = std::fs::metadata(&conflict.path) else {
-        return Vec::new();
+        return (Vec::new(), false);
     };
     let in_the_way =
         |lock: &&Lock| lock.inode == meta.ino() && (lock.exclusive || !conflict.shared);
@@ -198,11 +199,14 @@ fn rivals(conflict: &Conflict, shown: &str) -> Vec<Process> {
     let device = (device, u64::from(rustix::fs::minor(meta.dev())));
     let mut found: Vec<&Lock> = locks.iter().filter(in_the_way).collect();
     // Some file systems (btrfs) report other device numbers for files than they have in the kernel.
-    if found.iter().any(|lock| lock.device == device) {
+    // On others who holds the lock may just have ended, and these are locks of other files: the
+    // roots of all ext4 file systems have one number.
+    let is_sure = found.iter().any(|lock| lock.device == device);
+    if is_sure {
         found.retain(|lock| lock.device == device);
     }
     let process = |lock: &Lock| Process::look(lock.pid, shown);
-    found.into_iter().map(process).collect()
+    (found.into_iter().map(process).collect(), is_sure)
 }
 
 /// A line of `/proc/locks` about a lock that is held.

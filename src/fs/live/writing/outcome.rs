@@ -63,6 +63,7 @@ impl CommitOutcomes {
     pub(crate) fn note_why(&self, why: Option<String>) {
         let mut told = self.told.lock();
         (told.waits, told.put_off, told.why) = (None, None, why);
+        told.failed = false;
     }
 
     /// It is committed later, for this reason. If it waits for another program that is not over.
@@ -117,7 +118,7 @@ impl CommitOutcomes {
             ended: Instant::now(),
             took: begun.elapsed(),
         });
-        (told.untold, told.failed) = (None, false);
+        told.untold = None;
     }
 
     /// Whether changes that are closed now are left to a later commit.

@@ -102,7 +102,8 @@ impl FoundLayer {
         layer
     }
 
-    /// Whether any of the bytes are shown to which a record refers.
+    /// Whether any of the bytes are shown to which a record refers. `later`: those to which later
+    /// ones do.
     pub(super) fn shows(&self, reference: &LoggedReference, later: &RangeSet) -> bool {
         let Some((extents, _)) = self.arrays.get(reference.array.index()) else {
             return false;
@@ -110,11 +111,9 @@ impl FoundLayer {
         let mut at = reference.range.start;
         while let Some((part, place)) = extents.next_staged(at..reference.range.end) {
             at = part.end;
-            let claimed: u64 = later
-                .within(part.clone())
-                .map(|range| range.end - range.start)
-                .sum();
-            if place.is_in_next() && claimed < part.end - part.start {
+            let of_later = later.within(part.clone());
+            let of_later: u64 = of_later.map(|range| range.end - range.start).sum();
+            if place.is_in_next() && of_later < part.end - part.start {
                 return true;
             }
         }

@@ -132,10 +132,11 @@ impl LogState {
                 let mut shown = Vec::new();
                 for one in references.into_iter().rev() {
                     let later = later.entry(one.array.0).or_default();
-                    if layer.shows(&one, later) {
-                        shown.push(one.clone());
+                    let is_shown = layer.shows(&one, later);
+                    later.insert(one.range.clone());
+                    if is_shown {
+                        shown.push(one);
                     }
-                    later.insert(one.range);
                 }
                 shown.reverse();
                 layer.references = shown;

@@ -50,6 +50,7 @@ mod posix;
 mod programs;
 mod readahead;
 mod reading;
+mod remote;
 mod replaced;
 mod requests;
 mod rights;

@@ -207,7 +207,8 @@ fn memory_knows_errors_alone() {
 
 #[test]
 fn sources_know_errors_and_ranges_alone() {
-    assert_uses_only("source", &["error", "range_set"]);
+    // What is fetched of sources far away is charged.
+    assert_uses_only("source", &["error", "memory", "range_set"]);
 }
 
 #[test]

@@ -113,11 +113,16 @@ pub struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     pub fn new(case: &'a Case, source: &Path, top: PathBuf) -> Self {
+        Judge::by(case, arrayfs([Path::new("verify"), source]), top)
+    }
+
+    /// `verified`: what `arrayfs verify` says of the source, wherever that is.
+    pub fn by(case: &'a Case, verified: Ran, top: PathBuf) -> Self {
         Judge {
             case,
             shown: top.join(case.group.trim_matches('/')),
             top,
-            verified: arrayfs([Path::new("verify"), source]),
+            verified,
             complaints: Vec::new(),
         }
     }

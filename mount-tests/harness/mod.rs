@@ -6,6 +6,7 @@ pub mod judge;
 pub mod known;
 pub mod left;
 pub mod mounted;
+pub mod object_server;
 pub mod place;
 pub mod places;
 pub mod process;

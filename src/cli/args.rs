@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
-use super::options::FlagWords;
+use super::options::{FlagWords, RemoteFlags};
 
 pub(super) const EXIT_STATUS: &str =
     "Exit status: 0 done, 1 failed (standard error says what, where and what to do), 2 wrong usage";
@@ -52,8 +52,10 @@ pub(super) enum Command {
         /// distributed, entries per row of sparse matrices
         #[arg(long)]
         stats: bool,
-        /// A container file or directory, or in it CONTAINER/ARRAY, CONTAINER/GROUP
+        /// A container file or directory, or in it CONTAINER/ARRAY, CONTAINER/GROUP; or a URL of it
         container: PathBuf,
+        #[command(flatten)]
+        remote: RemoteFlags,
     },
     /// Write the decoded bytes of an array to standard output
     Cat {
@@ -67,6 +69,8 @@ pub(super) enum Command {
         /// Number of bytes; up to the end if left out
         #[arg(long)]
         length: Option<u64>,
+        #[command(flatten)]
+        remote: RemoteFlags,
     },
     /// Show values of an array as a table, or with --plot as a picture
     Show(Box<super::show::ShowArgs>),
@@ -80,6 +84,8 @@ pub(super) enum Command {
         /// CONTAINER/ARRAY
         #[arg(required = true)]
         paths: Vec<PathBuf>,
+        #[command(flatten)]
+        remote: RemoteFlags,
     },
     /// Show mounts, their processes, cache use and hit rate
     Status {
@@ -154,6 +160,8 @@ pub(super) struct LsArgs {
     /// A directory, which is searched, a container, or CONTAINER/ARRAY
     #[arg(default_value = ".")]
     pub(super) path: PathBuf,
+    #[command(flatten)]
+    pub(super) remote: RemoteFlags,
 }
 
 #[derive(Subcommand)]
@@ -223,7 +231,7 @@ pub(super) struct PackArgs {
 
 #[derive(Args, Default)]
 pub(super) struct MountArgs {
-    /// Directory or container file
+    /// Directory or container file, or its URL: s3://, gs://, az://, https://
     pub(super) source: PathBuf,
     /// An existing directory; or /dev/fd/N, a descriptor of /dev/fuse that somebody has mounted
     #[arg(value_hint = ValueHint::DirPath)]
@@ -269,6 +277,8 @@ pub(super) struct MountArgs {
     // The last, for what follows would stand under its heading.
     #[command(flatten)]
     scratch: ScratchFlags,
+    #[command(flatten)]
+    remote: RemoteFlags,
 }
 
 /// How files are stored compressed.
@@ -327,6 +337,7 @@ impl MountArgs {
             .iter()
             .filter_map(|(name, value)| value.as_ref().map(|v| (name, v)));
         all.extend(given.map(|(name, value)| format!("{name}={value}")));
+        all.extend(self.remote.options());
         all
     }
 }

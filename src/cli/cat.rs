@@ -27,15 +27,13 @@ pub(super) fn run(
         .min(array.bytes);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let workers = ReadAheadWorkers::new(threads).map_err(Failure::new)?;
-    let stream = ReadAhead::new(CACHE);
+    let stream = ReadAhead::of(&array, CACHE);
     let mut at = offset;
     let mut out = io::stdout().lock();
     while at < end {
         let len = (end - at).min(STEP as u64);
         let advance = stream.advance(at..at + len, end);
-        if let Some(ahead) = advance.ahead {
-            workers.order(&array, ahead);
-        }
+        workers.follow(&array, &advance);
         if let Some(passed) = advance.passed {
             array.let_go(passed);
         }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::given_path::{existing, real};
-use super::in_mount::InMount;
+use super::in_mount::{InMount, joined};
 use super::no_such_array::missing;
+use super::remote;
 use crate::commit::added::added_of;
 use crate::commit::through_log::open_through;
 use crate::container::{
@@ -21,6 +22,7 @@ use crate::disk::Disk;
 use crate::disk::local::open_local;
 use crate::error::{Error, Fault, plain};
 use crate::memory::budget::Budget;
+use crate::source::remote::{SourceUrl, is_url};
 use crate::source::{FileKind, Listed, Store};
 use crate::stage::{is_added_name, is_hidden_name};
 
@@ -81,7 +83,19 @@ pub(super) fn orphans_line(path: &Path) -> String {
 }
 
 /// The store and the path in it of what is to be mounted: a directory, or one container file.
-pub(super) fn root_of(path: &Path, preferences: Preferences) -> Result<Root, Failure> {
+pub(super) fn root_of(
+    path: &Path,
+    preferences: Preferences,
+    budget: &Arc<Budget>,
+) -> Result<Root, Failure> {
+    if let Some(url) = remote::url(path) {
+        let root = remote::root(&url?, budget)?;
+        let kind = root.store.stat(&root.path)?.kind;
+        return match kind == FileKind::Directory || found_at(&root, preferences)?.is_some() {
+            true => Ok(root),
+            false => Err(no_container(path)),
+        };
+    }
     let failed = |e| Failure::new(format!("{}: {}", path.display(), plain(&e)));
     let root = root_at(&real(path).map_err(failed)?, path)?;
     let kind = root.store.stat(&root.path)?.kind;
@@ -115,10 +129,17 @@ pub(super) fn root_at(stored: &Path, given: &Path) -> Result<Root, Failure> {
 /// What a path means: what lies there, or else the nearest container above it and what of that is
 /// named.
 fn place_of(path: &Path, preferences: Preferences) -> Result<GivenPlace, Failure> {
+    if let Some(url) = remote::url(path) {
+        return place_in_bucket(&url?, path, preferences);
+    }
     let failed = |e: io::Error| Failure::new(format!("{}: {}", path.display(), plain(&e)));
     let (mut stored, rest) = existing(path).map_err(failed)?;
     if let Some(place) = InMount::among_containers(&stored)? {
         stored = place.in_source()?;
+        if is_url(&stored) {
+            remote::remember(place.remote_settings()?);
+            return place_of(&joined(stored, &rest), preferences);
+        }
     }
     let whole = match rest.as_os_str().is_empty() {
         true => stored,
@@ -142,6 +163,76 @@ fn place_of(path: &Path, preferences: Preferences) -> Result<GivenPlace, Failure
         Ok(_) => not_a_container(path, preferences),
         Err(e) => failed(e),
     })
+}
+
+/// The same of a URL: keys say no more than names, so what lies above an array is looked at.
+fn place_in_bucket(
+    url: &SourceUrl,
+    given: &Path,
+    preferences: Preferences,
+) -> Result<GivenPlace, Failure> {
+    if url.is_web() {
+        return place_on_web(url, given, preferences);
+    }
+    let whole = remote::in_bucket(url, &Budget::by_default())?;
+    let all = whole.path.ancestors();
+    all.for_each(|named| whole.store.refresh(named));
+    let mut within: Vec<&OsStr> = Vec::new();
+    for (above, path) in whole.path.ancestors().enumerate() {
+        let root = Root {
+            store: Arc::clone(&whole.store),
+            disk: None,
+            path: path.to_owned(),
+        };
+        let is_it = match root.store.stat(path) {
+            Ok(stat) if above == 0 && stat.kind == FileKind::Directory => true,
+            Ok(_) => found_at(&root, preferences)?.is_some(),
+            Err(e) if e.is_not_found() => false,
+            Err(e) => return Err(e.into()),
+        };
+        if is_it {
+            within.reverse();
+            let within = within.iter().map(|name| name.to_string_lossy());
+            return Ok(GivenPlace {
+                root,
+                stored: given.to_owned(),
+                within: within.collect::<Vec<_>>().join("/"),
+            });
+        }
+        within.extend(path.file_name());
+    }
+    Err(match whole.store.stat(&whole.path) {
+        Ok(_) => no_container(given),
+        Err(e) => Failure::new(format!("{}: {e}", url.shown())),
+    })
+}
+
+/// The same of a web server, which may have the file or one above it.
+fn place_on_web(
+    url: &SourceUrl,
+    given: &Path,
+    preferences: Preferences,
+) -> Result<GivenPlace, Failure> {
+    let mut first = None;
+    for (file, within) in url.files_above() {
+        let root = match remote::in_bucket(&file, &Budget::by_default()) {
+            Ok(root) => root,
+            Err(failed) => {
+                first.get_or_insert(failed);
+                continue;
+            }
+        };
+        root.store.refresh(&root.path);
+        if found_at(&root, preferences)?.is_some() {
+            return Ok(GivenPlace {
+                root,
+                stored: given.to_owned(),
+                within,
+            });
+        }
+        return Err(no_container(given));
+    }
+    Err(first.unwrap_or_else(|| no_container(given)))
 }
 
 /// What lies at a path: a container, or, if this is what was named (`above` is 0), any directory.
@@ -210,6 +301,10 @@ fn not_a_container(path: &Path, preferences: Preferences) -> Failure {
     if let Some(Ok(Some(fault))) = root.map(|root| lookalike_at(&root, preferences)) {
         return Failure::new(fault);
     }
+    no_container(path)
+}
+
+fn no_container(path: &Path) -> Failure {
     let formats: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     Failure::new(format!(
         "{} is not a container of a known format ({}); 'arrayfs ls' lists those in a directory",

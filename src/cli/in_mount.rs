@@ -17,7 +17,9 @@ use super::status::is_source;
 use crate::container::names::path_of;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::error::plain;
+use crate::source::remote::RemoteSettings;
 use crate::tree::mount_status::MountStatus;
+use crate::tree::xattr::REFRESH;
 
 /// A place in a mount.
 pub(super) struct InMount {
@@ -108,6 +110,11 @@ impl InMount {
         status::of(&self.mounted.mountpoint).map_err(failed)
     }
 
+    /// How the mount's source is reached, if it is far away.
+    pub(super) fn remote_settings(&self) -> Result<RemoteSettings, Failure> {
+        Ok(self.status()?.remote_settings.unwrap_or_default())
+    }
+
     /// The path in the mount's source of what was named. What is staged at or below it is in its
     /// log afterwards.
     pub(super) fn in_source(&self) -> Result<PathBuf, Failure> {
@@ -178,6 +185,15 @@ impl InMount {
         let path = self.mount_path(&self.inside);
         let flags = rustix::fs::XattrFlags::empty();
         let asked = rustix::fs::setxattr(&path, request, b"", flags).map_err(io::Error::from);
+        // Of a mount that nobody writes to, the kernel lets attributes only be asked for.
+        let asked = match asked.as_ref().map_err(io::Error::raw_os_error) {
+            Err(Some(libc::EROFS)) if request == REFRESH => {
+                let nothing: &mut [u8] = &mut [];
+                let got = rustix::fs::getxattr(&path, request, nothing);
+                got.map(drop).map_err(|_| rustix::io::Errno::ROFS.into())
+            }
+            _ => asked,
+        };
         asked.map_err(|e| {
             let why = match e.raw_os_error() {
                 Some(libc::EBUSY) => "somebody has it open for writing, or it is new".to_owned(),
@@ -193,7 +209,7 @@ impl InMount {
 }
 
 /// Without a slash behind, where there is nothing to add.
-fn joined(path: PathBuf, rest: &Path) -> PathBuf {
+pub(super) fn joined(path: PathBuf, rest: &Path) -> PathBuf {
     match rest.as_os_str().is_empty() {
         true => path,
         false => path.join(rest),

@@ -39,6 +39,7 @@ mod preconditions;
 mod progress;
 mod prometheus;
 mod refresh;
+mod remote;
 mod report;
 mod running;
 mod screen;
@@ -59,6 +60,7 @@ mod which_mount;
 mod writing;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -72,6 +74,7 @@ use failure::CommandResult;
 pub use failure::Failure;
 use internal::InternalCommand;
 use mount_programs::{MountHelper, UmountHelper};
+use options::RemoteFlags;
 pub use version::Build;
 
 /// Runs the command line, `mount.fuse.arrayfs` and `umount.fuse.arrayfs` included. The process must
@@ -120,23 +123,48 @@ fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> Command
             mount::run(*args, inherited)
         }
         Command::Umount { mountpoint, quick } => umount::run(&mountpoint, quick),
-        Command::Ls(args) => ls::run(&args, preferences),
+        Command::Ls(mut args) => {
+            args.path = given(&args.path, &args.remote)?;
+            ls::run(&args, preferences)
+        }
         Command::Info {
             json,
             stats: true,
             container,
-        } => stats::run(&container, preferences, json),
+            remote,
+        } => stats::run(&given(&container, &remote)?, preferences, json),
         Command::Info {
-            json, container, ..
-        } => info::run(&container, preferences, json),
+            json,
+            container,
+            remote,
+            ..
+        } => info::run(&given(&container, &remote)?, preferences, json),
         Command::Cat {
             container,
             array,
             offset,
             length,
-        } => cat::run(&container, preferences, array.as_deref(), offset, length),
-        Command::Show(args) => show::run(&args, preferences),
-        Command::Verify { json, paths } => verify::run(&paths, preferences, json),
+            remote,
+        } => {
+            let container = given(&container, &remote)?;
+            cat::run(&container, preferences, array.as_deref(), offset, length)
+        }
+        Command::Show(mut args) => {
+            args.container = given(&args.container, &args.remote)?;
+            show::run(&args, preferences)
+        }
+        Command::Verify {
+            json,
+            mut paths,
+            remote,
+        } => {
+            let settings = remote.settings()?;
+            for path in &mut paths {
+                *path = remote::given(path, &settings)?;
+            }
+            remote::remember(settings);
+            verify::run(&paths, preferences, json)
+        }
         Command::Status {
             json,
             prometheus,
@@ -160,6 +188,14 @@ fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> Command
         Command::Unpack { force, file, out } => unpack::run(&file, out, force, preferences),
         Command::Append { file, more } => append::run(&file, &more, preferences),
     }
+}
+
+/// What a command is to read; what is said of remote sources is noted.
+fn given(path: &Path, flags: &RemoteFlags) -> Result<PathBuf, Failure> {
+    let settings = flags.settings()?;
+    let path = remote::given(path, &settings)?;
+    remote::remember(settings);
+    Ok(path)
 }
 
 /// None has a reserve of memory: the worker's is bounded, and it may die; the others need none.

@@ -12,7 +12,7 @@ use super::failure::{CommandResult, Failure};
 use super::options::MountOptions;
 use super::preconditions::{self, HandedOver, MountPaths};
 use super::running::Running;
-use super::{container, limits, output, writing};
+use super::{container, limits, output, remote, writing};
 use crate::array::prefetch::ReadAheadWorkers;
 use crate::cache::BlockCache;
 use crate::container::{LogsInFiles, Preferences};
@@ -26,10 +26,12 @@ use crate::error::{Error, plain};
 use crate::kernel::session::{self, Mount, ServeAt};
 use crate::live::{ContainerSettings, StaleLogs};
 use crate::memory;
+use crate::memory::budget::Budget;
 use crate::memory::limit::default_limit;
 use crate::processors::processors;
 use crate::scratch::{self, ScratchMount};
 use crate::source::Store;
+use crate::source::remote::is_url;
 use crate::tree::mount_status::{LogStatus, WarningStatus};
 use crate::tree::{Pacing, Settings, Tree, Views};
 
@@ -40,15 +42,20 @@ const ARENAS: libc::c_int = 4;
 pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
     let given = args.all_options();
     let options = MountOptions::parse(&given)?;
+    let source = remote::given(&args.source, &options.remote)?;
+    remote::remember(options.remote.clone());
     for word in options.words(&given) {
         output::complain(word);
     }
-    if options.flags.nofail && is_missing(&args.source) {
+    if options.flags.nofail && is_missing(&source) {
         return Ok(());
     }
-    let places = preconditions::check(&args.source, &args.mountpoint, &options)?;
-    // Found out before the fork, where the terminal still listens.
-    container::root_of(&places.source, options.preferences)?;
+    let places = preconditions::check(&source, &args.mountpoint, &options)?;
+    if !is_url(&places.source) {
+        // Found out before the fork, where the terminal still listens; what a URL leads to, by the
+        // daemon: no thread is to be begun before.
+        container::root_of(&places.source, options.preferences, &Budget::by_default())?;
+    }
     if options.flags.fake {
         return Ok(());
     }
@@ -70,6 +77,9 @@ pub(super) fn run(args: MountArgs, inherited: Inherited) -> CommandResult {
 
 /// As of a disk that is not plugged in.
 fn is_missing(source: &Path) -> bool {
+    if is_url(source) {
+        return false;
+    }
     let found = source.try_exists();
     matches!(found, Ok(false)) || found.is_err_and(|e| e.kind() == io::ErrorKind::NotADirectory)
 }
@@ -121,7 +131,10 @@ fn start(
     start_log(options, log, &places.mountpoint)?;
     processes::name_daemon();
     // In this process, whose number the kernel notes, and before it has a second thread.
-    let lock = writing::claim(&places.source, options.flags.writing)?;
+    let lock = match is_url(&places.source) {
+        true => None,
+        false => writing::claim(&places.source, options.flags.writing)?,
+    };
     // That may have taken long, and who waited for it may not wait any more.
     if !readiness.is_awaited() {
         return Err(Failure::new("who mounts has gone"));
@@ -137,7 +150,7 @@ fn start(
     let threads = options.threads.unwrap_or(processors().clamp(4, 16));
     let cache = BlockCache::new(options.cache.unwrap_or_else(default_limit));
     let workers = ReadAheadWorkers::new(processors().min(threads)).map_err(failed)?;
-    let root = container::root_of(&places.source, options.preferences)?;
+    let root = container::root_of(&places.source, options.preferences, cache.budget())?;
     let posix = root.store.posix();
     if let (true, Ok(posix)) = (options.flags.allow_other, &posix) {
         posix.serve_others();
@@ -160,6 +173,9 @@ fn start(
     session.writable = writable;
     session.lists = lists;
     tree.status.tell_log(told_by_log);
+    if is_url(&places.source) {
+        tree.status.tell_remote(options.remote.clone());
+    }
     let tree = Arc::new(tree);
     let served = Arc::clone(&tree);
     let (connection, known) = match places.connection.take() {

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use super::failure::Failure;
 use super::given_path::real;
 use super::in_mount::InMount;
-use super::options::MountOptions;
-use super::output;
+use super::options::{MountOptions, Writing};
+use super::{output, remote};
 use crate::daemon::handed_over::{self, HandedDescriptor};
 use crate::daemon::mount_table::{self, Device};
 use crate::error::plain;
@@ -113,6 +113,10 @@ fn served_elsewhere(
 }
 
 fn check_source(source: &Path, options: &MountOptions) -> Result<PathBuf, Failure> {
+    if let Some(url) = remote::url(source) {
+        url?;
+        return check_remote(options).map(|()| source.to_owned());
+    }
     let canonical = existing_source(source)?;
     if options.flags.scratch && !canonical.is_dir() {
         return Err(Failure::new(format!(
@@ -130,6 +134,20 @@ fn check_source(source: &Path, options: &MountOptions) -> Result<PathBuf, Failur
                 source.display()
             )))
         }
+    }
+}
+
+fn check_remote(options: &MountOptions) -> Result<(), Failure> {
+    if options.flags.scratch {
+        return Err(Failure::new(
+            "a scratch mount stores its files in a directory, and not in a store of objects",
+        ));
+    }
+    match options.flags.writing {
+        Writing::Insisted => Err(Failure::new(
+            "sources in object stores and on the web are mounted read-only: leave 'rw' out",
+        )),
+        _ => Ok(()),
     }
 }
 

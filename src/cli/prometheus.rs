@@ -71,6 +71,21 @@ metrics! { of:
         "Bytes of files in a scratch mount that were encoded.";
     counter "arrayfs_scratch_stored_bytes_total" of.held_back.as_ref()?.stored_bytes,
         "What became of them.";
+    counter "arrayfs_remote_requests_total" of.remote?.requests,
+        "Requests to a store of objects or a web server, those made again included.";
+    counter "arrayfs_remote_retries_total" of.remote?.retries, "Requests that were made again.";
+    counter "arrayfs_remote_failures_total" of.remote?.failures,
+        "Questions to a store that came to no answer.";
+    counter "arrayfs_remote_bytes_total" of.remote?.bytes, "Bytes of answers of a store.";
+    counter "arrayfs_remote_seconds_total" Number::from_f64(of.remote?.seconds)?,
+        "Time from each request to the end of its answer, all together.";
+    counter "arrayfs_remote_read_bytes_total" of.remote?.read_bytes,
+        "Stored bytes that were read of a store.";
+    counter "arrayfs_remote_waited_bytes_total" of.remote?.waited_bytes,
+        "How many of these were not there when they were read.";
+    gauge "arrayfs_remote_held_bytes" of.remote?.held_bytes, "Stored bytes in memory.";
+    counter "arrayfs_remote_disk_hit_bytes_total" of.remote?.disk_hit_bytes,
+        "Bytes that came out of the cache on the disk.";
     counter "arrayfs_commits_total" of.counted.commits, "Commits of containers.";
     counter "arrayfs_commits_failed_total" of.counted.failed_commits,
         "Commits that failed; what was to be committed stays staged.";

@@ -19,6 +19,8 @@ use crate::daemon::log::one_line;
 use crate::daemon::mount_table::{self, Mounted};
 use crate::daemon::write_out;
 use crate::error::plain;
+use crate::source::FarTraffic;
+use crate::source::remote::is_url;
 use crate::tree::mount_status::{HeldBackStatus, LogStatus, MountStatus, StagedStatus};
 use crate::tree::xattr::STATUS;
 
@@ -240,6 +242,9 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &MountStatus) -> 
         counted(cache.blocks as u64, "block"),
         size::show(cache.decoded_bytes)
     )?;
+    if let Some(remote) = &state.remote {
+        print_remote(out, remote)?;
+    }
     print_counted(out, state)?;
     if state.views_listed {
         writeln!(out, "  views   listed")?;
@@ -257,6 +262,26 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &MountStatus) -> 
         writeln!(out, "  staged  {}", counted(more, "more container"))?;
     }
     print_logged(out, &state.log)
+}
+
+/// What was asked of a store that is far away.
+fn print_remote(out: &mut impl Write, remote: &FarTraffic) -> io::Result<()> {
+    let each = match remote.requests {
+        0 => 0.0,
+        requests => remote.seconds * 1e3 / requests as f64,
+    };
+    write!(
+        out,
+        "  remote  {}, {} fetched, {each:.0} ms each, {} again, {} failed",
+        counted(remote.requests, "request"),
+        size::show(remote.bytes),
+        remote.retries,
+        remote.failures
+    )?;
+    match remote.disk_hit_bytes {
+        0 => writeln!(out),
+        hit => writeln!(out, ", {} out of the disk cache", size::show(hit)),
+    }
 }
 
 /// Where the daemon logs, and its latest warnings.
@@ -361,6 +386,9 @@ pub(super) fn is_of_scratch(mountpoint: &Path) -> bool {
 
 /// Whether the path leads to what the daemon has opened as its source.
 pub(super) fn is_source(path: &Path, state: &MountStatus) -> bool {
+    if is_url(path) {
+        return state.remote_settings.is_some();
+    }
     let found = std::fs::metadata(path).ok();
     let is_it = found.zip(state.source_id.as_ref());
     is_it.is_some_and(|(found, id)| id.device == found.dev() && id.inode == found.ino())

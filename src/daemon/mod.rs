@@ -3,6 +3,7 @@
 //!
 //! Used by the commands that mount and unmount.
 
+pub(crate) mod arguments;
 pub mod background;
 pub mod connection;
 pub mod guardian;

@@ -30,6 +30,10 @@ pub(crate) struct Flags {
     pub(crate) fake: bool,
     /// A source that is not there is no failure.
     pub(crate) nofail: bool,
+    /// Of remote sources: requests are not signed; their cost is ours; how buckets are named.
+    pub(crate) anonymous: bool,
+    pub(crate) requester_pays: bool,
+    pub(crate) path_style: bool,
     /// Files are stored compressed, and nothing is shown as a container.
     pub(crate) scratch: bool,
 }
@@ -108,6 +112,9 @@ pub(super) const FLAGS: &[Flag] = &[
             |on| on.scratch = true,
         )
     },
+    word("anonymous", |on| on.anonymous = true),
+    word("requester_pays", |on| on.requester_pays = true),
+    word("path_style", |on| on.path_style = true),
     word("symfollow", |on| on.nosymfollow = false),
     word("acl", |on| on.noacl = false),
     word("noviews", |on| on.views = false),

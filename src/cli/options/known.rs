@@ -4,7 +4,7 @@
 
 use super::super::failure::Failure;
 use super::flags::{FAKE, FLAGS};
-use super::scratch;
+use super::{remote, scratch};
 
 /// What programs of libfuse say for the columns of the mount table.
 pub(super) const FSNAME: &str = "fsname";
@@ -48,7 +48,7 @@ const FOR_TESTS: &[(&str, &str)] = &[
 
 /// A value of an option that needs one.
 pub(super) fn example(name: &str) -> Option<&'static str> {
-    let mut valued = VALUED.iter().chain(FOR_TESTS);
+    let mut valued = VALUED.iter().chain(remote::VALUED).chain(FOR_TESTS);
     valued
         .find(|(known, _)| *known == name)
         .map(|(_, example)| *example)
@@ -56,7 +56,8 @@ pub(super) fn example(name: &str) -> Option<&'static str> {
 
 /// What to say of an option that there is not.
 pub(super) fn unknown(name: &str) -> Failure {
-    let valued = VALUED.iter().map(|(name, _)| name);
+    let valued = VALUED.iter().chain(remote::VALUED);
+    let valued = valued.map(|(name, _)| name);
     let flags = FLAGS
         .iter()
         .map(|flag| &flag.word)

@@ -6,6 +6,7 @@
 
 mod flags;
 mod known;
+mod remote;
 mod scratch;
 mod values;
 mod without_effect;
@@ -16,12 +17,14 @@ use log::LevelFilter;
 
 pub(super) use flags::FlagWords;
 use flags::{Flag, Flags};
+pub(super) use remote::RemoteFlags;
 
 use super::failure::Failure;
 use crate::commit::Preference;
 use crate::container::{Dialect, Preferences};
 use crate::daemon::log::Destination;
 use crate::scratch::EncodeOptions;
+use crate::source::remote::RemoteSettings;
 
 /// What the options say; what they don't is left to the defaults.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -41,6 +44,7 @@ pub(super) struct MountOptions {
     /// How changes of arrays are committed.
     pub(super) commit: Preference,
     pub(super) encode: EncodeOptions,
+    pub(super) remote: RemoteSettings,
     /// How long a new container is not used before it is packed. For tests, which cannot wait as
     /// long: it is in no help.
     pub(super) settle: Option<Duration>,
@@ -76,6 +80,9 @@ impl MountOptions {
                 "options 'allow_other' and 'allow_root' exclude each other: everybody, or root alone",
             ));
         }
+        parsed.remote.anonymous = parsed.flags.anonymous;
+        parsed.remote.requester_pays = parsed.flags.requester_pays;
+        parsed.remote.path_style = parsed.flags.path_style;
         Ok(parsed)
     }
 
@@ -127,6 +134,9 @@ impl MountOptions {
             known::FSNAME | known::SUBTYPE => {}
             known::SETTLE => self.settle = Some(values::milliseconds(value)?),
             known::SLOW_COMMIT => self.slow_commit = Some(values::milliseconds(value)?),
+            name if remote::VALUED.iter().any(|(known, _)| *known == name) => {
+                remote::set(&mut self.remote, name, value)?;
+            }
             name => scratch::set(&mut self.encode, name, value)?,
         }
         Ok(())

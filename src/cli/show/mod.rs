@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 
 use super::failure::{CommandResult, Failure};
 use super::open_array;
+use super::options::RemoteFlags;
 use crate::container::Preferences;
 use crate::look::picture::PictureSize;
 use view::ArrayView;
@@ -40,7 +41,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, a slice that does not fit included
 #[command(after_help = SHOWN)]
 pub(super) struct ShowArgs {
     /// A container file or directory, or CONTAINER/ARRAY, as 'arrayfs ls' shows it
-    container: PathBuf,
+    pub(super) container: PathBuf,
     /// The array's name, if the path is the container's
     array: Option<String>,
     /// Which elements: 0,:,10:20
@@ -63,6 +64,8 @@ pub(super) struct ShowArgs {
     /// Draw into this PNG file
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) remote: RemoteFlags,
     /// Of the PNG file, in pixels (default: 1000x700)
     #[arg(long, value_name = "WxH", requires = "output")]
     size: Option<String>,

@@ -32,10 +32,24 @@ const TASK: u64 = 512 << 10;
 /// Largest distance ahead of the reader, before the cache's size limits it.
 const FARTHEST: u64 = 4 << 20;
 
+/// Of a source that is far away so many stored bytes are under way at least, once it is a sequence.
+const FETCHED_LEAST: u64 = 1 << 20;
+/// And at most, before the cache's size limits it.
+const FETCHED_MOST: u64 = 32 << 20;
+
 /// Recognises sequential reading of one open file.
 pub struct ReadAhead {
     state: Mutex<ReaderPosition>,
     farthest: u64,
+    far: Option<Box<FarWindow>>,
+}
+
+/// How far ahead stored bytes are asked for, of an array that is far away.
+struct FarWindow {
+    /// Stored bytes.
+    most: u64,
+    /// Decoded bytes of a stored one.
+    ratio: f64,
 }
 
 #[derive(Default)]
@@ -52,6 +66,9 @@ struct ReaderPosition {
     window: u64,
     /// Where the reader has been and will not come back to.
     passed: u64,
+    /// Where stored bytes have been asked for up to, and how many of them at a time.
+    fetched: u64,
+    fetch_window: u64,
 }
 
 /// What a read in sequence calls for.
@@ -61,6 +78,8 @@ pub struct Advance {
     pub ahead: Option<Range<u64>>,
     /// Bytes that have been read.
     pub passed: Option<Range<u64>>,
+    /// Bytes whose stored form is to be asked for, of an array that is far away.
+    pub fetch: Option<Range<u64>>,
 }
 
 impl ReadAhead {
@@ -69,6 +88,22 @@ impl ReadAhead {
         ReadAhead {
             state: Mutex::default(),
             farthest: FARTHEST.min(cache_limit / 8).max(2 * TASK),
+            far: None,
+        }
+    }
+
+    /// For a reader of this array.
+    pub fn of(array: &CachedArray, cache_limit: u64) -> Self {
+        let stored = array.is_far.then(|| array.array.info());
+        let stored = stored.and_then(Result::ok).map(|info| info.stored_bytes);
+        ReadAhead {
+            far: stored.map(|stored| {
+                Box::new(FarWindow {
+                    most: FETCHED_MOST.min(cache_limit / 8).max(FETCHED_LEAST),
+                    ratio: array.bytes as f64 / stored.max(1) as f64,
+                })
+            }),
+            ..ReadAhead::new(cache_limit)
         }
     }
 
@@ -92,6 +127,8 @@ impl ReadAhead {
                 skipped: 0,
                 window: 0,
                 passed: range.start,
+                fetched: range.end,
+                fetch_window: 0,
             };
             return Advance::default();
         }
@@ -105,9 +142,24 @@ impl ReadAhead {
             return Advance::default();
         }
         Advance {
+            fetch: self.fetch(&mut state, size),
             ahead: self.order(&mut state, size),
             passed: pass(&mut state),
         }
+    }
+
+    /// Half a window at a time, each window twice as long as the one before.
+    fn fetch(&self, state: &mut ReaderPosition, size: u64) -> Option<Range<u64>> {
+        let far = self.far.as_ref()?;
+        let window = (state.fetch_window * 2).clamp(FETCHED_LEAST, far.most);
+        let decoded = ((window as f64 * far.ratio) as u64).max(2 * TASK);
+        let to = state.next.saturating_add(decoded).min(size);
+        let from = state.fetched.max(state.next);
+        if to <= from || (to - from < decoded / 2 && to < size) {
+            return None;
+        }
+        (state.fetch_window, state.fetched) = (window, to);
+        Some(from..to)
     }
 
     /// Half a window at a time: fewer, larger orders.
@@ -166,9 +218,18 @@ impl ReadAheadWorkers {
         WorkerThreads::new("readahead", threads, WAITING).map(ReadAheadWorkers)
     }
 
+    /// Orders what a reader calls for.
+    pub fn follow(&self, array: &Arc<CachedArray>, advance: &Advance) {
+        if let Some(range) = advance.fetch.clone() {
+            self.fetch_ahead(array, range);
+        }
+        if let Some(range) = advance.ahead.clone() {
+            self.order(array, range);
+        }
+    }
+
     /// Orders a range of the array's own bytes.
-    pub fn order(&self, array: &Arc<CachedArray>, range: Range<u64>) {
-        self.fetch_ahead(array, range.clone());
+    fn order(&self, array: &Arc<CachedArray>, range: Range<u64>) {
         let mut at = range.start;
         while at < range.end {
             let end = (at - at % TASK + TASK).min(range.end);
@@ -190,14 +251,12 @@ impl ReadAheadWorkers {
     /// Orders that a source which is far away is asked for all of it at once: before the first
     /// task, where no other thread takes that at the same time, and names its own part.
     fn fetch_ahead(&self, array: &Arc<CachedArray>, range: Range<u64>) {
-        if array.is_far {
-            let array = Arc::downgrade(array);
-            self.0.order(move || {
-                if let Some(array) = array.upgrade() {
-                    array.fetch_ahead(range);
-                }
-            });
-        }
+        let array = Arc::downgrade(array);
+        self.0.order(move || {
+            if let Some(array) = array.upgrade() {
+                array.fetch_ahead(range);
+            }
+        });
     }
 }
 
@@ -228,6 +287,29 @@ mod tests {
         }
         assert_eq!(ordered, size);
         assert!(left_behind > size - 3 * MIB);
+    }
+
+    #[test]
+    fn of_what_is_far_away_stored_bytes_are_asked_for_in_windows_that_grow() {
+        let stream = ReadAhead {
+            far: Some(Box::new(FarWindow {
+                most: FETCHED_MOST,
+                ratio: 2.0,
+            })),
+            ..ReadAhead::new(1 << 30)
+        };
+        let size = 512 * MIB;
+        let (mut fetched, mut longest) = (0, 0);
+        for at in (0..size).step_by(MIB as usize / 8) {
+            let fetch = stream.advance(at..at + MIB / 8, size).fetch;
+            if let Some(range) = fetch {
+                assert!(range.start >= fetched && range.start >= at);
+                fetched = range.end;
+                longest = longest.max(fetched - at);
+            }
+        }
+        assert_eq!(fetched, size);
+        assert!((60 * MIB..=65 * MIB).contains(&longest), "{longest}");
     }
 
     #[test]

@@ -131,7 +131,9 @@ pub struct Lookalike {
 
 /// Why a candidate that no format has recognised is none, if its name promises one.
 pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
-    let promised = candidate.is_file() && !candidate.preferences.files_only;
+    let promised = candidate.is_file()
+        && !candidate.preferences.files_only
+        && candidate.store.is_looked_into(candidate.path);
     let format = promised.then(|| promised_by_name(candidate)).flatten();
     let Some(format) = format else {
         return Ok(None);

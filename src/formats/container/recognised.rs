@@ -50,7 +50,8 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Tries every format on a file or directory.
 pub fn recognise(candidate: &Candidate<'_>) -> Result<Option<Recognised>> {
-    if candidate.preferences.files_only {
+    let is_looked_into = !candidate.is_file() || candidate.store.is_looked_into(candidate.path);
+    if candidate.preferences.files_only || !is_looked_into {
         return Ok(None);
     }
     for &format in FORMATS {

@@ -9,16 +9,19 @@
 
 pub mod acl;
 pub mod descriptors;
+mod far_traffic;
 mod forward;
 mod identity;
 pub mod local;
 pub mod memory;
 mod patched;
+pub mod remote;
 mod reopened;
 mod stored;
 pub mod switched;
 pub mod wrapping;
 
+pub use far_traffic::FarTraffic;
 pub use forward::ForwardWindow;
 pub use identity::{
     FileId, FileIdentity, Identity, MountId, ObjectTag, SeenContent, SourceIdentity,
@@ -322,6 +325,23 @@ pub trait Store: Send + Sync {
     /// Whether its sources are ([`Source::is_far`]).
     fn is_far(&self) -> bool {
         false
+    }
+
+    /// Whether a file may be looked into to find out what it is: one that is far away, if its name
+    /// says so, or somebody has asked ([`Store::refresh`]).
+    fn is_looked_into(&self, _path: &Path) -> bool {
+        true
+    }
+
+    /// Told which files will be looked into soon ([`Store::head`]).
+    fn expect_heads(&self, _paths: &mut dyn Iterator<Item = PathBuf>) {}
+
+    /// Somebody wants to know anew what lies at a path and below it.
+    fn refresh(&self, _path: &Path) {}
+
+    /// What one that is far away has asked for.
+    fn traffic(&self) -> Option<FarTraffic> {
+        None
     }
 
     /// What to call `path` in messages.

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Listed, PosixStore, Source, Stat, Store};
+use super::{FarTraffic, Listed, PosixStore, Source, Stat, Store};
 use crate::error::Result;
 
 pub struct WrappingStore<F> {
@@ -57,6 +57,22 @@ where
 
     fn is_far(&self) -> bool {
         self.store.is_far()
+    }
+
+    fn is_looked_into(&self, path: &Path) -> bool {
+        self.store.is_looked_into(path)
+    }
+
+    fn expect_heads(&self, paths: &mut dyn Iterator<Item = PathBuf>) {
+        self.store.expect_heads(paths);
+    }
+
+    fn refresh(&self, path: &Path) {
+        self.store.refresh(path);
+    }
+
+    fn traffic(&self) -> Option<FarTraffic> {
+        self.store.traffic()
     }
 
     fn display(&self, path: &Path) -> PathBuf {

@@ -480,7 +480,7 @@ impl Filesystem for Adapter {
         let name = name.to_owned();
         let kind = self.kind_of_getxattr(req, ino, &name);
         self.serve((req, kind, ino), move |serving| {
-            serving.xattr(reply, size, |tree| tree.xattrs.xattr(id(ino), &name))
+            serving.xattr(reply, size, |tree| tree.xattr(id(ino), &name))
         });
     }
 

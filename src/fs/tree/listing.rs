@@ -39,7 +39,9 @@ impl DirectoryListing {
                 let path = self.fs.places.locate_directory(directory, node)?;
                 let shown = |name: &OsStr| self.fs.shows(name);
                 let run = self.names_in_source(directory, &path, after, shown, &[])?;
-                Ok(ListingStep::in_source(directory, run, after, path))
+                let step = ListingStep::in_source(directory, run, after, path);
+                self.expect_looks(&step);
+                Ok(step)
             }
             Node::Container(container) => self.list_container(directory, container, after),
             Node::Entry(version, entry) => {
@@ -82,6 +84,9 @@ impl DirectoryListing {
     /// what is there and cannot be looked at is listed as any other. An error if there is no memory
     /// for its inode.
     pub fn enter_listed(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
+        if self.is_not_entered(step, name) {
+            return self.enter_unseen(step, name);
+        }
         let link = Dirent::new(step.directory, name);
         let live = &self.fs.live;
         let entered = match (step.entry(name), &step.inside, &step.path) {
@@ -112,6 +117,35 @@ impl DirectoryListing {
         }
     }
 
+    /// Files that are far away are looked into many at a time.
+    fn expect_looks(&self, step: &ListingStep) {
+        let Some(path) = step.path.as_ref().filter(|_| self.fs.store.is_far()) else {
+            return;
+        };
+        let names = step.names();
+        let is_file = |name: &OsStr| step.stored_kind(name) == FileKind::File;
+        let files = names.iter().filter(|(_, name)| is_file(name));
+        self.fs
+            .store
+            .expect_heads(&mut files.map(|(_, name)| path.join(name)));
+    }
+
+    /// What a directory far away holds takes a request to find out: that is for who enters it.
+    fn is_not_entered(&self, step: &ListingStep, name: &OsStr) -> bool {
+        let is_far_directory = self.fs.store.is_far()
+            && step.entry(name).is_none()
+            && step.stored_kind(name) == FileKind::Directory;
+        let Some(path) = step.path.as_ref().filter(|_| is_far_directory) else {
+            return false;
+        };
+        let link = Dirent::new(step.directory, name);
+        let stat = self.fs.store.stat(&path.join(name));
+        let known = stat
+            .ok()
+            .and_then(|stat| self.fs.inodes.named(&link, &stat));
+        !known.is_some_and(|(_, node)| matches!(*node, Node::Directory(_) | Node::Container(_)))
+    }
+
     fn enter_unseen(&self, step: &ListingStep, name: &OsStr) -> Result<Option<ListedEntry>> {
         let (node, kind) = match (step.entry(name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => {
@@ -133,6 +167,9 @@ impl DirectoryListing {
 
     /// What a listed entry is, without an inode; None if it has gone meanwhile.
     pub fn listed_kind(&self, step: &ListingStep, name: &OsStr) -> Option<FileKind> {
+        if self.is_not_entered(step, name) {
+            return Some(FileKind::Directory);
+        }
         match (step.entry(name), &step.inside, &step.path) {
             (Some(entry), Some(at), _) => at.opened.kind(entry).ok(),
             (None, _, Some(path)) => {

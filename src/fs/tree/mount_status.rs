@@ -11,6 +11,8 @@ use serde_json::{Map, Value, from_value};
 
 use crate::cache::stats::CacheStatus;
 use crate::live::CountedStatus;
+use crate::source::FarTraffic;
+use crate::source::remote::RemoteSettings;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -35,6 +37,12 @@ pub struct MountStatus {
     pub views_listed: bool,
     /// None where nothing ever is: of a mount that is not one of a scratch store.
     pub held_back: Option<HeldBackStatus>,
+    /// Of a source in a store of objects or on the web.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<FarTraffic>,
+    /// How it is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_settings: Option<RemoteSettings>,
     pub counted: CountedStatus,
     pub requests: RequestsStatus,
     pub log: LogStatus,

@@ -19,6 +19,7 @@ use crate::container::names::path_text;
 use crate::error::Error;
 use crate::live::shown::open_container::Views;
 use crate::source::Timestamp;
+use crate::source::remote::RemoteSettings;
 use crate::stage::Unlogged;
 
 /// Most bytes of the list of staged containers: the kernel hands out no attribute of more than 64
@@ -53,6 +54,7 @@ pub struct StatusReport {
     pub(super) cache: Arc<BlockCache>,
     /// What whoever serves the tree has counted of its requests.
     requests: ToldOfMount<RequestsStatus>,
+    remote: OnceLock<RemoteSettings>,
     /// What was logged of it.
     log: ToldOfMount<LogStatus>,
     since: Instant,
@@ -180,6 +182,7 @@ impl StatusReport {
             cache,
             requests: OnceLock::new(),
             log: OnceLock::new(),
+            remote: OnceLock::new(),
             since: Instant::now(),
         }
     }
@@ -283,6 +286,11 @@ impl StatusReport {
         let _ = self.log.set(Box::new(told));
     }
 
+    /// How a source that is far away is reached, for commands that look at it by its URL.
+    pub fn tell_remote(&self, settings: RemoteSettings) {
+        let _ = self.remote.set(settings);
+    }
+
     /// Where an inode, or a name in it, lies in the mount, for messages.
     pub fn path_in_mount(&self, inode: InodeId, name: Option<&OsStr>) -> String {
         match self.fs.inodes.path(inode) {
@@ -326,6 +334,8 @@ impl StatusReport {
             unlogged_bytes,
             not_kept: not_kept.told,
             not_kept_unlisted: not_kept.more,
+            remote: self.fs.store.traffic(),
+            remote_settings: self.remote.get().cloned(),
             half_removed: first_paths(&half_removed),
             half_removed_unlisted: unlisted(&half_removed, MOST_PATHS),
             views_listed: self.fs.settings.views == Views::Listed,

@@ -68,7 +68,8 @@ pub(crate) struct OpenArray {
 
 impl OpenArray {
     pub(crate) fn new(array: Arc<SharedArray>, writer: Option<ArrayWriter>) -> Self {
-        let stream = ReadAhead::new(array.now().cache.limit());
+        let now = array.now();
+        let stream = ReadAhead::of(&now, now.cache.limit());
         OpenArray {
             array,
             header: None,
@@ -145,9 +146,7 @@ impl OpenArray {
             .saturating_sub(before)
             .min(bytes);
         let advance = self.stream.advance(start..end, bytes);
-        if let Some(ahead) = advance.ahead {
-            workers.order(array, ahead);
-        }
+        workers.follow(array, &advance);
         advance.passed.filter(|_| pages == PageCache::Used)
     }
 }

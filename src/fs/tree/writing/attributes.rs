@@ -58,7 +58,7 @@ pub(crate) struct AttributeChanges {
     pub(super) xattrs: Arc<Xattrs>,
     pub(super) directories: Arc<SourceDirectories>,
     pub(super) contents: Arc<FileContents>,
-    pub(super) requests: Requests,
+    pub(in crate::tree) requests: Requests,
 }
 
 impl AttributeChanges {

@@ -124,7 +124,8 @@ impl Requests {
     }
 
     /// What was made or written through the mount is looked into again: it may be a container.
-    fn refresh(&self, inode: InodeId) -> Result<()> {
+    pub(crate) fn refresh(&self, inode: InodeId) -> Result<()> {
+        self.fs.store.refresh(&self.path_asked_of(inode)?);
         let node = self.fs.inodes.get(inode)?;
         let path = match &*node {
             Node::Entry(..) | Node::Special(..) | Node::Unseen(_) => return Ok(()),

@@ -1,0 +1,131 @@
+//! Sources that are named by URLs: the one place where the program opens them.
+//!
+//! What is said of them beside the URL, by the command line or by the mount that a path lies in,
+//! holds for all that the command opens. Used by [`super::container`], for the mount and for every
+//! command.
+
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::container::Root;
+use super::failure::Failure;
+use crate::daemon::arguments;
+use crate::memory::budget::Budget;
+use crate::source::remote::{self, RemoteRoom, RemoteSettings, SourceUrl, is_url};
+use crate::source::{FileKind, Store};
+use crate::sync::Mutex;
+
+static SETTINGS: Mutex<Option<RemoteSettings>> = Mutex::new(None);
+/// URLs that were given, some with what nobody is to see.
+static GIVEN: Mutex<Vec<SourceUrl>> = Mutex::new(Vec::new());
+
+/// Longest URL.
+const LONGEST: u64 = 64 << 10;
+
+/// Notes what is said of them.
+pub(super) fn remember(settings: RemoteSettings) {
+    *SETTINGS.lock() = Some(settings);
+}
+
+fn settings() -> RemoteSettings {
+    SETTINGS.lock().clone().unwrap_or_default()
+}
+
+/// What was given for a path, with the URL that is not to be seen in its place.
+pub(super) fn given(path: &Path, settings: &RemoteSettings) -> Result<PathBuf, Failure> {
+    let mut text = String::new();
+    let read = match &settings.url_file {
+        Some(file) => {
+            let opened = std::fs::File::open(file);
+            opened.and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+        }
+        None if path == Path::new("-") => {
+            let input = std::io::stdin().lock();
+            input.take(LONGEST).read_to_string(&mut text)
+        }
+        None => return kept(path.to_owned(), settings),
+    };
+    let from = settings.url_file.as_ref();
+    let from = from.map_or("standard input".into(), |file| file.display().to_string());
+    read.map_err(|e| Failure::new(format!("no URL can be read from {from}: {e}")))?;
+    let url = PathBuf::from(text.trim());
+    match is_url(&url) {
+        true => kept(url, settings),
+        false => Err(Failure::new(format!("{from} has no URL in it"))),
+    }
+}
+
+/// The URL that a path is; none if it is none.
+pub(super) fn url(path: &Path) -> Option<Result<SourceUrl, Failure>> {
+    let known = GIVEN.lock();
+    if let Some(url) = known.iter().find(|url| Path::new(&url.shown()) == path) {
+        return Some(Ok(url.clone()));
+    }
+    let parsed = SourceUrl::parse(path, settings().account.as_deref())?;
+    Some(parsed.map_err(Failure::new))
+}
+
+/// The path by which a URL goes from here on: nothing in it is secret.
+fn kept(path: PathBuf, settings: &RemoteSettings) -> Result<PathBuf, Failure> {
+    let Some(parsed) = SourceUrl::parse(&path, settings.account.as_deref()) else {
+        return Ok(path);
+    };
+    let url = parsed.map_err(Failure::new)?;
+    let shown = PathBuf::from(url.shown());
+    let (given, seen) = (path.as_os_str().as_bytes(), shown.as_os_str().as_bytes());
+    if url.has_secrets()
+        && let Err(e) = arguments::replace(given, seen)
+    {
+        log::debug!("the command line shows the URL as it was given: {e}");
+    }
+    GIVEN.lock().push(url);
+    Ok(shown)
+}
+
+fn open(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Arc<dyn Store>, Failure> {
+    let room = RemoteRoom {
+        settings: settings(),
+        budget: Arc::clone(budget),
+    };
+    remote::open(url, &room).map_err(|e| Failure::new(told(url, &e.to_string())))
+}
+
+/// An error of a store names what it is about, or nothing.
+fn told(url: &SourceUrl, error: &str) -> String {
+    let shown = url.shown();
+    match error.contains("://") {
+        true => error.to_owned(),
+        false => format!("{shown}: {error}"),
+    }
+}
+
+/// All of a bucket, and the place in it.
+pub(super) fn in_bucket(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Root, Failure> {
+    let (root, path) = url.root();
+    Ok(Root {
+        store: open(&root, budget)?,
+        disk: None,
+        path,
+    })
+}
+
+/// What is to be mounted: below a prefix, or one object.
+pub(super) fn root(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Root, Failure> {
+    let whole = in_bucket(url, budget)?;
+    let failed = |e: crate::error::Error| Failure::new(told(url, &e.to_string()));
+    whole.store.refresh(&whole.path);
+    let kind = match whole.path.as_os_str().is_empty() {
+        true => FileKind::Directory,
+        false => whole.store.stat(&whole.path).map_err(failed)?.kind,
+    };
+    if kind != FileKind::Directory || url.is_web() {
+        return Ok(whole);
+    }
+    Ok(Root {
+        store: open(url, budget)?,
+        disk: None,
+        path: PathBuf::new(),
+    })
+}

@@ -1,0 +1,186 @@
+//! A directory of a store: what a prefix has below it, as it was listed.
+//!
+//! Believed for a time. Of a large one, in which only some names are looked up, no more is asked
+//! for than its first page and those names. Used by [`super::store`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use super::cloud::{PAGE, PageOf};
+use super::listing::{self, ListedPage};
+use super::names;
+use super::transport::{Question, Transport};
+use super::version::ObjectVersion;
+use crate::error::Result;
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RemoteEntry {
+    Directory,
+    Object { key: String, version: ObjectVersion },
+}
+
+/// What was found below a prefix.
+pub(super) struct RemoteDirectory {
+    objects: BTreeMap<String, RemoteEntry>,
+    directories: BTreeSet<String>,
+    /// There is more behind the last name.
+    is_begun: bool,
+    since: Instant,
+}
+
+impl RemoteDirectory {
+    /// Asks for all of it, or for its first page alone.
+    pub(super) async fn ask(
+        transport: &Transport,
+        prefix: &str,
+        is_whole: bool,
+    ) -> Result<RemoteDirectory> {
+        let (mut found, mut left_out) = (RemoteDirectory::empty(), 0u64);
+        let mut token = None;
+        loop {
+            let question = Question::Page(PageOf {
+                prefix,
+                token: token.as_deref(),
+                most: PAGE,
+            });
+            let answer = transport.ask(&question).await?;
+            let page = listing::parse(&answer.body)
+                .map_err(|e| e.of_container(transport.name(&question).as_ref()))?;
+            // A server that gives the same page for ever would be asked for ever.
+            let next = page
+                .next
+                .clone()
+                .filter(|next| token.as_ref() != Some(next));
+            left_out += found.take(prefix, page);
+            token = next;
+            found.is_begun = token.is_some();
+            if token.is_none() || !is_whole {
+                break;
+            }
+        }
+        if left_out > 0 && !found.is_begun {
+            let name = transport.name(&Question::Page(PageOf {
+                prefix,
+                token: None,
+                most: PAGE,
+            }));
+            log::warn!("{name}: {left_out} keys are left out, which no path can have");
+        }
+        names::beside_directories(&mut found.objects, &found.directories);
+        Ok(found)
+    }
+
+    pub(super) fn empty() -> RemoteDirectory {
+        RemoteDirectory {
+            objects: BTreeMap::new(),
+            directories: BTreeSet::new(),
+            is_begun: false,
+            since: Instant::now(),
+        }
+    }
+
+    /// With this one entry.
+    pub(super) fn of_one(name: &str, key: &str, version: ObjectVersion) -> RemoteDirectory {
+        let mut one = RemoteDirectory::empty();
+        let key = key.to_owned();
+        one.objects
+            .insert(name.to_owned(), RemoteEntry::Object { key, version });
+        one
+    }
+
+    /// Says how many keys it left out.
+    fn take(&mut self, prefix: &str, page: ListedPage) -> u64 {
+        let mut left_out = 0;
+        for object in page.objects {
+            match names::name_of(&object.key, prefix) {
+                Some(name) => {
+                    let version = ObjectVersion::listed(&object);
+                    let (name, key) = (name.to_owned(), object.key);
+                    self.objects
+                        .insert(name, RemoteEntry::Object { key, version });
+                }
+                // What stands for a directory that is to be there although nothing is in it.
+                None if object.key == prefix => {}
+                None => left_out += 1,
+            }
+        }
+        for directory in page.prefixes {
+            let name = directory.strip_suffix('/').unwrap_or(&directory);
+            match names::name_of(name, prefix) {
+                Some(name) => drop(self.directories.insert(name.to_owned())),
+                None => left_out += 1,
+            }
+        }
+        left_out
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        !self.is_begun
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.directories.is_empty()
+    }
+
+    pub(super) fn is_older_than(&self, most: Duration) -> bool {
+        self.since.elapsed() > most
+    }
+
+    /// None: it is not known whether it is there.
+    pub(super) fn entry(&self, name: &str) -> Option<Option<RemoteEntry>> {
+        if self.directories.contains(name) {
+            return Some(Some(RemoteEntry::Directory));
+        }
+        match self.objects.get(name) {
+            // A directory of that name may come later.
+            Some(found) if self.is_whole() => Some(Some(found.clone())),
+            None if self.is_whole() => Some(None),
+            _ => None,
+        }
+    }
+
+    /// In the order of names, directories first.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&str, RemoteEntry)> {
+        let directories = self.directories.iter();
+        let directories = directories.map(|name| (name.as_str(), RemoteEntry::Directory));
+        let objects = self.objects.iter();
+        directories.chain(objects.map(|(name, entry)| (name.as_str(), entry.clone())))
+    }
+}
+
+/// Looks a single name up: what has it as a key, or as a part of keys.
+pub(super) async fn look_up(
+    transport: &Transport,
+    prefix: &str,
+    name: &str,
+) -> Result<Option<RemoteEntry>> {
+    let key = format!("{prefix}{name}");
+    let below = format!("{key}/");
+    let question = Question::Page(PageOf {
+        prefix: &key,
+        token: None,
+        most: PAGE,
+    });
+    let answer = transport.ask(&question).await?;
+    let page = listing::parse(&answer.body)?;
+    let mut is_directory = page.prefixes.contains(&below);
+    if !is_directory && page.next.is_some() {
+        let question = Question::Page(PageOf {
+            prefix: &below,
+            token: None,
+            most: 1,
+        });
+        let answer = transport.ask(&question).await?;
+        let page = listing::parse(&answer.body)?;
+        is_directory = !page.objects.is_empty() || !page.prefixes.is_empty();
+    }
+    if is_directory {
+        return Ok(Some(RemoteEntry::Directory));
+    }
+    let object = page.objects.into_iter().find(|object| object.key == key);
+    Ok(object.map(|object| RemoteEntry::Object {
+        version: ObjectVersion::listed(&object),
+        key: object.key,
+    }))
+}

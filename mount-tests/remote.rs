@@ -2,9 +2,11 @@
 //!
 //! The store is [`ObjectServer`], in the same process; a real one is SeaweedFS ([`seaweed`]).
 
+mod disk_cache;
 mod golden;
 mod names;
 mod requests;
+mod seaweed;
 mod troubles;
 mod versions;
 mod web;

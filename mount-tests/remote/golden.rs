@@ -32,6 +32,22 @@ fn check(corpus: &Path) {
     assert!(complaints.is_empty(), "{n} faults:\n{all}");
 }
 
+/// Takes minutes, and is for a night: `ARRAYFS_TEST_WHOLE`.
+#[test]
+fn the_whole_corpora_in_a_store_decode_or_are_refused_as_known() {
+    if std::env::var_os("ARRAYFS_TEST_WHOLE").is_none() {
+        return;
+    }
+    for format in ["bpcells", "bloscpack", "binsparse", "daphne"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
+        let whole = root.join(format);
+        match whole.join("manifest.json").exists() {
+            true => check(&whole),
+            false => eprintln!("not tested: {} is not here", whole.display()),
+        }
+    }
+}
+
 #[test]
 fn bpcells_containers_in_a_store_decode_or_are_refused_as_known() {
     check(&golden("bpcells"));

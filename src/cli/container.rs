@@ -188,7 +188,7 @@ fn place_in_bucket(
             Ok(stat) if above == 0 && stat.kind == FileKind::Directory => true,
             Ok(_) => found_at(&root, preferences)?.is_some(),
             Err(e) if e.is_not_found() => false,
-            Err(e) => return Err(e.into()),
+            Err(e) => return Err(remote::failed(url)(e)),
         };
         if is_it {
             within.reverse();
@@ -215,22 +215,19 @@ fn place_on_web(
 ) -> Result<GivenPlace, Failure> {
     let mut first = None;
     for (file, within) in url.files_above() {
-        let root = match remote::in_bucket(&file, &Budget::by_default()) {
-            Ok(root) => root,
-            Err(failed) => {
-                first.get_or_insert(failed);
-                continue;
-            }
-        };
+        let root = remote::in_bucket(&file, &Budget::by_default())?;
         root.store.refresh(&root.path);
-        if found_at(&root, preferences)?.is_some() {
-            return Ok(GivenPlace {
-                root,
-                stored: given.to_owned(),
-                within,
-            });
+        match found_at(&root, preferences) {
+            Ok(Some(_)) => {
+                return Ok(GivenPlace {
+                    root,
+                    stored: given.to_owned(),
+                    within,
+                });
+            }
+            Ok(None) => return Err(no_container(given)),
+            Err(e) => drop(first.get_or_insert_with(|| remote::failed(&file)(e))),
         }
-        return Err(no_container(given));
     }
     Err(first.unwrap_or_else(|| no_container(given)))
 }

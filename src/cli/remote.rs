@@ -12,9 +12,9 @@ use std::sync::Arc;
 use super::container::Root;
 use super::failure::Failure;
 use crate::daemon::arguments;
+use crate::error::Error;
 use crate::memory::budget::Budget;
 use crate::source::remote::{self, RemoteRoom, RemoteSettings, SourceUrl, is_url};
-use crate::source::{FileKind, Store};
 use crate::sync::Mutex;
 
 static SETTINGS: Mutex<Option<RemoteSettings>> = Mutex::new(None);
@@ -84,12 +84,16 @@ fn kept(path: PathBuf, settings: &RemoteSettings) -> Result<PathBuf, Failure> {
     Ok(shown)
 }
 
-fn open(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Arc<dyn Store>, Failure> {
-    let room = RemoteRoom {
+fn room(budget: &Arc<Budget>) -> RemoteRoom {
+    RemoteRoom {
         settings: settings(),
         budget: Arc::clone(budget),
-    };
-    remote::open(url, &room).map_err(|e| Failure::new(told(url, &e.to_string())))
+    }
+}
+
+/// What is said of an error of this source.
+pub(super) fn failed(url: &SourceUrl) -> impl Fn(Error) -> Failure {
+    move |e| Failure::new(told(url, &e.to_string()))
 }
 
 /// An error of a store names what it is about, or nothing.
@@ -105,7 +109,7 @@ fn told(url: &SourceUrl, error: &str) -> String {
 pub(super) fn in_bucket(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Root, Failure> {
     let (root, path) = url.root();
     Ok(Root {
-        store: open(&root, budget)?,
+        store: remote::open(&root, &room(budget)).map_err(failed(url))?,
         disk: None,
         path,
     })
@@ -113,19 +117,20 @@ pub(super) fn in_bucket(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Root, F
 
 /// What is to be mounted: below a prefix, or one object.
 pub(super) fn root(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Root, Failure> {
-    let whole = in_bucket(url, budget)?;
-    let failed = |e: crate::error::Error| Failure::new(told(url, &e.to_string()));
-    whole.store.refresh(&whole.path);
-    let kind = match whole.path.as_os_str().is_empty() {
-        true => FileKind::Directory,
-        false => whole.store.stat(&whole.path).map_err(failed)?.kind,
-    };
-    if kind != FileKind::Directory || url.is_web() {
-        return Ok(whole);
+    if !url.is_web() {
+        let looked = remote::look_at(url, &room(budget));
+        let (store, has_any) = looked.map_err(failed(url))?;
+        if has_any || url.key.is_empty() {
+            let path = PathBuf::new();
+            return Ok(Root {
+                store,
+                disk: None,
+                path,
+            });
+        }
     }
-    Ok(Root {
-        store: open(url, budget)?,
-        disk: None,
-        path: PathBuf::new(),
-    })
+    let whole = in_bucket(url, budget)?;
+    whole.store.refresh(&whole.path);
+    whole.store.stat(&whole.path).map_err(failed(url))?;
+    Ok(whole)
 }

@@ -19,8 +19,8 @@ use url::Url;
 use crate::error::{Error, Result};
 
 const THREADS: usize = 2;
-/// Of those that look names up, which blocks.
-const LOOKING_UP: usize = 4;
+/// Of those that look names up and use the disk, which block.
+const BLOCKING: usize = 8;
 
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Longest silence of a server before the request is made once more.
@@ -31,7 +31,7 @@ pub(super) fn runtime() -> Result<&'static Handle> {
     let started = RUNTIME.get_or_init(|| {
         Builder::new_multi_thread()
             .worker_threads(THREADS)
-            .max_blocking_threads(LOOKING_UP)
+            .max_blocking_threads(BLOCKING)
             .thread_name("remote")
             .enable_all()
             .build()

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::credentials::Credentials;
 use super::settings::RemoteSettings;
-use super::url::{Provider, SourceUrl};
+use super::url::{Provider, SourceUrl, without_secrets};
 use crate::error::{Error, Result};
 
 /// What a part of a key is written as in the path of a URL, so that signatures are of what is sent.
@@ -64,6 +64,11 @@ impl Cloud {
     /// Where the source lies.
     pub(super) fn host(&self) -> Option<&str> {
         self.base.host_str()
+    }
+
+    /// What tells its objects from those of other stores.
+    pub(super) fn place(&self) -> String {
+        format!("{} {}", self.url.shown(), without_secrets(&self.base))
     }
 
     /// Whether requests are not signed.

@@ -6,6 +6,8 @@
 //! outside of this folder knows of requests, and nothing in it of formats. Used by the program.
 
 #[cfg(feature = "remote")]
+mod cached_file;
+#[cfg(feature = "remote")]
 mod client;
 #[cfg(feature = "remote")]
 mod cloud;
@@ -13,6 +15,8 @@ mod cloud;
 mod credentials;
 #[cfg(feature = "remote")]
 mod directory;
+#[cfg(feature = "remote")]
+mod disk_cache;
 #[cfg(feature = "remote")]
 mod listing;
 #[cfg(feature = "remote")]
@@ -45,14 +49,27 @@ pub use self::url::{BadUrl, Provider, SourceUrl, is_url};
 use super::Store;
 use crate::error::Result;
 
-/// Opens what a URL leads to: a tree below a prefix, or one file.
+/// Opens what a URL leads to: a tree below a prefix, or one file. Nothing is asked yet.
 #[cfg(feature = "remote")]
 pub fn open(url: &SourceUrl, room: &RemoteRoom) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(store::RemoteStore::open(url, room)?))
+    Ok(Arc::new(store::RemoteStore::new(url, room)?))
+}
+
+/// The same, and whether anything lies there.
+#[cfg(feature = "remote")]
+pub fn look_at(url: &SourceUrl, room: &RemoteRoom) -> Result<(Arc<dyn Store>, bool)> {
+    let store = store::RemoteStore::new(url, room)?;
+    let has_any = store.has_any()?;
+    Ok((Arc::new(store), has_any))
 }
 
 #[cfg(not(feature = "remote"))]
 pub fn open(_url: &SourceUrl, _room: &RemoteRoom) -> Result<Arc<dyn Store>> {
     let why = "this arrayfs was built without remote sources";
     Err(crate::error::Error::Invalid(why.into()))
+}
+
+#[cfg(not(feature = "remote"))]
+pub fn look_at(url: &SourceUrl, room: &RemoteRoom) -> Result<(Arc<dyn Store>, bool)> {
+    open(url, room).map(|store| (store, false))
 }

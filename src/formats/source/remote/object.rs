@@ -12,7 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use http::StatusCode;
+use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
 
+use super::cached_file::{BLOCK, CachedName};
 use super::client::runtime;
 use super::piece::{ObjectPiece, PieceOwner};
 use super::shared::Shared;
@@ -37,6 +40,10 @@ pub(super) struct RemoteObject {
     key: String,
     version: ObjectVersion,
     stat: Stat,
+    /// In the cache on the disk.
+    cached_name: CachedName,
+    /// The store has answered for it, as this process asks: what is on the disk may be read.
+    answered: OnceCell<()>,
     /// The version's id, once it is known.
     id: Mutex<Option<String>>,
     /// Versions cannot be asked for by their ids.
@@ -69,7 +76,10 @@ impl RemoteObject {
         (key, version): (&str, ObjectVersion),
         stat: Stat,
     ) -> Arc<RemoteObject> {
+        let cached_name = cached_name(&shared.transport.cloud.place(), key, &version);
         Arc::new_cyclic(|me| RemoteObject {
+            cached_name,
+            answered: OnceCell::new(),
             me: Weak::clone(me),
             shared: Arc::clone(shared),
             key: key.to_owned(),
@@ -121,8 +131,54 @@ impl RemoteObject {
         }
     }
 
-    /// One range, exactly, of this version.
-    async fn ask(&self, range: Range<u64>) -> Result<Vec<u8>> {
+    /// One range, exactly, of this version: out of the cache on the disk, or of the store.
+    async fn ask(&self, range: Range<u64>) -> Result<Arc<Vec<u8>>> {
+        if let Some(bytes) = self.read_disk(&range).await? {
+            return Ok(Arc::new(bytes));
+        }
+        let bytes = Arc::new(self.ask_store(range.clone()).await?);
+        if let Some(disk) = self.shared.disk.clone() {
+            let (name, size, put) = (self.cached_name, self.version.size, Arc::clone(&bytes));
+            // Nobody waits for it.
+            tokio::task::spawn_blocking(move || disk.put(&name, size, (range.start, &put)));
+        }
+        Ok(bytes)
+    }
+
+    async fn read_disk(&self, range: &Range<u64>) -> Result<Option<Vec<u8>>> {
+        let Some(disk) = self.shared.disk.clone() else {
+            return Ok(None);
+        };
+        let (name, size, range) = (self.cached_name, self.version.size, range.clone());
+        let read = tokio::task::spawn_blocking(move || disk.read(&name, size, &range));
+        let Ok(Some(bytes)) = read.await else {
+            return Ok(None);
+        };
+        self.answered.get_or_try_init(|| self.ask_whether()).await?;
+        Ok(Some(bytes))
+    }
+
+    /// Asks whether it is still there, and may be read.
+    async fn ask_whether(&self) -> Result<()> {
+        let question = Question::Object(ObjectQuestion {
+            key: &self.key,
+            version: None,
+            if_match: None,
+            range: None,
+        });
+        match self.shared.transport.ask(&question).await {
+            Ok(answer) => match ObjectVersion::answered(&answer.headers) {
+                Some(found) if self.version.is_of(&found) => Ok(()),
+                _ => Err(self.changed()),
+            },
+            // Some URLs are signed for reading alone.
+            Err(e) if e.is_permission_denied() => self.ask_store(0..1).await.map(drop),
+            Err(e) if e.is_not_found() => Err(self.changed()),
+            Err(e) => Err(e),
+        }
+    }
+
+    async fn ask_store(&self, range: Range<u64>) -> Result<Vec<u8>> {
         loop {
             let id = self.id.lock().clone();
             let id = id.filter(|_| !self.id_is_refused.load(Ordering::Relaxed));
@@ -170,6 +226,8 @@ impl RemoteObject {
             let cause = std::io::Error::from_raw_os_error(libc::EIO);
             return Err(Error::io(why, cause));
         }
+        // It may have been set before.
+        let _ = self.answered.set(());
         let mut id = self.id.lock();
         if id.is_none() {
             *id = version::version_id(&answer.headers);
@@ -195,7 +253,7 @@ impl RemoteObject {
     /// Asks for what is missing of ranges, which are in order and apart; nothing is waited for.
     fn order(&self, ranges: &[Range<u64>], is_ahead: bool) {
         for range in ranges {
-            for missing in self.missing(range) {
+            for missing in self.missing(&self.whole_blocks(range)) {
                 let mut at = missing.start;
                 while at < missing.end {
                     let end = missing.end.min(at.saturating_add(PIECE));
@@ -205,6 +263,17 @@ impl RemoteObject {
                     at = end;
                 }
             }
+        }
+    }
+
+    /// What the cache on the disk keeps of a range.
+    fn whole_blocks(&self, range: &Range<u64>) -> Range<u64> {
+        match self.shared.disk {
+            Some(_) => {
+                let end = range.end.next_multiple_of(BLOCK).min(self.version.size);
+                range.start - range.start % BLOCK..end
+            }
+            None => range.clone(),
         }
     }
 
@@ -252,7 +321,7 @@ impl RemoteObject {
         true
     }
 
-    fn land(&self, piece: &Arc<ObjectPiece>, asked: Result<Vec<u8>>, hold: Hold) {
+    fn land(&self, piece: &Arc<ObjectPiece>, asked: Result<Arc<Vec<u8>>>, hold: Hold) {
         if asked.is_err() {
             // Whoever asks again is not answered by this failure.
             self.remove(piece);
@@ -330,6 +399,21 @@ impl RemoteObject {
             self.order(&[wanted], true);
         }
     }
+}
+
+/// A name that no other version of any object has.
+fn cached_name(place: &str, key: &str, version: &ObjectVersion) -> CachedName {
+    let mut digest = Sha256::new();
+    let etag = version.etag.as_deref().unwrap_or_default();
+    for part in [place, key, etag] {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    digest.update(version.size.to_le_bytes());
+    if etag.is_empty() {
+        digest.update(version.modified.secs.to_le_bytes());
+    }
+    digest.finalize().into()
 }
 
 impl PieceOwner for RemoteObject {

@@ -27,7 +27,7 @@ pub(super) struct ObjectPiece {
 enum PieceState {
     Asked,
     There(
-        Vec<u8>,
+        Arc<Vec<u8>>,
         #[expect(dead_code, reason = "charged as long as the bytes are there")] Hold,
     ),
     Failed(Error),
@@ -65,7 +65,7 @@ impl ObjectPiece {
         self.range.end - self.range.start
     }
 
-    pub(super) fn land(&self, bytes: Result<(Vec<u8>, Hold)>) {
+    pub(super) fn land(&self, bytes: Result<(Arc<Vec<u8>>, Hold)>) {
         let mut state = self.state.lock();
         *state = match bytes {
             Ok((bytes, hold)) => PieceState::There(bytes, hold),
@@ -185,30 +185,29 @@ mod tests {
 
     #[test]
     fn what_was_not_read_for_the_longest_time_goes_first() {
-        let budget = Budget::new(4 << 20);
+        const MIB: u64 = 1 << 20;
+        let budget = Budget::new(8 * MIB);
         let memory = PieceMemory::new(&budget);
         let owner = Arc::new(Owner::default());
-        let weak = || {
-            let weak = Arc::downgrade(&owner);
-            weak as Weak<dyn PieceOwner>
-        };
         let mut pieces = Vec::new();
-        for start in [0, 1 << 20] {
-            let hold = memory.reserve(1 << 20).unwrap();
-            let piece = ObjectPiece::asked(start..start + (1 << 20), false);
-            memory.add(weak(), &piece);
+        for start in [0, MIB, 2 * MIB] {
+            let hold = memory.reserve(MIB).unwrap();
+            let piece = ObjectPiece::asked(start..start + MIB, false);
+            let weak = Arc::downgrade(&owner);
+            memory.add(weak, &piece);
             assert!(!piece.has_landed());
-            piece.land(Ok((vec![7; 1 << 20], hold)));
+            piece.land(Ok((Arc::new(vec![7; MIB as usize]), hold)));
             pieces.push(piece);
         }
-        // Neither was read after the first look; then the first one is.
+        assert!(memory.give_up());
         let mut out = [0; 10];
-        assert_eq!(pieces[0].copy(5, &mut out).unwrap(), 10);
-        drop(pieces);
+        assert_eq!(pieces[1].copy(MIB + 5, &mut out).unwrap(), 10);
         assert_eq!(out, [7; 10]);
-        assert!(memory.reserve(1 << 20).is_some());
-        assert_eq!(*owner.0.lock(), [1 << 20]);
-        assert_eq!(memory.reclaimable(), 1 << 20);
+        drop(pieces);
+        assert!(memory.give_up());
+        assert_eq!(*owner.0.lock(), [0, 2 * MIB]);
+        assert_eq!(memory.reclaimable(), MIB);
         assert!(memory.give_up() && !memory.give_up());
+        assert_eq!(budget.used(), 0);
     }
 }

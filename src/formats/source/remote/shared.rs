@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::disk_cache::DiskCache;
 use super::piece::PieceMemory;
 use super::transport::Transport;
 use crate::source::FarTraffic;
@@ -12,6 +13,7 @@ pub(super) struct Shared {
     pub(super) transport: Transport,
     pub(super) memory: Arc<PieceMemory>,
     pub(super) served: ServedBytes,
+    pub(super) disk: Option<Arc<DiskCache>>,
 }
 
 /// Stored bytes that readers got.
@@ -35,7 +37,10 @@ impl Shared {
     pub(super) fn traffic(&self) -> FarTraffic {
         let counters = &self.transport.counters;
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let disk = self.disk.as_ref();
         FarTraffic {
+            disk_hit_bytes: disk.map_or(0, |disk| of(&disk.hit_bytes)),
+            disk_put_bytes: disk.map_or(0, |disk| of(&disk.put_bytes)),
             requests: of(&counters.requests),
             retries: of(&counters.retries),
             failures: of(&counters.failures),
@@ -44,7 +49,6 @@ impl Shared {
             read_bytes: of(&self.served.all),
             waited_bytes: of(&self.served.waited),
             held_bytes: self.memory.held(),
-            ..FarTraffic::default()
         }
     }
 }

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use super::client::runtime;
 use super::directory::{RemoteDirectory, RemoteEntry, look_up};
+use super::disk_cache::DiskCache;
 use super::names::ends_as_containers_do;
 use super::object::RemoteObject;
 use super::piece::PieceMemory;
@@ -54,15 +55,20 @@ pub struct RemoteStore {
 }
 
 impl RemoteStore {
-    /// Asks for its root.
-    pub fn open(url: &SourceUrl, room: &RemoteRoom) -> Result<RemoteStore> {
+    pub(super) fn new(url: &SourceUrl, room: &RemoteRoom) -> Result<RemoteStore> {
         let transport = Transport::new(url, &room.settings)?;
-        let store = RemoteStore {
+        let (path, size) = (&room.settings.disk_cache, room.settings.disk_cache_size);
+        let disk = path
+            .as_ref()
+            .map(|path| DiskCache::open(path, size))
+            .transpose()?;
+        Ok(RemoteStore {
             url: url.clone(),
             shared: Arc::new(Shared {
                 transport,
                 memory: PieceMemory::new(&room.budget),
                 served: ServedBytes::default(),
+                disk: disk.map(Arc::new),
             }),
             ttl: room.settings.metadata_ttl(),
             directories: Mutex::new(LruCache::new(at_least_one(DIRECTORIES))),
@@ -73,13 +79,17 @@ impl RemoteStore {
                 rustix::process::getegid().as_raw(),
             ),
             since: Timestamp::now(),
-        };
-        match store.directory(Path::new(""), false) {
-            // Nothing may be listed, but objects may be read by who knows their names.
-            Err(e) if e.is_permission_denied() && !url.key.is_empty() => {}
-            root => drop(root?),
+        })
+    }
+
+    /// Whether anything lies in it. Where nothing may be listed, an object may be read by who knows
+    /// its name.
+    pub(super) fn has_any(&self) -> Result<bool> {
+        match self.directory(Path::new(""), false) {
+            Ok(root) => Ok(!root.is_empty()),
+            Err(e) if e.is_permission_denied() && !self.url.key.is_empty() => Ok(false),
+            Err(e) => Err(e),
         }
-        Ok(store)
     }
 
     /// Whether a path is a directory, or an object, or nothing.

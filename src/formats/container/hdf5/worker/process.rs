@@ -233,7 +233,7 @@ impl Worker {
     pub(super) fn answer(
         &mut self,
         file: &dyn Source,
-        end: WorkerEnd,
+        mut end: WorkerEnd,
         budget: &Arc<Budget>,
     ) -> Result<EncodedAnswer, Failed> {
         loop {
@@ -241,7 +241,10 @@ impl Worker {
             self.fill(&mut length, end)?;
             let length = u64::from_le_bytes(length);
             if length == PAGE_ASKED {
+                // That the file is far away is not the worker's fault.
+                let asked = Instant::now();
                 self.send_page(file, end)?;
+                end.waited += asked.elapsed();
                 continue;
             }
             if length > ANSWER_MOST {

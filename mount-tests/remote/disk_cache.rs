@@ -1,0 +1,128 @@
+//! What was read, kept on the disk: for later mounts, and whatever becomes of it.
+
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{command, mount};
+use crate::harness::object_server::{ObjectServer, Wrong};
+use crate::harness::scratch_directory;
+
+fn known() -> Vec<u8> {
+    (0..30_000_000u32)
+        .flat_map(|number| (number / 3).to_le_bytes())
+        .take(30_000_000)
+        .collect()
+}
+
+fn server() -> ObjectServer {
+    let server = ObjectServer::start();
+    server.put("x.bin", known());
+    server
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn read(server: &ObjectServer, option: &str) -> Vec<u8> {
+    let mounted = mount(server, "", &[option]);
+    std::fs::read(mounted.join("x.bin")).unwrap()
+}
+
+/// How many requests for bytes a mount makes that reads everything.
+fn bytes_asked(server: &ObjectServer, option: &str) -> usize {
+    server.take_asked();
+    assert!(read(server, option) == known());
+    let asked = server.take_asked();
+    asked.iter().filter(|asked| asked.range.is_some()).count()
+}
+
+#[test]
+fn the_next_mount_asks_whether_it_is_the_same_and_for_nothing_else() {
+    let (server, directory) = (server(), scratch_directory());
+    let cache = directory.path().join("cache");
+    let option = format!("disk_cache={}", cache.display());
+    assert!(bytes_asked(&server, &option) > 0);
+    server.take_asked();
+    assert!(read(&server, &option) == known());
+    let asked = server.take_asked();
+    assert!(
+        asked.len() <= 2 && asked.iter().all(|asked| asked.range.is_none()),
+        "{asked:?}"
+    );
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&cache), mode(&files(&cache)[0])), (0o700, 0o600));
+    // Another version is another file.
+    server.put("x.bin", vec![9; 20_000_000]);
+    assert!(read(&server, &option) == vec![9; 20_000_000]);
+    // What may not be read is not read out of the cache either.
+    server.decide(|asked, _| (!asked.is_listing).then_some(Wrong::Status(403, Vec::new())));
+    let mounted = mount(&server, "", &[&option]);
+    let refused = std::fs::read(mounted.join("x.bin")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
+    server.decide(|_, _| None);
+}
+
+#[test]
+fn whatever_becomes_of_the_cache_costs_speed_alone() {
+    let (server, directory) = (server(), scratch_directory());
+    let cache = directory.path().join("cache");
+    let option = format!("disk_cache={}", cache.display());
+    assert!(read(&server, &option) == known());
+    let file = files(&cache).remove(0);
+    let open = || std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    // Bits turned, here and there; cut; emptied; made a directory; removed.
+    for at in (0..31_000_000).step_by(1_111_111) {
+        open().write_all_at(b"?", at).unwrap();
+    }
+    assert!(read(&server, &option) == known());
+    open().set_len(10_000_000).unwrap();
+    assert!(read(&server, &option) == known());
+    open().set_len(0).unwrap();
+    assert!(read(&server, &option) == known());
+    assert_eq!(bytes_asked(&server, &option), 0, "it is there again");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert!(read(&server, &option) == known());
+    std::fs::remove_dir(&file).unwrap();
+    let small = format!("{option},disk_cache_size=1M");
+    assert!(read(&server, &small) == known());
+    let used: u64 = files(&cache)
+        .iter()
+        .map(|file| std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(file).unwrap()) * 512)
+        .sum();
+    assert!(used <= 40 << 20, "{used}");
+}
+
+#[test]
+fn two_daemons_share_a_cache_while_it_is_emptied() {
+    let (server, directory) = (server(), scratch_directory());
+    let cache = directory.path().join("cache");
+    let option = format!("disk_cache={}", cache.display());
+    let [one, other] = [(), ()].map(|()| mount(&server, "", &[&option]));
+    let all = known();
+    std::thread::scope(|threads| {
+        for mounted in [&one, &other] {
+            let all = &all;
+            threads.spawn(move || assert!(std::fs::read(mounted.join("x.bin")).unwrap() == *all));
+        }
+        for _ in 0..20 {
+            if let Ok(entries) = std::fs::read_dir(&cache) {
+                entries
+                    .flatten()
+                    .for_each(|entry| drop(std::fs::remove_file(entry.path())));
+            }
+            std::thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn a_cache_that_others_may_write_to_is_refused() {
+    let (server, directory) = (server(), scratch_directory());
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let flag = format!("--disk-cache={}", directory.path().display());
+    let said = command(&server, &["ls", &flag, &server.url("")]);
+    said.failed_saying(1, &["disk_cache=", "others may write there"]);
+}

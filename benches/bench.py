@@ -25,6 +25,7 @@ import bench_hdf5
 import bench_hdf5_small
 import bench_made
 import bench_matrices
+import bench_remote
 import bench_scratch
 import bench_staged
 import bench_writable
@@ -37,7 +38,8 @@ from bench_places import own_mounts
 FIGURES = (bench_bpcells.FIGURES | bench_bloscpack.FIGURES | bench_hdf5.FIGURES | bench_daphne.FIGURES
            | bench_write.FIGURES | bench_writable.FIGURES | bench_staged.FIGURES
            | bench_matrices.FIGURES | bench_write_hdf5.FIGURES | bench_hdf5_small.FIGURES
-           | bench_written_once.FIGURES | bench_made.FIGURES | bench_scratch.FIGURES)
+           | bench_written_once.FIGURES | bench_made.FIGURES | bench_scratch.FIGURES
+           | bench_remote.FIGURES)
 
 
 def machine():

@@ -11,5 +11,5 @@ cd "$(dirname "$0")/.."
 
 install_all
 command -v mkfs.btrfs >/dev/null || install_packages btrfs-progs
-build --bins --example minimal-server
+build --bins --example minimal-server --example delay-proxy
 exec "$ARRAYFS_PYTHON" benches/bench.py "$@"

@@ -22,6 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = pathlib.Path(os.environ.get("ARRAYFS_PYTHON", ROOT / "target/venv/bin/python3"))
 
 
+sys.dont_write_bytecode = True
+import object_store
+
 DOCUMENTS = ("README.md", "docs/tour.md")
 
 
@@ -57,9 +60,14 @@ def parts(line):
     return [(part, i == len(split) - 1) for i, part in enumerate(split)]
 
 
+# The store that the sessions read from, while there is one.
+STORE = []
+
+
 def environment():
     paths = [str(ROOT / "target/release"), str(PYTHON.parent), os.environ["PATH"]]
-    return {**os.environ, "PATH": ":".join(paths), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    found = {**os.environ, "PATH": ":".join(paths), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    return {**found, "AWS_ENDPOINT_URL": STORE[0].endpoint} if STORE else found
 
 
 def run(command, directory):
@@ -122,11 +130,16 @@ def main():
                        cwd=places[0], check=True)
         for place in places[1:]:
             run(f"cp -a --reflink=auto {places[0]}/data {place}/data", directory)
+        (directory / "store").mkdir()
+        STORE.append(object_store.Store(PYTHON, directory / "store"))
+        STORE[0].put(places[0] / "data/ocean.nc")
         for document, place in zip(DOCUMENTS, places):
             good &= play(document, place, mode)
     finally:
         for place in places:
             remove(place)
+        for store in STORE:
+            store.stop()
         shutil.rmtree(directory, ignore_errors=True)
     return 0 if good else 1
 

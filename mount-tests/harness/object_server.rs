@@ -42,6 +42,8 @@ pub enum Wrong {
     NoRanges,
     /// Sent compressed, as the answer says.
     Encoded,
+    /// Other bytes, as many, and so says the answer.
+    Elsewhere,
 }
 
 type Decide = dyn Fn(&Asked, usize) -> Option<Wrong> + Send + Sync;
@@ -220,6 +222,16 @@ impl Served {
                     answer.headers.push(("ETag", "\"another\"".into()));
                 }
                 Some(Wrong::Encoded) => answer.headers.push(("Content-Encoding", "gzip".into())),
+                Some(Wrong::Elsewhere) => {
+                    let moved = Asked {
+                        range: asked
+                            .range
+                            .clone()
+                            .map(|range| range.start + 1..range.end + 1),
+                        ..asked.clone()
+                    };
+                    answer = self.answer(&moved, false);
+                }
                 Some(Wrong::NoRanges) | None => {}
             }
             let is_head = asked.method == "HEAD";

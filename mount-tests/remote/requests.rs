@@ -117,6 +117,15 @@ fn commands_work_by_urls() {
         command(&server, &["cat", &array]).success().stdout,
         local("cat").stdout
     );
+    // As it is typed.
+    let typed = server.url("b/append-fi");
+    let mut complete = std::process::Command::new(crate::harness::process::ARRAYFS);
+    complete.args(["complete", "words", "--", "arrayfs", "cat", &typed]);
+    complete
+        .env("AWS_ENDPOINT_URL", server.endpoint())
+        .env("AWS_ACCESS_KEY_ID", "a");
+    let offered = crate::harness::process::run(complete.env("AWS_SECRET_ACCESS_KEY", "b"));
+    assert!(offered.text().contains(&url), "{offered:?}");
     // In a mount it is what lies there.
     let mounted = mount(&server, "b", &[]);
     let there = mounted.join("append-fits.blp");

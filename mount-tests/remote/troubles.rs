@@ -61,6 +61,7 @@ fn what_does_not_pass_has_its_number() {
         (Wrong::Status(403, Vec::new()), libc::EACCES),
         (Wrong::Status(501, Vec::new()), libc::EIO),
         (Wrong::Encoded, libc::EIO),
+        (Wrong::Elsewhere, libc::EIO),
     ];
     let server = of_one(40 << 20);
     for (wrong, errno) in table {

@@ -116,5 +116,13 @@ fn what_is_not_there_or_no_container_is_told() {
     // An array's URL, as `ls` prints it, means that array.
     let listed = arrayfs(["ls", &server.web_url("d/a.blp")]).success().text();
     arrayfs(["cat", listed.trim()]).success();
+    // Two that differ in what is not shown are two.
+    let both = ["a", "b"].map(|sig| format!("{}?sig={sig}", server.web_url("d/a.blp")));
+    server.take_asked();
+    arrayfs(["verify", &both[0], &both[1]]).success();
+    let asked = server.take_asked();
+    assert!(asked.iter().any(|asked| asked.query["sig"] == "b"));
+    let refused = arrayfs(["refresh", &both[0]]);
+    assert!(!refused.stderr.contains("sig=") && refused.stderr.contains("takes paths"));
     arrayfs(["info", "nfs://host/x"]).failed_saying(1, &["nfs:// is no source", "s3://"]);
 }

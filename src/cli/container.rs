@@ -226,6 +226,7 @@ fn place_on_web(
                 });
             }
             Ok(None) => return Err(no_container(given)),
+            Err(e) if !e.is_not_found() => return Err(remote::failed(&file)(e)),
             Err(e) => drop(first.get_or_insert_with(|| remote::failed(&file)(e))),
         }
     }

@@ -69,7 +69,7 @@ use crate::container::{LogsInFiles, Preferences};
 use crate::daemon::background::Inherited;
 use crate::daemon::guardian;
 use crate::scratch;
-use args::Command;
+use args::{Command, StageCommand};
 use failure::CommandResult;
 pub use failure::Failure;
 use internal::InternalCommand;
@@ -116,6 +116,7 @@ fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> Command
         ..Preferences::default()
     };
     crate::memory::keep_reserve();
+    local_paths(&main.command).try_for_each(remote::refuse)?;
     match main.command {
         Command::Mount(mut args) => {
             args.options
@@ -188,6 +189,27 @@ fn dispatch(argv: Vec<OsString>, build: &Build, inherited: Inherited) -> Command
         Command::Unpack { force, file, out } => unpack::run(&file, out, force, preferences),
         Command::Append { file, more } => append::run(&file, &more, preferences),
     }
+}
+
+/// Paths of commands that are for this host alone.
+fn local_paths(command: &Command) -> impl Iterator<Item = &Path> {
+    let paths: [Option<&PathBuf>; 2] = match command {
+        Command::Umount { mountpoint, .. } => [Some(mountpoint), None],
+        Command::Status { mountpoint, .. } | Command::Top { mountpoint, .. } => {
+            [mountpoint.as_ref(), None]
+        }
+        Command::Refresh { path } => [Some(path), None],
+        Command::Stage(
+            StageCommand::Ls { path, .. }
+            | StageCommand::Commit { path }
+            | StageCommand::Discard { path },
+        ) => [Some(path), None],
+        Command::Pack(args) => [Some(&args.file), args.out.as_ref()],
+        Command::Unpack { file, out, .. } => [Some(file), out.as_ref()],
+        Command::Append { file, more } => [Some(file), Some(more)],
+        _ => [None, None],
+    };
+    paths.into_iter().flatten().map(PathBuf::as_path)
 }
 
 /// What a command is to read; what is said of remote sources is noted.

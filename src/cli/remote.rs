@@ -8,6 +8,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::container::Root;
 use super::failure::Failure;
@@ -15,11 +16,12 @@ use crate::daemon::arguments;
 use crate::error::Error;
 use crate::memory::budget::Budget;
 use crate::source::remote::{self, RemoteRoom, RemoteSettings, SourceUrl, is_url};
+use crate::source::{FileKind, Listed};
 use crate::sync::Mutex;
 
 static SETTINGS: Mutex<Option<RemoteSettings>> = Mutex::new(None);
-/// URLs that were given, some with what nobody is to see.
-static GIVEN: Mutex<Vec<SourceUrl>> = Mutex::new(Vec::new());
+/// URLs that were given, some with what nobody is to see, by the paths that stand for them.
+static GIVEN: Mutex<Vec<(PathBuf, SourceUrl)>> = Mutex::new(Vec::new());
 
 /// Longest URL.
 const LONGEST: u64 = 64 << 10;
@@ -60,11 +62,23 @@ pub(super) fn given(path: &Path, settings: &RemoteSettings) -> Result<PathBuf, F
 /// The URL that a path is; none if it is none.
 pub(super) fn url(path: &Path) -> Option<Result<SourceUrl, Failure>> {
     let known = GIVEN.lock();
-    if let Some(url) = known.iter().find(|url| Path::new(&url.shown()) == path) {
+    if let Some((_, url)) = known.iter().find(|(given, _)| given == path) {
         return Some(Ok(url.clone()));
     }
+    drop(known);
     let parsed = SourceUrl::parse(path, settings().account.as_deref())?;
     Some(parsed.map_err(Failure::new))
+}
+
+/// An error if a command that takes paths alone was given a URL.
+pub(super) fn refuse(path: &Path) -> Result<(), Failure> {
+    let Some(parsed) = SourceUrl::parse(path, None) else {
+        return Ok(());
+    };
+    let shown = parsed.map_or_else(|bad| bad.to_string(), |url| url.shown());
+    Err(Failure::new(format!(
+        "{shown}: this command takes paths; URLs are for mount, ls, info, show, cat and verify"
+    )))
 }
 
 /// The path by which a URL goes from here on: nothing in it is secret.
@@ -80,8 +94,17 @@ fn kept(path: PathBuf, settings: &RemoteSettings) -> Result<PathBuf, Failure> {
     {
         log::debug!("the command line shows the URL as it was given: {e}");
     }
-    GIVEN.lock().push(url);
-    Ok(shown)
+    let mut known = GIVEN.lock();
+    if let Some((given, _)) = known.iter().find(|(_, known)| *known == url) {
+        return Ok(given.clone());
+    }
+    // What tells two apart may be what nobody is to see.
+    let is_free = |path: &PathBuf| known.iter().all(|(given, _)| given != path);
+    let numbered = (2u32..).map(|number| PathBuf::from(format!("{}#{number}", url.shown())));
+    let path = std::iter::once(shown).chain(numbered).find(is_free);
+    let path = path.unwrap_or_default();
+    known.push((path.clone(), url));
+    Ok(path)
 }
 
 fn room(budget: &Arc<Budget>) -> RemoteRoom {
@@ -113,6 +136,32 @@ pub(super) fn in_bucket(url: &SourceUrl, budget: &Arc<Budget>) -> Result<Root, F
         disk: None,
         path,
     })
+}
+
+/// Who is typing waits no longer.
+const TYPING: Duration = Duration::from_secs(3);
+
+/// Names in a directory of a store, those of directories with a slash; none if it is no directory.
+pub(super) fn names_below(directory: &str) -> Option<Vec<String>> {
+    let url = url(Path::new(directory))?
+        .ok()
+        .filter(|url| !url.is_web())?;
+    remember(RemoteSettings {
+        timeout: Some(TYPING),
+        ..settings()
+    });
+    let root = in_bucket(&url, &Budget::by_default()).ok()?;
+    let mut names = Vec::new();
+    let mut each = |listed: Listed<'_>| {
+        let slash = if listed.kind == FileKind::Directory {
+            "/"
+        } else {
+            ""
+        };
+        names.push(format!("{}{slash}", listed.name.to_string_lossy()));
+    };
+    root.store.list(&root.path, &mut each).ok()?;
+    Some(names)
 }
 
 /// What is to be mounted: below a prefix, or one object.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Command;
 
-use super::super::{container, definition};
+use super::super::{container, definition, remote};
 use crate::container::Preferences;
 use crate::container::inside::{Located, join};
 use crate::daemon::mount_table;
@@ -40,6 +40,13 @@ pub(super) fn below(current: &str, preferences: Preferences) -> Vec<String> {
     let Some((above, name)) = current.rsplit_once('/') else {
         return Vec::new();
     };
+    if let Some(names) = remote::names_below(above) {
+        let begins = names.into_iter().filter(|below| below.starts_with(name));
+        return begins
+            .map(|name| format!("{above}/{name}"))
+            .take(MOST)
+            .collect();
+    }
     let names = names_in(above, name, preferences);
     names.map(|name| format!("{above}/{name}")).collect()
 }

@@ -9,7 +9,7 @@
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, LazyLock, Once, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -44,6 +44,21 @@ pub(super) fn runtime() -> Result<&'static Handle> {
         )),
     }
 }
+
+/// Hosts of the proxies that the environment names.
+static PROXIES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let names = ["http_proxy", "https_proxy", "all_proxy"];
+    let given = names
+        .iter()
+        .flat_map(|name| [std::env::var(name), std::env::var(name.to_uppercase())]);
+    let hosts = given.filter_map(|proxy| {
+        let proxy = proxy.ok()?;
+        let url = Url::parse(&proxy).ok().filter(Url::has_host);
+        let url = url.or_else(|| Url::parse(&format!("http://{proxy}")).ok())?;
+        Some(url.host_str()?.to_owned())
+    });
+    hosts.collect()
+});
 
 /// Which hosts answers may come from.
 pub(super) struct HostRule {
@@ -104,6 +119,10 @@ impl HostRule {
 
     fn allows(&self, host: &str, addresses: &[IpAddr]) -> bool {
         let any_inside = addresses.iter().any(|address| is_inside(*address));
+        // Who set a proxy meant it.
+        if PROXIES.iter().any(|proxy| proxy == host) {
+            return true;
+        }
         if self.source.as_deref() == Some(host) {
             self.is_inside.fetch_or(any_inside, Ordering::Relaxed);
             return true;

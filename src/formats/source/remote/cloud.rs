@@ -11,7 +11,7 @@ use url::Url;
 
 use super::credentials::Credentials;
 use super::settings::RemoteSettings;
-use super::url::{Provider, SourceUrl, without_secrets};
+use super::url::{Provider, SourceUrl};
 use crate::error::{Error, Result};
 
 /// What a part of a key is written as in the path of a URL, so that signatures are of what is sent.
@@ -66,9 +66,15 @@ impl Cloud {
         self.base.host_str()
     }
 
-    /// What tells its objects from those of other stores.
+    /// What tells its objects from those of other stores: to be hashed, for a URL's query may be a
+    /// secret.
     pub(super) fn place(&self) -> String {
-        format!("{} {}", self.url.shown(), without_secrets(&self.base))
+        format!("{} {}", self.url.shown(), self.base)
+    }
+
+    /// Whether signatures may be a part of URLs.
+    pub(super) fn signs_urls(&self) -> bool {
+        self.url.provider == Provider::Azure
     }
 
     /// Whether requests are not signed.

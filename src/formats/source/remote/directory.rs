@@ -9,9 +9,18 @@ use std::time::{Duration, Instant};
 use super::cloud::{PAGE, PageOf};
 use super::listing::{self, ListedPage};
 use super::names;
+use super::shared::Shared;
 use super::transport::{Question, Transport};
 use super::version::ObjectVersion;
 use crate::error::Result;
+use crate::memory::budget::Hold;
+use crate::sync::Mutex;
+
+/// Names that were looked up are remembered, as many of a directory.
+const LOOKED_UP: usize = 10_000;
+
+/// Bytes that a name takes beside itself.
+const PER_NAME: usize = 200;
 
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,18 +35,26 @@ pub(super) struct RemoteDirectory {
     directories: BTreeSet<String>,
     /// There is more behind the last name.
     is_begun: bool,
+    /// The last of the names that are known, as keys are ordered, if there are more.
+    last: String,
+    /// Names behind it that were looked up.
+    looked_up: Mutex<BTreeMap<String, Option<RemoteEntry>>>,
     since: Instant,
+    /// For its names.
+    charge: Option<Hold>,
 }
 
 impl RemoteDirectory {
     /// Asks for all of it, or for its first page alone.
     pub(super) async fn ask(
-        transport: &Transport,
+        shared: &Shared,
         prefix: &str,
         is_whole: bool,
     ) -> Result<RemoteDirectory> {
+        let transport = &shared.transport;
         let (mut found, mut left_out) = (RemoteDirectory::empty(), 0u64);
-        let mut token = None;
+        let mut charge = shared.memory.budget().keep(0)?;
+        let (mut token, mut names) = (None, 0);
         loop {
             let question = Question::Page(PageOf {
                 prefix,
@@ -52,13 +69,17 @@ impl RemoteDirectory {
                 .next
                 .clone()
                 .filter(|next| token.as_ref() != Some(next));
+            charge.keep_more(bytes_of(&page))?;
             left_out += found.take(prefix, page);
-            token = next;
+            // Nor one that has pages without names for ever.
+            let is_empty = std::mem::replace(&mut names, found.count()) == found.count();
+            token = next.filter(|_| !is_empty || left_out > 0);
             found.is_begun = token.is_some();
             if token.is_none() || !is_whole {
                 break;
             }
         }
+        found.last = found.last_name();
         if left_out > 0 && !found.is_begun {
             let name = transport.name(&Question::Page(PageOf {
                 prefix,
@@ -68,6 +89,7 @@ impl RemoteDirectory {
             log::warn!("{name}: {left_out} keys are left out, which no path can have");
         }
         names::beside_directories(&mut found.objects, &found.directories);
+        found.charge = Some(charge);
         Ok(found)
     }
 
@@ -76,7 +98,10 @@ impl RemoteDirectory {
             objects: BTreeMap::new(),
             directories: BTreeSet::new(),
             is_begun: false,
+            last: String::new(),
+            looked_up: Mutex::default(),
             since: Instant::now(),
+            charge: None,
         }
     }
 
@@ -132,12 +157,32 @@ impl RemoteDirectory {
         if self.directories.contains(name) {
             return Some(Some(RemoteEntry::Directory));
         }
-        match self.objects.get(name) {
-            // A directory of that name may come later.
-            Some(found) if self.is_whole() => Some(Some(found.clone())),
-            None if self.is_whole() => Some(None),
-            _ => None,
+        // Whatever has the name as a prefix lies before the last name.
+        let is_known = self.is_whole() || format!("{name}/") <= self.last;
+        match is_known {
+            true => Some(self.objects.get(name).cloned()),
+            false => self.looked_up.lock().get(name).cloned(),
         }
+    }
+
+    /// What a look-up has found.
+    pub(super) fn note(&self, name: &str, found: &Option<RemoteEntry>) {
+        let mut looked_up = self.looked_up.lock();
+        if looked_up.len() < LOOKED_UP {
+            looked_up.insert(name.to_owned(), found.clone());
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.objects.len() + self.directories.len()
+    }
+
+    fn last_name(&self) -> String {
+        let object = self.objects.keys().next_back().cloned();
+        let directory = self.directories.iter().next_back();
+        object
+            .max(directory.map(|name| format!("{name}/")))
+            .unwrap_or_default()
     }
 
     /// In the order of names, directories first.
@@ -147,6 +192,16 @@ impl RemoteDirectory {
         let objects = self.objects.iter();
         directories.chain(objects.map(|(name, entry)| (name.as_str(), entry.clone())))
     }
+}
+
+/// About what the names of a page take, and what is known of them.
+fn bytes_of(page: &ListedPage) -> u64 {
+    let objects = page
+        .objects
+        .iter()
+        .map(|object| 2 * object.key.len() + PER_NAME);
+    let prefixes = page.prefixes.iter().map(|prefix| prefix.len() + PER_NAME);
+    objects.chain(prefixes).map(|bytes| bytes as u64).sum()
 }
 
 /// Looks a single name up: what has it as a key, or as a part of keys.

@@ -20,8 +20,9 @@ use rustix::fs::{
     AtFlags, CWD, Dir, Mode, OFlags, fstat, fstatvfs, mkdirat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
+use tokio::sync::Semaphore;
 
-use super::cached_file::{BLOCK, CachedFile, CachedName};
+use super::cached_file::{BLOCK, CachedFile, CachedName, NAME};
 use crate::error::{Error, Result, plain};
 use crate::sync::Mutex;
 
@@ -34,6 +35,9 @@ const KEPT_FREE: u64 = 5;
 const PARTS: u64 = 32;
 /// So long a file counts as just used.
 const JUST: Duration = Duration::from_secs(60);
+/// The disk is slower than a store then.
+const PATIENCE: Duration = Duration::from_secs(2);
+const USERS: usize = 4;
 /// Files that are kept open.
 const OPEN: usize = 64;
 
@@ -46,6 +50,8 @@ pub(super) struct DiskCache {
     /// Bytes that were put since the directory was looked over.
     put: AtomicU64,
     is_broken: AtomicBool,
+    /// Who uses the disk now: of the threads that may block, others look names up.
+    using: Semaphore,
     pub(super) hit_bytes: AtomicU64,
     pub(super) put_bytes: AtomicU64,
 }
@@ -84,11 +90,34 @@ impl DiskCache {
             )),
             put: AtomicU64::new(0),
             is_broken: AtomicBool::new(false),
+            using: Semaphore::new(USERS),
             hit_bytes: AtomicU64::new(0),
             put_bytes: AtomicU64::new(0),
         };
         cache.look_over();
         Ok(cache)
+    }
+
+    /// Uses the disk on a thread that may block; none if that takes too long: then the cache does
+    /// without it from then on.
+    pub(super) async fn in_time<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return None;
+        }
+        let used = tokio::time::timeout(PATIENCE, async {
+            let _permit = self.using.acquire().await;
+            tokio::task::spawn_blocking(work).await.ok()
+        });
+        let Ok(used) = used.await else {
+            self.note_broken(&io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            // Who hangs there keeps the thread.
+            self.using.forget_permits(1);
+            return None;
+        };
+        used
     }
 
     /// Bytes of a version of an object of this length, if all of them are there.
@@ -131,7 +160,7 @@ impl DiskCache {
 
     fn note_broken(&self, e: &io::Error) {
         if !self.is_broken.swap(true, Ordering::Relaxed) {
-            log::warn!("the cache on the disk is written to no more: {}", plain(e));
+            log::warn!("the cache on the disk is used no more: {}", plain(e));
         }
     }
 
@@ -139,7 +168,7 @@ impl DiskCache {
     fn file(&self, name: &CachedName, size: u64, is_made: bool) -> Option<Arc<CachedFile>> {
         let mut open = self.open.lock();
         if let Some(known) = open.get_mut(name)
-            && (known.used.elapsed() < JUST || known.file.has_name())
+            && (!is_made && known.used.elapsed() < JUST || known.file.has_name())
         {
             if known.used.elapsed() >= JUST {
                 known.used = Instant::now();
@@ -236,7 +265,8 @@ impl DiskCache {
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
             };
-            if !name.ends_with(SUFFIX) {
+            // Whatever else lies there is nobody's but the user's.
+            if !is_own(name) {
                 continue;
             }
             if let Ok(found) = statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -255,6 +285,13 @@ fn note_use(file: &File) {
     if let Err(e) = file.set_modified(SystemTime::now()) {
         log::debug!("the use of a cached file cannot be noted: {}", plain(&e));
     }
+}
+
+fn is_own(name: &str) -> bool {
+    let digits = name.strip_suffix(SUFFIX);
+    digits.is_some_and(|digits| {
+        digits.len() == 2 * NAME && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 fn file_name(name: &CachedName) -> String {

@@ -26,12 +26,16 @@ pub(super) struct ListedPage {
     pub(super) next: Option<String>,
 }
 
+/// Listings have less.
+const DEEPEST: usize = 16;
+
 /// Elements of a document, each with its text when it ends: the innermost last.
 fn each_element(body: &[u8], each: &mut dyn FnMut(&[String], &str)) -> Option<()> {
     let mut reader = Reader::from_reader(body);
     let (mut path, mut text) = (Vec::<String>::new(), String::new());
     loop {
         match reader.read_event().ok()? {
+            Event::Start(_) if path.len() >= DEEPEST => return None,
             Event::Start(start) => {
                 let name = start.local_name();
                 path.push(String::from_utf8_lossy(name.as_ref()).into_owned());

@@ -6,6 +6,8 @@
 //! outside of this folder knows of requests, and nothing in it of formats. Used by the program.
 
 #[cfg(feature = "remote")]
+mod asking;
+#[cfg(feature = "remote")]
 mod cached_file;
 #[cfg(feature = "remote")]
 mod client;

@@ -8,20 +8,20 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use http::StatusCode;
-use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
+use super::asking::{cached_name, is_timeout};
 use super::cached_file::{BLOCK, CachedName};
 use super::client::runtime;
 use super::piece::{ObjectPiece, PieceOwner};
 use super::shared::Shared;
 use super::steps::Steps;
-use super::transport::{Answer, ObjectQuestion, Question, WHOLE_MOST};
-use super::version::{self, ObjectVersion};
+use super::transport::{ObjectQuestion, Question, WHOLE_MOST};
+use super::version::ObjectVersion;
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Hold;
 use crate::source::{Fetch, FileId, Source, SourceIdentity, Stat};
@@ -36,18 +36,20 @@ const PART: u64 = 1 << 20;
 
 pub(super) struct RemoteObject {
     me: Weak<RemoteObject>,
-    shared: Arc<Shared>,
-    key: String,
-    version: ObjectVersion,
+    pub(super) shared: Arc<Shared>,
+    pub(super) key: String,
+    /// In its store.
+    path: PathBuf,
+    pub(super) version: ObjectVersion,
     stat: Stat,
     /// In the cache on the disk.
-    cached_name: CachedName,
+    pub(super) cached_name: CachedName,
     /// The store has answered for it, as this process asks: what is on the disk may be read.
-    answered: OnceCell<()>,
+    pub(super) answered: OnceCell<()>,
     /// The version's id, once it is known.
-    id: Mutex<Option<String>>,
+    pub(super) id: Mutex<Option<String>>,
     /// Versions cannot be asked for by their ids.
-    id_is_refused: AtomicBool,
+    pub(super) id_is_refused: AtomicBool,
     /// It has been found to be another.
     has_changed: AtomicBool,
     pieces: Mutex<BTreeMap<u64, Arc<ObjectPiece>>>,
@@ -73,8 +75,8 @@ impl Drop for PieceLanding {
 impl RemoteObject {
     pub(super) fn new(
         shared: &Arc<Shared>,
-        (key, version): (&str, ObjectVersion),
-        stat: Stat,
+        (key, path): (&str, &Path),
+        (version, stat): (ObjectVersion, Stat),
     ) -> Arc<RemoteObject> {
         let cached_name = cached_name(&shared.transport.cloud.place(), key, &version);
         Arc::new_cyclic(|me| RemoteObject {
@@ -83,6 +85,7 @@ impl RemoteObject {
             me: Weak::clone(me),
             shared: Arc::clone(shared),
             key: key.to_owned(),
+            path: path.to_owned(),
             steps: Mutex::new(Steps::new(version.size)),
             version,
             stat,
@@ -102,7 +105,7 @@ impl RemoteObject {
         self.has_changed.load(Ordering::Acquire)
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let question = ObjectQuestion {
             key: &self.key,
             version: None,
@@ -112,8 +115,12 @@ impl RemoteObject {
         self.shared.transport.name(&Question::Object(question))
     }
 
-    fn changed(&self) -> Error {
+    pub(super) fn changed(&self) -> Error {
         self.has_changed.store(true, Ordering::Release);
+        if let Some(directory) = self.path.parent() {
+            let mut outdated = self.shared.outdated.lock();
+            outdated.insert(directory.to_owned());
+        }
         Error::Changed {
             path: self.name().into(),
         }
@@ -128,125 +135,6 @@ impl RemoteObject {
                 let fault = fault.bytes(offset..offset.saturating_add(len as u64));
                 Err(fault.expected(self.version.size).file(&self.name()).into())
             }
-        }
-    }
-
-    /// One range, exactly, of this version: out of the cache on the disk, or of the store.
-    async fn ask(&self, range: Range<u64>) -> Result<Arc<Vec<u8>>> {
-        if let Some(bytes) = self.read_disk(&range).await? {
-            return Ok(Arc::new(bytes));
-        }
-        let bytes = Arc::new(self.ask_store(range.clone()).await?);
-        if let Some(disk) = self.shared.disk.clone() {
-            let (name, size, put) = (self.cached_name, self.version.size, Arc::clone(&bytes));
-            // Nobody waits for it.
-            tokio::task::spawn_blocking(move || disk.put(&name, size, (range.start, &put)));
-        }
-        Ok(bytes)
-    }
-
-    async fn read_disk(&self, range: &Range<u64>) -> Result<Option<Vec<u8>>> {
-        let Some(disk) = self.shared.disk.clone() else {
-            return Ok(None);
-        };
-        let (name, size, range) = (self.cached_name, self.version.size, range.clone());
-        let read = tokio::task::spawn_blocking(move || disk.read(&name, size, &range));
-        let Ok(Some(bytes)) = read.await else {
-            return Ok(None);
-        };
-        self.answered.get_or_try_init(|| self.ask_whether()).await?;
-        Ok(Some(bytes))
-    }
-
-    /// Asks whether it is still there, and may be read.
-    async fn ask_whether(&self) -> Result<()> {
-        let question = Question::Object(ObjectQuestion {
-            key: &self.key,
-            version: None,
-            if_match: None,
-            range: None,
-        });
-        match self.shared.transport.ask(&question).await {
-            Ok(answer) => match ObjectVersion::answered(&answer.headers) {
-                Some(found) if self.version.is_of(&found) => Ok(()),
-                _ => Err(self.changed()),
-            },
-            // Some URLs are signed for reading alone.
-            Err(e) if e.is_permission_denied() => self.ask_store(0..1).await.map(drop),
-            Err(e) if e.is_not_found() => Err(self.changed()),
-            Err(e) => Err(e),
-        }
-    }
-
-    async fn ask_store(&self, range: Range<u64>) -> Result<Vec<u8>> {
-        loop {
-            let id = self.id.lock().clone();
-            let id = id.filter(|_| !self.id_is_refused.load(Ordering::Relaxed));
-            let if_match = self.version.if_match().filter(|_| id.is_none());
-            let question = ObjectQuestion {
-                key: &self.key,
-                version: id.as_deref(),
-                if_match: if_match.as_deref(),
-                range: Some(range.clone()),
-            };
-            match self.shared.transport.ask(&Question::Object(question)).await {
-                Ok(answer) => return self.checked(answer, range),
-                Err(e) if e.is_permission_denied() && id.is_some() => {
-                    if !self.id_is_refused.swap(true, Ordering::Relaxed) {
-                        let name = self.name();
-                        log::info!("{name}: versions may not be read by their ids: {e}");
-                    }
-                }
-                Err(e) if e.is_not_found() || matches!(e, Error::Changed { .. }) => {
-                    return Err(self.changed());
-                }
-                Err(e) => return Err(e),
-            }
-        }
-    }
-
-    fn checked(&self, answer: Answer, range: Range<u64>) -> Result<Vec<u8>> {
-        let found = ObjectVersion::answered(&answer.headers);
-        let is_whole = answer.status == StatusCode::OK;
-        // Of an answer that has everything, the length may be told by nothing else.
-        let found = found.or_else(|| {
-            is_whole.then(|| ObjectVersion {
-                size: answer.body.len() as u64,
-                ..self.version.clone()
-            })
-        });
-        if !found.is_some_and(|found| self.version.is_of(&found)) {
-            return Err(self.changed());
-        }
-        if let Some(encoding) = version::encoding(&answer.headers) {
-            let why = format!(
-                "{}: sent as {encoding}, and not as it is stored",
-                self.name()
-            );
-            let cause = std::io::Error::from_raw_os_error(libc::EIO);
-            return Err(Error::io(why, cause));
-        }
-        // It may have been set before.
-        let _ = self.answered.set(());
-        let mut id = self.id.lock();
-        if id.is_none() {
-            *id = version::version_id(&answer.headers);
-        }
-        drop(id);
-        let mut body = answer.body;
-        if is_whole {
-            body.truncate(usize::try_from(range.end).unwrap_or(usize::MAX));
-            body.drain(..usize::try_from(range.start).map_or(body.len(), |n| n.min(body.len())));
-        }
-        match body.len() as u64 == range.end - range.start {
-            true => Ok(body),
-            false => Err(Error::io(
-                format!(
-                    "{}: bytes {range:?}: the answer has other bytes",
-                    self.name()
-                ),
-                std::io::Error::from_raw_os_error(libc::EIO),
-            )),
         }
     }
 
@@ -350,7 +238,8 @@ impl RemoteObject {
             let was_there = piece.as_ref().is_some_and(|piece| piece.has_landed());
             let copied = match piece {
                 Some(piece) => match piece.copy(at, out) {
-                    Err(_) if piece.is_ahead => None,
+                    // Who asked ahead may have failed alone, but has waited long enough.
+                    Err(e) if piece.is_ahead && !is_timeout(&e) => None,
                     copied => Some(copied?).filter(|n| *n > 0),
                 },
                 None => None,
@@ -399,21 +288,6 @@ impl RemoteObject {
             self.order(&[wanted], true);
         }
     }
-}
-
-/// A name that no other version of any object has.
-fn cached_name(place: &str, key: &str, version: &ObjectVersion) -> CachedName {
-    let mut digest = Sha256::new();
-    let etag = version.etag.as_deref().unwrap_or_default();
-    for part in [place, key, etag] {
-        digest.update((part.len() as u64).to_le_bytes());
-        digest.update(part);
-    }
-    digest.update(version.size.to_le_bytes());
-    if etag.is_empty() {
-        digest.update(version.modified.secs.to_le_bytes());
-    }
-    digest.finalize().into()
 }
 
 impl PieceOwner for RemoteObject {

@@ -112,6 +112,10 @@ impl PieceMemory {
         memory
     }
 
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
     fn most(&self) -> u64 {
         self.budget.limit() / 2
     }

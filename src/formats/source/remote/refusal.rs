@@ -42,6 +42,7 @@ pub(super) fn no_ranges(headers: HeaderMap) -> Answer {
         status: NO_RANGES,
         headers,
         body: format!("<Error><Code>{NO_RANGES_CODE}</Code></Error>").into_bytes(),
+        bytes: 0,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What all objects of a store share, and what is counted of them. Used by [`super::store`] and
 //! [`super::object`].
 
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,12 +10,15 @@ use super::disk_cache::DiskCache;
 use super::piece::PieceMemory;
 use super::transport::Transport;
 use crate::source::FarTraffic;
+use crate::sync::Mutex;
 
 pub(super) struct Shared {
     pub(super) transport: Transport,
     pub(super) memory: Arc<PieceMemory>,
     pub(super) served: ServedBytes,
     pub(super) disk: Option<Arc<DiskCache>>,
+    /// Directories in which something is another version than was listed.
+    pub(super) outdated: Mutex<HashSet<PathBuf>>,
 }
 
 /// Stored bytes that readers got.

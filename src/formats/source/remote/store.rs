@@ -18,6 +18,7 @@ use std::time::Duration;
 use lru::LruCache;
 use sha2::{Digest, Sha256};
 
+use super::asking::is_timeout;
 use super::client::runtime;
 use super::directory::{RemoteDirectory, RemoteEntry, look_up};
 use super::disk_cache::DiskCache;
@@ -69,6 +70,7 @@ impl RemoteStore {
                 memory: PieceMemory::new(&room.budget),
                 served: ServedBytes::default(),
                 disk: disk.map(Arc::new),
+                outdated: Mutex::default(),
             }),
             ttl: room.settings.metadata_ttl(),
             directories: Mutex::new(LruCache::new(at_least_one(DIRECTORIES))),
@@ -112,10 +114,12 @@ impl RemoteStore {
             // What it is called depends upon all others.
             true => Ok(self.directory(above, true)?.entry(name).flatten()),
             false => {
-                let (prefix, name) = (self.prefix(above), name.to_owned());
-                self.wait(
-                    move |shared| async move { look_up(&shared.transport, &prefix, &name).await },
-                )
+                let (prefix, asked) = (self.prefix(above), name.to_owned());
+                let found = self.wait(move |shared| async move {
+                    look_up(&shared.transport, &prefix, &asked).await
+                })?;
+                directory.note(name, &found);
+                Ok(found)
             }
         }
     }
@@ -150,8 +154,9 @@ impl RemoteStore {
 
     /// As it was listed, if that is to be believed; all of it, if that is wanted.
     fn directory(&self, path: &Path, is_whole: bool) -> Result<Arc<RemoteDirectory>> {
+        let is_outdated = self.shared.outdated.lock().remove(path);
         let known = self.directories.lock().get(path).cloned();
-        if let Some(known) = known
+        if let Some(known) = known.filter(|_| !is_outdated)
             && !known.is_older_than(self.ttl)
             && (known.is_whole() || !is_whole)
         {
@@ -164,19 +169,12 @@ impl RemoteStore {
                 let version = version_of(&shared.transport, &name).await?;
                 return Ok(RemoteDirectory::of_one(&name, &name, version));
             }
-            RemoteDirectory::ask(&shared.transport, &prefix, is_whole).await
+            RemoteDirectory::ask(&shared, &prefix, is_whole).await
         });
         let listed = Arc::new(listed?);
         let mut directories = self.directories.lock();
         directories.put(path.to_owned(), Arc::clone(&listed));
         Ok(listed)
-    }
-
-    /// Has a directory asked for anew.
-    fn forget(&self, path: &Path) {
-        if let Some(above) = path.parent() {
-            self.directories.lock().pop(above);
-        }
     }
 
     /// Runs work on the threads of remote sources, and waits for it.
@@ -203,7 +201,7 @@ impl RemoteStore {
         let size = version.map_or(0, |version| version.size);
         Stat {
             kind,
-            id: id_of(&self.url, path),
+            id: id_of(&self.url, path, version),
             size,
             mtime: time,
             tag: version.map(ObjectVersion::tag),
@@ -230,22 +228,15 @@ impl RemoteStore {
         };
         let mut objects = self.objects.lock();
         let name = (key.clone(), version.modified, version.size);
-        let known = objects.get(&name);
-        if let Some(known) = known
+        if let Some(known) = objects.get(&name)
             && known.version() == version
             && !known.has_changed()
         {
             return Ok(Arc::clone(known));
         }
-        let has_changed = known.is_some_and(|known| known.has_changed());
         let stat = self.stat_of(path, &entry);
-        let object = RemoteObject::new(&self.shared, (key, version.clone()), stat);
+        let object = RemoteObject::new(&self.shared, (key, path), (version.clone(), stat));
         objects.put(name, Arc::clone(&object));
-        drop(objects);
-        if has_changed {
-            // The listing says what is no more.
-            self.forget(path);
-        }
         Ok(object)
     }
 }
@@ -254,12 +245,19 @@ fn at_least_one(most: usize) -> NonZeroUsize {
     NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Numbers that stand for a path.
-fn id_of(url: &SourceUrl, path: &Path) -> FileId {
+/// Numbers that stand for a path, and of an object for the version: another one is another file, so
+/// that the kernel keeps their bytes apart.
+fn id_of(url: &SourceUrl, path: &Path, version: Option<&ObjectVersion>) -> FileId {
     let mut digest = Sha256::new();
     digest.update(url.shown().as_bytes());
     digest.update([0]);
     digest.update(path.as_os_str().as_bytes());
+    if let Some(version) = version {
+        digest.update([0]);
+        digest.update(version.etag.as_deref().unwrap_or_default());
+        digest.update(version.size.to_le_bytes());
+        digest.update(version.modified.secs.to_le_bytes());
+    }
     let digest = digest.finalize();
     let number = |at: usize| {
         let bytes = digest.iter().skip(at).take(8);
@@ -297,7 +295,7 @@ async fn version_of(transport: &Transport, key: &str) -> Result<ObjectVersion> {
     };
     let headers = match transport.ask(&question(None)).await {
         Ok(answer) => answer.headers,
-        Err(e) if e.is_not_found() => return Err(e),
+        Err(e) if e.is_not_found() || is_timeout(&e) => return Err(e),
         // Some servers, and URLs that are signed for reading, refuse to say it without a byte.
         Err(_) => transport.ask(&question(Some(0..1))).await?.headers,
     };

@@ -33,8 +33,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 const REDIRECTS: usize = 10;
 
-/// Most bytes of an answer whose length was not asked for: pages of listings, refusals.
+/// Most bytes of a page of a listing, and of what a server says when it refuses.
 const TOLD_MOST: u64 = 16 << 20;
+const REFUSAL_MOST: u64 = 64 << 10;
 
 /// An object that a server sends whole, whatever range is asked for, may be so long.
 pub(super) const WHOLE_MOST: u64 = 16 << 20;
@@ -71,7 +72,10 @@ pub(super) struct ObjectQuestion<'a> {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
+    /// Of one that has everything, the bytes that were asked for.
     pub(super) body: Vec<u8>,
+    /// How many there were.
+    pub(super) bytes: u64,
 }
 
 /// What one attempt comes to.
@@ -222,7 +226,12 @@ impl Transport {
         for _ in 0..REDIRECTS {
             let answer = match self.once(question, &url).await {
                 Attempt::Answered(answer) => answer,
-                other => return other,
+                other => {
+                    if was_known {
+                        *self.led_to.lock() = None;
+                    }
+                    return other;
+                }
             };
             let location = answer.headers.get(header::LOCATION);
             let location = location.and_then(|location| location.to_str().ok());
@@ -262,15 +271,19 @@ impl Transport {
         };
         let (parts, _) = request.into_parts();
         // A user's name and password in the URL become a header.
-        let request = self.client.request(parts.method, url.clone());
+        let url = match self.cloud.signs_urls() {
+            true => Url::parse(&parts.uri.to_string()).unwrap_or_else(|_| url.clone()),
+            false => url.clone(),
+        };
+        let request = self.client.request(parts.method, url);
         let request = request.headers(parts.headers);
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        let most = match question {
-            Question::Object(object) => object.range.as_ref().map(|range| range.end - range.start),
+        let asked = match question {
+            Question::Object(object) => object.range.clone(),
             Question::Page(_) => None,
         };
         match request.send().await {
-            Ok(response) => self.body(response, most).await,
+            Ok(response) => self.body(response, asked).await,
             Err(e) if client::is_led_inside(&e) => {
                 Attempt::Over(self.not_followed(question, &client::innermost(&e)))
             }
@@ -278,50 +291,58 @@ impl Transport {
         }
     }
 
-    /// Takes all of an answer; `most`: so many bytes were asked for.
-    async fn body(&self, mut response: reqwest::Response, most: Option<u64>) -> Attempt {
+    /// Takes all of an answer, and keeps what was asked for of it.
+    async fn body(&self, mut response: reqwest::Response, asked: Option<Range<u64>>) -> Attempt {
         let (status, headers) = (response.status(), response.headers().clone());
-        let is_whole = status == StatusCode::OK && most.is_some();
-        let most = match status.is_success() {
-            true if is_whole => WHOLE_MOST,
-            true => most.unwrap_or(TOLD_MOST),
-            false => TOLD_MOST,
+        let whole = asked.clone().filter(|_| status == StatusCode::OK);
+        let most = match (status.is_success(), &asked) {
+            (true, Some(_)) if whole.is_some() => WHOLE_MOST,
+            (true, Some(asked)) => asked.end - asked.start,
+            (true, None) => TOLD_MOST,
+            (false, _) => REFUSAL_MOST,
         };
         let told = response.content_length();
-        if is_whole && told.is_none_or(|told| told > most) {
+        if whole.is_some() && told.is_none_or(|told| told > most) {
             return Attempt::Answered(refusal::no_ranges(headers));
         }
-        let mut body: Vec<u8> = Vec::new();
-        let room = told.unwrap_or(0).min(most);
+        let kept = whole.unwrap_or(0..most);
+        let room = told.unwrap_or(0).min(kept.end.saturating_sub(kept.start));
+        let (mut body, mut at) = (Vec::new(), 0u64);
+        let no_room = || Attempt::Over(crate::memory::no_memory("an answer of a remote source"));
         if body.try_reserve_exact(room as usize).is_err() {
-            return Attempt::Over(crate::memory::no_memory("an answer of a remote source"));
+            return no_room();
         }
         loop {
-            match response.chunk().await {
-                Ok(Some(bytes)) => {
-                    self.counters
-                        .bytes
-                        .fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                    if body.len() as u64 + bytes.len() as u64 > most {
-                        return Attempt::Failed("the answer is longer than it may be".into(), None);
-                    }
-                    if body.try_reserve(bytes.len()).is_err() {
-                        let doing = "an answer of a remote source";
-                        return Attempt::Over(crate::memory::no_memory(doing));
-                    }
-                    body.extend_from_slice(&bytes);
-                }
+            let bytes = match response.chunk().await {
+                Ok(Some(bytes)) => bytes,
                 Ok(None) => break,
                 Err(e) => return Attempt::Failed(client::innermost(&e), None),
+            };
+            let end = at + bytes.len() as u64;
+            self.counters.bytes.fetch_add(end - at, Ordering::Relaxed);
+            if end > most && !status.is_success() {
+                break;
             }
+            if end > most {
+                return Attempt::Failed("the answer is longer than it may be".into(), None);
+            }
+            let skip = kept.start.saturating_sub(at).min(end - at) as usize;
+            let take = kept.end.saturating_sub(at).min(end - at) as usize;
+            let part = bytes.get(skip..take).unwrap_or(&[]);
+            if body.try_reserve(part.len()).is_err() {
+                return no_room();
+            }
+            body.extend_from_slice(part);
+            at = end;
         }
-        if told.is_some_and(|told| told > body.len() as u64) {
+        if status.is_success() && told.is_some_and(|told| told > at) {
             return Attempt::Failed("the answer ended early".into(), None);
         }
         Attempt::Answered(Answer {
             status,
             headers,
             body,
+            bytes: at,
         })
     }
 }

@@ -3,6 +3,8 @@
 //! Servers ignore `If-Match`, so the ETag and the length of every answer are compared. Without an
 //! ETag the time of modification stands for it. Used by [`super::object`] and [`super::store`].
 
+use std::ops::Range;
+
 use http::{HeaderMap, header};
 
 use super::listing::{self, ListedObject};
@@ -50,6 +52,11 @@ impl ObjectVersion {
         is_same && self.size == answer.size
     }
 
+    /// Whether it tells one content from another of the same length.
+    pub(super) fn is_told(&self) -> bool {
+        self.etag.is_some() || self.modified != Timestamp::default()
+    }
+
     /// As `If-Match` sends it: weak ones fit nothing.
     pub(super) fn if_match(&self) -> Option<String> {
         let strong = self.etag.as_ref().filter(|tag| !tag.starts_with("W/"));
@@ -66,6 +73,17 @@ impl ObjectVersion {
     pub(super) fn identity(&self) -> SourceIdentity {
         SourceIdentity::of_object(self.tag(), self.size)
     }
+}
+
+/// Which bytes an answer says it has.
+pub(super) fn part(headers: &HeaderMap) -> Option<Range<u64>> {
+    let told = text(headers, header::CONTENT_RANGE)?
+        .trim()
+        .strip_prefix("bytes")?;
+    let (range, _) = told.trim().split_once('/')?;
+    let (start, last) = range.split_once('-')?;
+    let last: u64 = last.trim().parse().ok()?;
+    Some(start.trim().parse().ok()?..last.checked_add(1)?)
 }
 
 fn whole_seconds(time: Timestamp) -> Timestamp {
@@ -124,6 +142,7 @@ mod tests {
         headers.insert(header::ETAG, "\"x\"".parse().unwrap());
         let found = ObjectVersion::answered(&headers).unwrap();
         assert_eq!((found.size, found.etag.as_deref()), (17, Some("x")));
+        assert_eq!(part(&headers), Some(0..4));
         headers.insert(header::CONTENT_RANGE, "bytes 0-3/*".parse().unwrap());
         assert!(ObjectVersion::answered(&headers).is_none());
         headers.insert("x-amz-version-id", "null".parse().unwrap());

@@ -5,8 +5,9 @@
 #
 # schedules: the cache, the budget and the stage's layers in thousands of orders of their threads
 #            (shuttle); seconds, once it is built, and the default.
-# miri:      the codecs without vector instructions, each step checked for undefined behaviour; needs
-#            the nightly toolchain, which is installed where rustup can.
+# miri:      the codecs without vector instructions, then what has them with AVX2, each step checked
+#            for undefined behaviour; half an hour; needs the nightly toolchain, which is installed
+#            where rustup can.
 # address:   mounted tests with AddressSanitizer in the daemon, its workers and commands.
 # thread:    the same with ThreadSanitizer; needs the nightly toolchain, too.
 #
@@ -56,8 +57,14 @@ schedules)
 miri)
     install_nightly miri rust-src
     # Files of failures are read and written; a few cases are enough where each takes seconds.
-    MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 \
-        cargo +nightly miri test --locked --package arrayfs-codec --lib -- "$@"
+    export MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2
+    codecs=(cargo +nightly miri test --locked --package arrayfs-codec --lib)
+    "${codecs[@]}" -- "$@"
+    # It has the vector instructions that a program is compiled for, whatever the machine has.
+    if [ "${triple%%-*}" = x86_64 ]; then
+        [ $# != 0 ] || set -- shuffle bp128
+        RUSTFLAGS=-Ctarget-feature=+avx2 "${codecs[@]}" --target-dir target/miri-avx2 -- "$@"
+    fi
     ;;
 address)
     export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0:quarantine_size_mb=16

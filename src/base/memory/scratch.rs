@@ -95,10 +95,9 @@ impl Region {
         if self.bytes.len() < needed {
             // Not copied to its new place: the content is of no use.
             self.bytes = Vec::new();
-            self.bytes
-                .try_reserve_exact(needed)
-                .map_err(|_| refused())?;
-            self.bytes.resize(needed, 0);
+            // Nor touched: pages that the decode does not need are never there.
+            let zeroed = bytemuck::allocation::try_zeroed_vec(needed);
+            self.bytes = zeroed.map_err(|()| refused())?;
         }
         Ok(Arena::of(&mut self.bytes, len))
     }

@@ -73,7 +73,9 @@ mod tests {
 
     #[test]
     fn far_matches() {
-        for distance in [8190, 8191, 8192, 8193, 8192 + 65535] {
+        // Miri takes minutes for the farthest.
+        let farthest = (!cfg!(miri)).then_some(8192 + 65535);
+        for distance in [8190, 8191, 8192, 8193].into_iter().chain(farthest) {
             let noise = (0u32..).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8);
             let mut plain: Vec<u8> = noise.take(distance).collect();
             plain.extend_from_within(..40);

@@ -80,7 +80,7 @@ fn interleave_from(first: usize, planes: Planes, elements: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blosc::tests::encoder::{noise, shuffle};
+    use crate::blosc::tests::encoder::{noise, shuffle, typesizes};
     use proptest::prelude::*;
 
     fn check(width: usize, count: usize) {
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn every_typesize() {
-        for width in 1..=255 {
-            for count in [0, 1, 33, 70] {
+        for width in typesizes() {
+            for count in [0, 1, 31, 33, 70] {
                 check(width, count);
             }
         }

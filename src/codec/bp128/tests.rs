@@ -91,7 +91,9 @@ fn every_width_and_tail_round_trips() {
                 steps(&encoded.idx).any(|step| step == widest),
                 "{transform:?} {bits}"
             );
-            for tail in 1..=CHUNK {
+            // Miri gets one for each width.
+            let tails = (1..=CHUNK).filter(|tail| !cfg!(miri) || tail % CHUNK == bits as usize);
+            for tail in tails {
                 assert_round_trip(transform, &values[..tail]);
                 assert_round_trip(transform, &values[..CHUNK + tail]);
             }
@@ -188,6 +190,7 @@ fn a_run_may_be_empty() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes hours")]
 fn words_total_beyond_32_bits() {
     // Not to be decoded here, but checked: 2^25 chunks of full width, in 2^32 words.
     let idx: Vec<u32> = (0..=1u32 << 25)

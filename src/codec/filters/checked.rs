@@ -252,6 +252,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes minutes")]
     fn every_filter_with_a_decoder_has_a_name_in_the_list() {
         let decoded = (0..40_000).filter(|id| has_decoder(&described(*id)));
         assert_eq!(decoded.count(), NAMES.len());

@@ -42,7 +42,7 @@ fn separate_from(first: usize, elements: &[u8], width: usize, planes: &mut [u8],
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blosc::tests::encoder::{self, noise};
+    use crate::blosc::tests::encoder::{self, noise, typesizes};
     use proptest::prelude::*;
 
     fn check_against_the_letter(width: usize, count: usize, gap: usize) {
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn every_typesize() {
-        for width in 1..=255 {
-            for count in [0, 1, 33, 70] {
+        for width in typesizes() {
+            for count in [0, 1, 31, 33, 70] {
                 check_against_the_letter(width, count, 0);
             }
         }

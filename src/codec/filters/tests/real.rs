@@ -54,6 +54,12 @@ impl Real {
         Pipeline::new(&[filter], self.count as usize * self.width).unwrap()
     }
 
+    /// Whether it can be decoded here: Miri cannot call C, as zlib and zstd in Blosc2 are.
+    fn runs(&self) -> bool {
+        let calls_c = self.filter == 32026 && self.values[6] >= 4;
+        !(cfg!(miri) && calls_c)
+    }
+
     pub(super) fn plain(&self) -> Vec<u8> {
         let mask = u64::MAX >> (64 - self.bits.len());
         let number = |i| (self.kind.value(i) & mask) << self.bits.start;
@@ -72,7 +78,11 @@ impl Real {
     }
 }
 
-pub(super) const CHUNKS: &[Real] = &[
+pub(super) fn chunks() -> impl Iterator<Item = &'static Real> {
+    CHUNKS.iter().filter(|chunk| chunk.runs())
+}
+
+const CHUNKS: &[Real] = &[
     Real {
         filter: 4,
         values: &[169, 8, 8, 100],

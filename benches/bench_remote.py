@@ -82,7 +82,7 @@ def sequential(bench, bucket, name, arrays):
             read(bench, mnt / name, arrays, ours)
         fetched.append(bucket.curl(name))
         beside = threading.Thread(target=bucket.curl, args=[name])
-        with bench.mounted("-o", "ro", DATA / name) as mnt:
+        with bench.mounted(DATA / name, "-o", "ro") as mnt:
             beside.start()
             local.append(sum(dd(mnt / array) for array in arrays))
             beside.join()
@@ -151,21 +151,21 @@ def cached(bench):
     name, arrays = "shuffle.h5", READ["shuffle.h5"]
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         options = ["-o", f"disk_cache={directory}"]
-        with bench.mounted(*options, URL) as mnt:
+        with bench.mounted(URL, *options) as mnt:
             read(bench, mnt / name, arrays, Times())
         ours, local, requests = Times(), Times(), []
         for _ in range(bench.rounds):
-            with bench.mounted(*options, URL) as mnt:
+            with bench.mounted(URL, *options) as mnt:
                 read(bench, mnt / name, arrays, ours)
                 requests.append(asked(bench)["requests"])
-            with bench.mounted("-o", "ro", DATA / name) as mnt:
+            with bench.mounted(DATA / name, "-o", "ro") as mnt:
                 bench.read(mnt, arrays, local)
     bench.speed(f"warm read of {name} out of the disk cache, against the local container", ours, local, 0.8)
     bench.add("requests of that", f"{max(requests)}", "<= 2", max(requests) <= 2, "")
 
 
 def streams(bench):
-    with bench.mounted("-o", "cache=256M", URL) as mnt:
+    with bench.mounted(URL, "-o", "cache=256M") as mnt:
         array = mnt / "contiguous.h5/values"
         part = array.stat().st_size // 64 >> 20
         readers = [subprocess.Popen(["dd", f"if={array}", "of=/dev/null", "bs=1M", f"skip={number * part}", f"count={part + 1}",

@@ -10,7 +10,7 @@
 //! memory is still in the processor's caches when the next blocks are decoded into it.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::read::CachedArray;
 use crate::sync::Mutex;
@@ -130,7 +130,12 @@ impl ReadAhead {
                 fetched: range.end,
                 fetch_window: 0,
             };
-            return Advance::default();
+            // Who begins at the beginning goes on, more often than not.
+            let begins = range.start == 0 && self.far.is_some();
+            return Advance {
+                fetch: begins.then(|| self.fetch(&mut state, size)).flatten(),
+                ..Advance::default()
+            };
         }
         state.go_through(&range);
         if range.end <= state.next {
@@ -139,7 +144,12 @@ impl ReadAhead {
         state.next = range.end;
         if state.next - state.start <= AROUND || state.leaves_most_out() {
             state.ordered = state.next;
-            return Advance::default();
+            // A request far away takes longer than reading a little in vain.
+            let goes_on = !state.leaves_most_out();
+            return Advance {
+                fetch: goes_on.then(|| self.fetch(&mut state, size)).flatten(),
+                ..Advance::default()
+            };
         }
         Advance {
             fetch: self.fetch(&mut state, size),
@@ -148,10 +158,11 @@ impl ReadAhead {
         }
     }
 
-    /// Half a window at a time, each window twice as long as the one before.
+    /// Half a window at a time, each window four times as long as the one before: it takes a round
+    /// trip until the next one counts.
     fn fetch(&self, state: &mut ReaderPosition, size: u64) -> Option<Range<u64>> {
         let far = self.far.as_ref()?;
-        let window = (state.fetch_window * 2).clamp(FETCHED_LEAST, far.most);
+        let window = (state.fetch_window * 4).clamp(FETCHED_LEAST, far.most);
         let decoded = ((window as f64 * far.ratio) as u64).max(2 * TASK);
         let to = state.next.saturating_add(decoded).min(size);
         let from = state.fetched.max(state.next);
@@ -211,11 +222,19 @@ fn pass(state: &mut ReaderPosition) -> Option<Range<u64>> {
 const WAITING: usize = 256;
 
 /// The threads that decode ahead. Dropping them ends the threads.
-pub struct ReadAheadWorkers(WorkerThreads);
+pub struct ReadAheadWorkers {
+    decoding: WorkerThreads,
+    /// Names and asks for what is far away: whoever decodes may be waiting for it. Begun by the
+    /// first array that is.
+    fetching: OnceLock<Option<WorkerThreads>>,
+}
 
 impl ReadAheadWorkers {
     pub fn new(threads: usize) -> std::io::Result<Self> {
-        WorkerThreads::new("readahead", threads, WAITING).map(ReadAheadWorkers)
+        Ok(ReadAheadWorkers {
+            decoding: WorkerThreads::new("readahead", threads, WAITING)?,
+            fetching: OnceLock::new(),
+        })
     }
 
     /// Orders what a reader calls for.
@@ -241,22 +260,24 @@ impl ReadAheadWorkers {
                     array.prefetch(at..end);
                 }
             };
-            if !self.0.order(decode) {
+            if !self.decoding.order(decode) {
                 return;
             }
             at = end;
         }
     }
 
-    /// Orders that a source which is far away is asked for all of it at once: before the first
-    /// task, where no other thread takes that at the same time, and names its own part.
+    /// Orders that a source which is far away is asked for all of it at once.
     fn fetch_ahead(&self, array: &Arc<CachedArray>, range: Range<u64>) {
-        let array = Arc::downgrade(array);
-        self.0.order(move || {
-            if let Some(array) = array.upgrade() {
-                array.fetch_ahead(range);
-            }
-        });
+        let begin = || WorkerThreads::new("fetchahead", 1, WAITING).ok();
+        if let Some(fetching) = self.fetching.get_or_init(begin) {
+            let array = Arc::downgrade(array);
+            fetching.order(move || {
+                if let Some(array) = array.upgrade() {
+                    array.fetch_ahead(range);
+                }
+            });
+        }
     }
 }
 

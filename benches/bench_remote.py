@@ -79,7 +79,7 @@ def sequential(bench, bucket, name, arrays):
     for _ in range(bench.rounds):
         with bench.mounted(URL) as mnt:
             os.stat(mnt / name)
-            read(bench, mnt / name, arrays, ours)
+            bench.read(mnt / name, arrays, ours)
         fetched.append(bucket.curl(name))
         beside = threading.Thread(target=bucket.curl, args=[name])
         with bench.mounted(DATA / name, "-o", "ro") as mnt:
@@ -89,14 +89,6 @@ def sequential(bench, bucket, name, arrays):
     slower = max(fetched, local, key=statistics.median)
     which = "curl" if slower is fetched else "the local container"
     bench.speed(f"cold read of {name} over the line, against the slower: {which}", ours, slower, 0.8)
-
-
-def read(bench, container, arrays, times):
-    pid = bench.status()["pid"]
-    before = busy(pid)
-    seconds = sum(dd(container / array) for array in arrays)
-    times.append(seconds)
-    times.cores.append((busy(pid) - before) / (seconds * os.cpu_count()))
 
 
 def at_random(bench):
@@ -152,11 +144,11 @@ def cached(bench):
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as directory:
         options = ["-o", f"disk_cache={directory}"]
         with bench.mounted(URL, *options) as mnt:
-            read(bench, mnt / name, arrays, Times())
+            bench.read(mnt / name, arrays, Times())
         ours, local, requests = Times(), Times(), []
         for _ in range(bench.rounds):
             with bench.mounted(URL, *options) as mnt:
-                read(bench, mnt / name, arrays, ours)
+                bench.read(mnt / name, arrays, ours)
                 requests.append(asked(bench)["requests"])
             with bench.mounted(DATA / name, "-o", "ro") as mnt:
                 bench.read(mnt, arrays, local)

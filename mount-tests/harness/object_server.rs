@@ -42,6 +42,8 @@ pub enum Wrong {
     NoRanges,
     /// Sent compressed, as the answer says.
     Encoded,
+    /// Of a listing, a page without names, behind which there is always another.
+    Endless,
     /// Other bytes, as many, and so says the answer.
     Elsewhere,
 }
@@ -222,6 +224,11 @@ impl Served {
                     answer.headers.push(("ETag", "\"another\"".into()));
                 }
                 Some(Wrong::Encoded) => answer.headers.push(("Content-Encoding", "gzip".into())),
+                Some(Wrong::Endless) => {
+                    let token = format!("<NextContinuationToken>{number}</NextContinuationToken>");
+                    let page = format!("<ListBucketResult>{token}</ListBucketResult>");
+                    answer.body = page.into_bytes();
+                }
                 Some(Wrong::Elsewhere) => {
                     let moved = Asked {
                         range: asked

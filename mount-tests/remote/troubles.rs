@@ -146,6 +146,13 @@ fn a_mount_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn a_listing_that_comes_to_no_end_is_an_error() {
+    let server = of_one(10);
+    server.decide(|asked, _| asked.is_listing.then_some(Wrong::Endless));
+    command(&server, &["ls", &server.url("")]).failed_saying(1, &["comes to no end"]);
+}
+
+#[test]
 fn a_store_that_is_not_there_is_told_soon() {
     let begun = Instant::now();
     let said = super::arrayfs([

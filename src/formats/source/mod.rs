@@ -177,6 +177,30 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// Of an object, or of a directory of objects, which is read only.
+    pub fn of_object(kind: FileKind, size: u64, tag: Option<ObjectTag>) -> Stat {
+        Stat {
+            kind,
+            id: FileId::default(),
+            size,
+            mtime: Timestamp::default(),
+            tag,
+            mount: MountId(0),
+            blocks: size.div_ceil(512),
+            mode: match kind {
+                FileKind::Directory => 0o555,
+                _ => 0o444,
+            },
+            list: None,
+            uid: 0,
+            gid: 0,
+            nlink: 1,
+            rdev: 0,
+            atime: Timestamp::default(),
+            ctime: Timestamp::default(),
+        }
+    }
+
     /// Of the content that it had.
     pub fn identity(&self) -> SourceIdentity {
         match self.tag {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::BytesSource;
 use crate::error::{Error, Result};
-use crate::source::{FileId, FileKind, Listed, MountId, ObjectTag, Source, Stat, Store, Timestamp};
+use crate::source::{FileKind, Listed, ObjectTag, Source, Stat, Store};
 
 /// Directories are those above files.
 pub struct MemoryStore {
@@ -78,32 +78,9 @@ impl MemoryStore {
     }
 }
 
-fn stat(kind: FileKind, size: u64, tag: Option<ObjectTag>) -> Stat {
-    Stat {
-        kind,
-        id: FileId::default(),
-        size,
-        mtime: Timestamp::default(),
-        tag,
-        mount: MountId(0),
-        blocks: size.div_ceil(512),
-        mode: match kind {
-            FileKind::Directory => 0o555,
-            _ => 0o444,
-        },
-        list: None,
-        uid: 0,
-        gid: 0,
-        nlink: 1,
-        rdev: 0,
-        atime: Timestamp::default(),
-        ctime: Timestamp::default(),
-    }
-}
-
 impl StoredObject {
     fn stat(&self) -> Stat {
-        stat(FileKind::File, self.bytes.len() as u64, Some(self.tag))
+        Stat::of_object(FileKind::File, self.bytes.len() as u64, Some(self.tag))
     }
 }
 
@@ -111,7 +88,7 @@ impl Store for MemoryStore {
     fn stat(&self, path: &Path) -> Result<Stat> {
         match self.object(path) {
             Ok(object) => Ok(object.stat()),
-            Err(_) if self.is_directory(path) => Ok(stat(FileKind::Directory, 0, None)),
+            Err(_) if self.is_directory(path) => Ok(Stat::of_object(FileKind::Directory, 0, None)),
             Err(missing) => Err(missing),
         }
     }

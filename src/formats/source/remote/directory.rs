@@ -12,12 +12,15 @@ use super::names;
 use super::shared::Shared;
 use super::transport::{Question, Transport};
 use super::version::ObjectVersion;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::budget::Hold;
 use crate::sync::Mutex;
 
 /// Names that were looked up are remembered, as many of a directory.
 const LOOKED_UP: usize = 10_000;
+
+/// Pages in a row that have no names, at most.
+const EMPTY_MOST: u32 = 1000;
 
 /// Bytes that a name takes beside itself.
 const PER_NAME: usize = 200;
@@ -54,7 +57,7 @@ impl RemoteDirectory {
         let transport = &shared.transport;
         let (mut found, mut left_out) = (RemoteDirectory::empty(), 0u64);
         let mut charge = shared.memory.budget().keep(0)?;
-        let (mut token, mut names) = (None, 0);
+        let (mut token, mut empty) = (None, 0);
         loop {
             let question = Question::Page(PageOf {
                 prefix,
@@ -64,16 +67,17 @@ impl RemoteDirectory {
             let answer = transport.ask(&question).await?;
             let page = listing::parse(&answer.body)
                 .map_err(|e| e.of_container(transport.name(&question).as_ref()))?;
-            // A server that gives the same page for ever would be asked for ever.
-            let next = page
-                .next
-                .clone()
-                .filter(|next| token.as_ref() != Some(next));
             charge.keep_more(bytes_of(&page))?;
+            let (next, before) = (page.next.clone(), found.count());
             left_out += found.take(prefix, page);
-            // Nor one that has pages without names for ever.
-            let is_empty = std::mem::replace(&mut names, found.count()) == found.count();
-            token = next.filter(|_| !is_empty || left_out > 0);
+            // Pages without names are sent by some stores, but not for ever.
+            empty = if found.count() > before { 0 } else { empty + 1 };
+            if next.is_some() && (next == token || empty > EMPTY_MOST) {
+                let name = transport.name(&question);
+                let cause = std::io::Error::from_raw_os_error(libc::EIO);
+                return Err(Error::io(format!("{name}: comes to no end"), cause));
+            }
+            token = next;
             found.is_begun = token.is_some();
             if token.is_none() || !is_whole {
                 break;

@@ -31,9 +31,7 @@ use super::transport::{ObjectQuestion, Question, Transport};
 use super::url::SourceUrl;
 use super::version::ObjectVersion;
 use crate::error::{Error, Result};
-use crate::source::{
-    FarTraffic, Fetch, FileId, FileKind, Listed, MountId, Source, Stat, Store, Timestamp,
-};
+use crate::source::{FarTraffic, Fetch, FileId, FileKind, Listed, Source, Stat, Store, Timestamp};
 use crate::sync::Mutex;
 
 /// Directories that are remembered.
@@ -200,24 +198,13 @@ impl RemoteStore {
         let time = version.map_or(self.since, |version| version.modified);
         let size = version.map_or(0, |version| version.size);
         Stat {
-            kind,
             id: id_of(&self.url, path, version),
-            size,
             mtime: time,
-            tag: version.map(ObjectVersion::tag),
-            mount: MountId(0),
-            blocks: size.div_ceil(512),
-            mode: match kind {
-                FileKind::Directory => 0o555,
-                _ => 0o444,
-            },
-            list: None,
             uid: self.owner.0,
             gid: self.owner.1,
-            nlink: 1,
-            rdev: 0,
             atime: time,
             ctime: time,
+            ..Stat::of_object(kind, size, version.map(ObjectVersion::tag))
         }
     }
 

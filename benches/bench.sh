@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 . scripts/install.sh
 
 install_all
+"$ARRAYFS_PYTHON" -c "import fsspec, aiohttp" 2>/dev/null || "$ARRAYFS_PYTHON" -m pip install -q fsspec==2026.9.0 aiohttp==3.14.5
 command -v mkfs.btrfs >/dev/null || install_packages btrfs-progs
 build --bins --example minimal-server --example delay-proxy
 exec "$ARRAYFS_PYTHON" benches/bench.py "$@"

@@ -7,6 +7,8 @@
     DIR/matrix10       the same ten times, side by side
     DIR/fragments      BPCells fragments: 2 million
     DIR/CODEC.blp      512 MiB of float64 with twelve noisy low bits: lz4, blosclz, zstd
+    DIR/far/           1 GiB of such numbers: contiguous.h5, shuffle.h5 (gzip 1, chunks of 1 MiB), zstd.blp
+    DIR/frames.h5      500 frames of 512 x 512 float64, each in 16 chunks, gzip 1
     DIR/many/          10,000 small Bloscpack files
     DIR/FORM.h5        Binsparse CSR, 200,000 x 33,000, 20 million counts: shuffle, gzip, chunked, contiguous
     DIR/many.h5        HDF5: 10,000 small datasets in one group
@@ -65,25 +67,46 @@ def fragments(path):
     os.unlink(table)
 
 
-def floats():
+def floats(parts=32):
+    """Of 16 MiB each."""
     rng = np.random.default_rng(1)
-    for i in range(32):
+    for i in range(parts):
         part = np.linspace(i, i + 1, (16 << 20) // 8)
         bits = part.view("<u8")
         bits ^= rng.integers(0, 1 << 12, bits.size, dtype="u8")
         yield part
 
 
-def packed(codec):
+def packed(codec, parts=32):
     def write(path):
         raw = path + ".raw"
         with open(raw, "wb") as file:
-            for part in floats():
+            for part in floats(parts):
                 part.tofile(file)
         arguments = bloscpack.BloscArgs(typesize=8, clevel=LEVELS[codec], cname=codec)
         bloscpack.pack_file_to_file(raw, path, blosc_args=arguments)
         os.unlink(raw)
     return write
+
+
+def far(path):
+    parts = 64
+    os.mkdir(path)
+    packed("zstd", parts)(os.path.join(path, "zstd.blp"))
+    for form in ["contiguous", "shuffle"]:
+        how = {**FORMS[form], "chunks": (1 << 17,)} if FORMS[form] else {}
+        with h5py.File(os.path.join(path, f"{form}.h5"), "w") as file:
+            values = file.create_dataset("values", (parts << 21,), "<f8", **how)
+            for number, part in enumerate(floats(parts)):
+                values[number << 21:number + 1 << 21] = part
+
+
+def frames(path):
+    with h5py.File(path, "w") as file:
+        values = file.create_dataset("frames", (500, 512, 512), "<f8", chunks=(1, 128, 128), **FORMS["shuffle"])
+        for number, part in enumerate(floats(63)):
+            frames = part.reshape(8, 512, 512)[:500 - 8 * number]
+            values[8 * number:8 * number + len(frames)] = frames
 
 
 def many(path):
@@ -137,7 +160,7 @@ def main():
     directory = sys.argv[1]
     os.makedirs(directory, exist_ok=True)
     blosc.set_nthreads(2)
-    makers = {"matrix": matrix, "matrix10": matrix10, "fragments": fragments, "many": many}
+    makers = {"matrix": matrix, "matrix10": matrix10, "fragments": fragments, "far": far, "frames.h5": frames, "many": many}
     makers |= {f"{codec}.blp": packed(codec) for codec in LEVELS}
     makers |= {f"{form}.h5": csr(form) for form in FORMS}
     makers |= {"many.h5": datasets("{1:05}"), "groups.h5": datasets("{0:02}/{1:05}")}

@@ -3,7 +3,8 @@
 //!     delay-proxy LISTEN CONNECT ROUND_TRIP_MS MB_PER_S
 //!
 //! Each byte arrives half a round trip after it was sent, and all connections together carry no
-//! more than the line does. Connections begin with a round trip, as those of TCP do.
+//! more than the line does, which is as wide in either direction: no question waits behind answers.
+//! Connections begin with a round trip, as those of TCP do.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -15,6 +16,7 @@ const PART: usize = 64 << 10;
 /// Bytes on the way of a connection: the window of its receiver.
 const WINDOW: usize = 4 << 20;
 
+/// One direction of it.
 struct Line {
     delay: Duration,
     per_byte: Duration,
@@ -92,27 +94,31 @@ fn main() {
         panic!("delay-proxy LISTEN CONNECT ROUND_TRIP_MS MB_PER_S");
     };
     let (round_trip, width): (f64, f64) = (round_trip.parse().unwrap(), width.parse().unwrap());
-    let line = Arc::new(Line {
-        delay: Duration::from_secs_f64(round_trip / 2e3),
-        per_byte: Duration::from_secs_f64(1.0 / (width * 1e6)),
-        free_at: Mutex::new(Instant::now()),
-    });
+    let direction = || {
+        Arc::new(Line {
+            delay: Duration::from_secs_f64(round_trip / 2e3),
+            per_byte: Duration::from_secs_f64(1.0 / (width * 1e6)),
+            free_at: Mutex::new(Instant::now()),
+        })
+    };
+    let (questions, answers) = (direction(), direction());
     for client in TcpListener::bind(listen).unwrap().incoming() {
-        let (line, connect) = (Arc::clone(&line), connect.clone());
+        let (questions, answers) = (Arc::clone(&questions), Arc::clone(&answers));
+        let connect = connect.clone();
         std::thread::spawn(move || {
             let client = client.unwrap();
             // The handshake.
-            std::thread::sleep(line.delay * 2);
+            std::thread::sleep(questions.delay * 2);
             let server = TcpStream::connect(connect).unwrap();
             for side in [&client, &server] {
                 side.set_nodelay(true).unwrap();
             }
             pump(
-                Arc::clone(&line),
+                questions,
                 client.try_clone().unwrap(),
                 server.try_clone().unwrap(),
             );
-            pump(line, server, client);
+            pump(answers, server, client);
         });
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The store is [`ObjectServer`], in the same process; a real one is SeaweedFS ([`seaweed`]).
 
+mod ahead;
 mod disk_cache;
 mod golden;
 mod names;

@@ -80,6 +80,10 @@ fn a_name_in_a_directory_of_many_keys_is_found_without_all_of_them() {
     let asked = server.take_asked();
     let keys: Vec<&String> = asked.iter().map(|asked| &asked.key).collect();
     assert!(keys.len() <= 8, "{keys:?}");
+    // All of it needs no page that is there already.
+    assert_eq!(names(&mounted.join("many")).len(), 5000);
+    let asked = server.take_asked();
+    assert!(asked.len() <= 4, "{asked:?}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub mod read;
 pub mod sequential;
 mod steps;
 pub mod stored_run;
+mod strided;
 pub mod uncached;
 
 use std::borrow::Cow;

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::read::CachedArray;
+use super::strided::StridedReads;
 use crate::sync::Mutex;
 use crate::workers::WorkerThreads;
 
@@ -37,6 +38,12 @@ const FETCHED_LEAST: u64 = 1 << 20;
 /// And at most, before the cache's size limits it.
 const FETCHED_MOST: u64 = 32 << 20;
 
+/// It is asked for in so many parts: each is a request of [`FETCHED_MOST`].
+const FETCH_PARTS: u64 = 8;
+
+/// Threads that name what is asked for: some wait for an index.
+const FETCHING: usize = 4;
+
 /// Recognises sequential reading of one open file.
 pub struct ReadAhead {
     state: Mutex<ReaderPosition>,
@@ -50,6 +57,8 @@ struct FarWindow {
     most: u64,
     /// Decoded bytes of a stored one.
     ratio: f64,
+    /// Blocks that make up `most`.
+    blocks: u64,
 }
 
 #[derive(Default)]
@@ -69,6 +78,7 @@ struct ReaderPosition {
     /// Where stored bytes have been asked for up to, and how many of them at a time.
     fetched: u64,
     fetch_window: u64,
+    strided: StridedReads,
 }
 
 /// What a read in sequence calls for.
@@ -80,6 +90,10 @@ pub struct Advance {
     pub passed: Option<Range<u64>>,
     /// Bytes whose stored form is to be asked for, of an array that is far away.
     pub fetch: Option<Range<u64>>,
+    /// Such bytes of which the read itself is the beginning: one request has them all.
+    pub fetch_with: Option<Range<u64>>,
+    /// As `fetch`, of a reader that goes on in strides.
+    pub strides: Vec<Range<u64>>,
 }
 
 impl ReadAhead {
@@ -94,15 +108,15 @@ impl ReadAhead {
 
     /// For a reader of this array.
     pub fn of(array: &CachedArray, cache_limit: u64) -> Self {
-        let stored = array.is_far.then(|| array.array.info());
-        let stored = stored.and_then(Result::ok).map(|info| info.stored_bytes);
+        let info = array.is_far.then(|| array.array.info());
+        let most = FETCHED_MOST.min(cache_limit / 8).max(FETCHED_LEAST);
+        let far = info.and_then(Result::ok).map(|info| FarWindow {
+            most,
+            ratio: array.bytes as f64 / info.stored_bytes.max(1) as f64,
+            blocks: most / (info.stored_bytes / info.blocks.max(1)).max(1),
+        });
         ReadAhead {
-            far: stored.map(|stored| {
-                Box::new(FarWindow {
-                    most: FETCHED_MOST.min(cache_limit / 8).max(FETCHED_LEAST),
-                    ratio: array.bytes as f64 / stored.max(1) as f64,
-                })
-            }),
+            far: far.map(Box::new),
             ..ReadAhead::new(cache_limit)
         }
     }
@@ -120,7 +134,9 @@ impl ReadAhead {
             && range.end.saturating_add(disorder) >= state.next
             && state.next > 0;
         if !sequential {
+            let strides = self.strides(&mut state, &range, size);
             *state = ReaderPosition {
+                strided: std::mem::take(&mut state.strided),
                 start: range.start,
                 next: range.end,
                 ordered: range.end,
@@ -132,8 +148,10 @@ impl ReadAhead {
             };
             // Who begins at the beginning goes on, more often than not.
             let begins = range.start == 0 && self.far.is_some();
+            let with = begins.then(|| self.fetch(&mut state, size)).flatten();
             return Advance {
-                fetch: begins.then(|| self.fetch(&mut state, size)).flatten(),
+                fetch_with: with.map(|behind| 0..behind.end),
+                strides,
                 ..Advance::default()
             };
         }
@@ -155,18 +173,33 @@ impl ReadAhead {
             fetch: self.fetch(&mut state, size),
             ahead: self.order(&mut state, size),
             passed: pass(&mut state),
+            ..Advance::default()
         }
     }
 
-    /// Half a window at a time, each window four times as long as the one before: it takes a round
-    /// trip until the next one counts.
+    /// What the next reads of a stride need, which are as long as the last one was.
+    fn strides(
+        &self,
+        state: &mut ReaderPosition,
+        range: &Range<u64>,
+        size: u64,
+    ) -> Vec<Range<u64>> {
+        let len = (state.next - state.start).max(range.end - range.start);
+        let far = self.far.as_ref().filter(|_| len <= TASK);
+        far.map_or_else(Vec::new, |far| {
+            state.strided.note(range.start, len, size, far.blocks)
+        })
+    }
+
+    /// A part of a window at a time, so that the line is never empty; each window is four times as
+    /// long as the one before, as it takes a round trip until the next one counts.
     fn fetch(&self, state: &mut ReaderPosition, size: u64) -> Option<Range<u64>> {
         let far = self.far.as_ref()?;
         let window = (state.fetch_window * 4).clamp(FETCHED_LEAST, far.most);
         let decoded = ((window as f64 * far.ratio) as u64).max(2 * TASK);
         let to = state.next.saturating_add(decoded).min(size);
         let from = state.fetched.max(state.next);
-        if to <= from || (to - from < decoded / 2 && to < size) {
+        if to <= from || (to - from < decoded / FETCH_PARTS && to < size) {
             return None;
         }
         (state.fetch_window, state.fetched) = (window, to);
@@ -239,8 +272,13 @@ impl ReadAheadWorkers {
 
     /// Orders what a reader calls for.
     pub fn follow(&self, array: &Arc<CachedArray>, advance: &Advance) {
-        if let Some(range) = advance.fetch.clone() {
-            self.fetch_ahead(array, range);
+        if let Some(range) = advance.fetch_with.clone() {
+            array.fetch_ahead(range);
+        }
+        let further = advance.fetch.iter().chain(&advance.strides);
+        let further: Vec<_> = further.cloned().collect();
+        if !further.is_empty() {
+            self.fetch_ahead(array, further);
         }
         if let Some(range) = advance.ahead.clone() {
             self.order(array, range);
@@ -267,14 +305,16 @@ impl ReadAheadWorkers {
         }
     }
 
-    /// Orders that a source which is far away is asked for all of it at once.
-    fn fetch_ahead(&self, array: &Arc<CachedArray>, range: Range<u64>) {
-        let begin = || WorkerThreads::new("fetchahead", 1, WAITING).ok();
+    /// Orders that a source which is far away is asked for all of them at once.
+    fn fetch_ahead(&self, array: &Arc<CachedArray>, ranges: Vec<Range<u64>>) {
+        let begin = || WorkerThreads::new("fetchahead", FETCHING, WAITING).ok();
         if let Some(fetching) = self.fetching.get_or_init(begin) {
             let array = Arc::downgrade(array);
             fetching.order(move || {
                 if let Some(array) = array.upgrade() {
-                    array.fetch_ahead(range);
+                    for range in ranges {
+                        array.fetch_ahead(range);
+                    }
                 }
             });
         }
@@ -316,14 +356,15 @@ mod tests {
             far: Some(Box::new(FarWindow {
                 most: FETCHED_MOST,
                 ratio: 2.0,
+                blocks: 32,
             })),
             ..ReadAhead::new(1 << 30)
         };
         let size = 512 * MIB;
         let (mut fetched, mut longest) = (0, 0);
         for at in (0..size).step_by(MIB as usize / 8) {
-            let fetch = stream.advance(at..at + MIB / 8, size).fetch;
-            if let Some(range) = fetch {
+            let advance = stream.advance(at..at + MIB / 8, size);
+            if let Some(range) = advance.fetch.or(advance.fetch_with) {
                 assert!(range.start >= fetched && range.start >= at);
                 fetched = range.end;
                 longest = longest.max(fetched - at);

@@ -357,7 +357,12 @@ pub trait Store: Send + Sync {
         true
     }
 
-    /// Told which files will be looked into soon ([`Store::head`]).
+    /// Whether names that a directory does not have take no request to find out.
+    fn knows_all_names(&self, _directory: &Path) -> bool {
+        true
+    }
+
+    /// Told of which files the first bytes will be read soon ([`Store::head`]).
     fn expect_heads(&self, _paths: &mut dyn Iterator<Item = PathBuf>) {}
 
     /// Somebody wants to know anew what lies at a path and below it.

@@ -63,6 +63,10 @@ where
         self.store.is_looked_into(path)
     }
 
+    fn knows_all_names(&self, directory: &Path) -> bool {
+        self.store.knows_all_names(directory)
+    }
+
     fn expect_heads(&self, paths: &mut dyn Iterator<Item = PathBuf>) {
         self.store.expect_heads(paths);
     }

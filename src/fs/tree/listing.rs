@@ -125,9 +125,9 @@ impl DirectoryListing {
         let names = step.names();
         let is_file = |name: &OsStr| step.stored_kind(name) == FileKind::File;
         let files = names.iter().filter(|(_, name)| is_file(name));
-        self.fs
-            .store
-            .expect_heads(&mut files.map(|(_, name)| path.join(name)));
+        let paths = files.map(|(_, name)| path.join(name));
+        let store = &self.fs.store;
+        store.expect_heads(&mut paths.filter(|path| store.is_looked_into(path)));
     }
 
     /// What a directory far away holds takes a request to find out: that is for who enters it.

@@ -33,7 +33,11 @@ pub(super) struct Directory<'a> {
 pub(super) type MemberSources = BTreeMap<String, Arc<dyn Source>>;
 
 impl<'a> Directory<'a> {
-    pub(super) fn new(request: &OpenRequest<'a>) -> Self {
+    pub(super) fn new(request: &OpenRequest<'a>, members: &[&str]) -> Self {
+        if request.store.is_far() && request.store.knows_all_names(request.path) {
+            let paths = members.iter().map(|member| request.path.join(member));
+            request.store.expect_heads(&mut { paths });
+        }
         Directory {
             store: request.store.as_ref(),
             path: request.path,

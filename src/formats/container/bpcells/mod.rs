@@ -108,7 +108,7 @@ impl Format for BpCells {
     }
 
     fn open(&self, request: &OpenRequest<'_>) -> Result<Container> {
-        let directory = Directory::new(request);
+        let directory = Directory::new(request, MEMBERS);
         match version::read(&directory.head("version", version::MOST)?) {
             Seen::Known(version, text) => {
                 let mut container = open(&directory, version, &text)?;

@@ -16,6 +16,10 @@ pub(super) fn recognise(candidate: &Candidate<'_>) -> Result<Verdict> {
     match head.as_deref().map_or(Seen::Foreign, version::read) {
         Seen::Known(..) => Ok(Verdict::Yes),
         Seen::Unreadable(fault) => Ok(Verdict::Damaged(fault.file("version"))),
+        // One that is far away has a `version`, unless all its names are known.
+        Seen::Foreign if head.is_none() && !candidate.store.knows_all_names(candidate.path) => {
+            Ok(Verdict::No)
+        }
         Seen::Foreign => lost_version(candidate, head.is_some()),
     }
 }

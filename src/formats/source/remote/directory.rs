@@ -36,8 +36,8 @@ pub(super) enum RemoteEntry {
 pub(super) struct RemoteDirectory {
     objects: BTreeMap<String, RemoteEntry>,
     directories: BTreeSet<String>,
-    /// There is more behind the last name.
-    is_begun: bool,
+    /// The only page, if there is more behind its last name.
+    begun: Option<ListedPage>,
     /// The last of the names that are known, as keys are ordered, if there are more.
     last: String,
     /// Names behind it that were looked up.
@@ -54,54 +54,77 @@ impl RemoteDirectory {
         prefix: &str,
         is_whole: bool,
     ) -> Result<RemoteDirectory> {
+        let charge = shared.memory.budget().keep(0)?;
+        let mut found = RemoteDirectory {
+            charge: Some(charge),
+            ..RemoteDirectory::empty()
+        };
+        let first = page_of(&shared.transport, prefix, None).await?;
+        found.charge(2 * bytes_of(&first))?;
+        match first.next.is_some() && !is_whole {
+            true => found.begin(prefix, first),
+            false => found.finish(shared, prefix, first).await?,
+        }
+        Ok(found)
+    }
+
+    /// All of it, as it was when its first page was asked for.
+    pub(super) async fn go_on(&self, shared: &Shared, prefix: &str) -> Result<RemoteDirectory> {
+        let charge = shared.memory.budget().keep(0)?;
+        let mut whole = RemoteDirectory {
+            since: self.since,
+            charge: Some(charge),
+            ..RemoteDirectory::empty()
+        };
+        let first = self.begun.clone().unwrap_or_default();
+        whole.charge(bytes_of(&first))?;
+        whole.finish(shared, prefix, first).await?;
+        Ok(whole)
+    }
+
+    fn charge(&mut self, bytes: u64) -> Result<()> {
+        let kept = self.charge.as_mut().map(|charge| charge.keep_more(bytes));
+        kept.unwrap_or(Ok(()))
+    }
+
+    fn begin(&mut self, prefix: &str, first: ListedPage) {
+        self.take(prefix, first.clone());
+        self.last = self.last_name();
+        self.begun = Some(first);
+        names::beside_directories(&mut self.objects, &self.directories);
+    }
+
+    /// Asks for all pages behind one.
+    async fn finish(&mut self, shared: &Shared, prefix: &str, first: ListedPage) -> Result<()> {
         let transport = &shared.transport;
-        let (mut found, mut left_out) = (RemoteDirectory::empty(), 0u64);
-        let mut charge = shared.memory.budget().keep(0)?;
-        let (mut token, mut empty) = (None, 0);
+        let (mut page, mut left_out, mut empty) = (first, 0, 0);
         loop {
-            let question = Question::Page(PageOf {
-                prefix,
-                token: token.as_deref(),
-                most: PAGE,
-            });
-            let answer = transport.ask(&question).await?;
-            let page = listing::parse(&answer.body)
-                .map_err(|e| e.of_container(transport.name(&question).as_ref()))?;
-            charge.keep_more(bytes_of(&page))?;
-            let (next, before) = (page.next.clone(), found.count());
-            left_out += found.take(prefix, page);
+            let (next, before) = (page.next.take(), self.count());
+            left_out += self.take(prefix, page);
             // Pages without names are sent by some stores, but not for ever.
-            empty = if found.count() > before { 0 } else { empty + 1 };
-            if next.is_some() && (next == token || empty > EMPTY_MOST) {
-                let name = transport.name(&question);
+            empty = if self.count() > before { 0 } else { empty + 1 };
+            let Some(token) = next else { break };
+            page = page_of(transport, prefix, Some(&token)).await?;
+            if page.next.as_ref() == Some(&token) || empty > EMPTY_MOST {
+                let name = transport.name(&question(prefix, None));
                 let cause = std::io::Error::from_raw_os_error(libc::EIO);
                 return Err(Error::io(format!("{name}: comes to no end"), cause));
             }
-            token = next;
-            found.is_begun = token.is_some();
-            if token.is_none() || !is_whole {
-                break;
-            }
+            self.charge(bytes_of(&page))?;
         }
-        found.last = found.last_name();
-        if left_out > 0 && !found.is_begun {
-            let name = transport.name(&Question::Page(PageOf {
-                prefix,
-                token: None,
-                most: PAGE,
-            }));
+        if left_out > 0 {
+            let name = transport.name(&question(prefix, None));
             log::warn!("{name}: {left_out} keys are left out, which no path can have");
         }
-        names::beside_directories(&mut found.objects, &found.directories);
-        found.charge = Some(charge);
-        Ok(found)
+        names::beside_directories(&mut self.objects, &self.directories);
+        Ok(())
     }
 
     pub(super) fn empty() -> RemoteDirectory {
         RemoteDirectory {
             objects: BTreeMap::new(),
             directories: BTreeSet::new(),
-            is_begun: false,
+            begun: None,
             last: String::new(),
             looked_up: Mutex::default(),
             since: Instant::now(),
@@ -145,7 +168,7 @@ impl RemoteDirectory {
     }
 
     pub(super) fn is_whole(&self) -> bool {
-        !self.is_begun
+        self.begun.is_none()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -198,6 +221,21 @@ impl RemoteDirectory {
     }
 }
 
+fn question<'a>(prefix: &'a str, token: Option<&'a str>) -> Question<'a> {
+    Question::Page(PageOf {
+        prefix,
+        token,
+        most: PAGE,
+    })
+}
+
+async fn page_of(transport: &Transport, prefix: &str, token: Option<&str>) -> Result<ListedPage> {
+    let question = question(prefix, token);
+    let answer = transport.ask(&question).await?;
+    let page = listing::parse(&answer.body);
+    page.map_err(|e| e.of_container(transport.name(&question).as_ref()))
+}
+
 /// About what the names of a page take, and what is known of them.
 fn bytes_of(page: &ListedPage) -> u64 {
     let objects = page
@@ -216,13 +254,7 @@ pub(super) async fn look_up(
 ) -> Result<Option<RemoteEntry>> {
     let key = format!("{prefix}{name}");
     let below = format!("{key}/");
-    let question = Question::Page(PageOf {
-        prefix: &key,
-        token: None,
-        most: PAGE,
-    });
-    let answer = transport.ask(&question).await?;
-    let page = listing::parse(&answer.body)?;
+    let page = page_of(transport, &key, None).await?;
     let mut is_directory = page.prefixes.contains(&below);
     if !is_directory && page.next.is_some() {
         let question = Question::Page(PageOf {

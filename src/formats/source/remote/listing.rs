@@ -17,7 +17,7 @@ pub(super) struct ListedObject {
     pub(super) modified: Timestamp,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct ListedPage {
     pub(super) objects: Vec<ListedObject>,
     /// Ending with `/`.

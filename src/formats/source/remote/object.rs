@@ -282,10 +282,12 @@ impl RemoteObject {
             _ => self.steps.lock().next(range, is_missing),
         };
         if let Some(wanted) = wanted {
-            if is_missing {
+            // A little more comes with it; what is much longer would be waited for.
+            let comes_along = is_missing && wanted.end - wanted.start <= PART;
+            if is_missing && !comes_along {
                 self.order(std::slice::from_ref(range), false);
             }
-            self.order(&[wanted], true);
+            self.order(&[wanted], !comes_along);
         }
     }
 }

@@ -40,6 +40,8 @@ const DIRECTORIES: usize = 1024;
 const OBJECTS: usize = 4096;
 /// Of the first bytes of a file so many are asked for: what follows is needed next.
 const HEAD: u64 = 16 << 10;
+/// A file that is no longer is asked for as a whole.
+const SMALL: u64 = 64 << 10;
 
 pub struct RemoteStore {
     url: SourceUrl,
@@ -154,11 +156,9 @@ impl RemoteStore {
     fn directory(&self, path: &Path, is_whole: bool) -> Result<Arc<RemoteDirectory>> {
         let is_outdated = self.shared.outdated.lock().remove(path);
         let known = self.directories.lock().get(path).cloned();
-        if let Some(known) = known.filter(|_| !is_outdated)
-            && !known.is_older_than(self.ttl)
-            && (known.is_whole() || !is_whole)
-        {
-            return Ok(known);
+        let known = known.filter(|known| !is_outdated && !known.is_older_than(self.ttl));
+        if let Some(known) = known.as_ref().filter(|it| it.is_whole() || !is_whole) {
+            return Ok(Arc::clone(known));
         }
         let (prefix, is_web) = (self.prefix(path), self.url.is_web());
         let name = self.url.key.clone();
@@ -166,6 +166,12 @@ impl RemoteStore {
             if is_web {
                 let version = version_of(&shared.transport, &name).await?;
                 return Ok(RemoteDirectory::of_one(&name, &name, version));
+            }
+            if let Some(begun) = known {
+                // What leads to the next page may be of no use any more.
+                if let Ok(whole) = begun.go_on(&shared, &prefix).await {
+                    return Ok(whole);
+                }
             }
             RemoteDirectory::ask(&shared, &prefix, is_whole).await
         });
@@ -259,7 +265,10 @@ fn id_of(url: &SourceUrl, path: &Path, version: Option<&ObjectVersion>) -> FileI
 
 /// The first bytes of an object, which tell what it is.
 fn head_of(object: &RemoteObject) -> Range<u64> {
-    0..object.len().min(HEAD)
+    match object.len() {
+        len @ ..=SMALL => 0..len,
+        _ => 0..HEAD,
+    }
 }
 
 /// What an object is now.
@@ -344,8 +353,13 @@ impl Store for RemoteStore {
         ends_as_containers_do(path) || self.named.lock().contains(path)
     }
 
+    fn knows_all_names(&self, directory: &Path) -> bool {
+        let known = self.directory(directory, false);
+        known.is_ok_and(|directory| directory.is_whole())
+    }
+
     fn expect_heads(&self, paths: &mut dyn Iterator<Item = PathBuf>) {
-        for path in paths.filter(|path| self.is_looked_into(path)) {
+        for path in paths {
             if let Ok(object) = self.object(&path) {
                 object.expect(&[head_of(&object)]);
             }

@@ -195,6 +195,7 @@ impl Transport {
         let attempt = self.follow(question).await;
         let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.counters.nanos.fetch_add(nanos, Ordering::Relaxed);
+        log::trace!("{}: {:.1?}", self.name(question), begun.elapsed());
         match attempt {
             Attempt::Answered(answer) if refusal::may_pass(&answer) => {
                 let refusal = AnswerRefusal::of(answer.status, &answer.headers, &answer.body);

@@ -60,7 +60,7 @@ const FAR_BACK: u64 = 512;
 /// every one.
 const AT_ONCE: u64 = 256;
 
-/// Chunks of a range are asked for with their headers up to this size.
+/// Chunks of a range are asked for with their headers up to this size, or that of the range.
 const NAMED: u64 = 4 << 20;
 
 /// A chunk with a good header, wholly within the file.
@@ -182,7 +182,9 @@ impl ChunkFinder {
         let [_, last, next] = table.around(&*self.source, last)?;
         let behind = next.or(last);
         if let (Some(at), Some(behind)) = (at, behind)
-            && behind.checked_sub(at).is_some_and(|len| len <= NAMED)
+            && behind
+                .checked_sub(at)
+                .is_some_and(|len| len <= NAMED.max(plain.end - plain.start))
         {
             needed.name(&self.source, at..behind.saturating_add(headers::WINDOW));
         }

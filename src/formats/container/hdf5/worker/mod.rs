@@ -13,6 +13,7 @@ mod charged;
 #[cfg(feature = "fuzzing")]
 mod in_process;
 mod limits;
+mod nodes_ahead;
 mod pool;
 mod process;
 mod serve;

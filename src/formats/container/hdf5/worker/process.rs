@@ -23,6 +23,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, prlimit};
 
 use super::limits::{Allowance, Limits};
+use super::nodes_ahead::pages_below;
 use super::wire::{self, PAGE, PAGE_ASKED, WorkerRequest};
 use crate::error::Error;
 use crate::memory::budget::{Budget, Hold};
@@ -267,6 +268,9 @@ impl Worker {
         }
         let mut page = vec![0; len as usize];
         file.fetch_one(at, &mut page).map_err(Failed::Refused)?;
+        if file.is_far() {
+            file.expect(&pages_below(&page, file.len()));
+        }
         self.send_more(&page, end)
     }
 

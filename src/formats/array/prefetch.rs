@@ -59,6 +59,7 @@ struct FarWindow {
     ratio: f64,
     /// Blocks that make up `most`.
     blocks: u64,
+    strided: Mutex<StridedReads>,
 }
 
 #[derive(Default)]
@@ -78,7 +79,6 @@ struct ReaderPosition {
     /// Where stored bytes have been asked for up to, and how many of them at a time.
     fetched: u64,
     fetch_window: u64,
-    strided: StridedReads,
 }
 
 /// What a read in sequence calls for.
@@ -114,6 +114,7 @@ impl ReadAhead {
             most,
             ratio: array.bytes as f64 / info.stored_bytes.max(1) as f64,
             blocks: most / (info.stored_bytes / info.blocks.max(1)).max(1),
+            strided: Mutex::default(),
         });
         ReadAhead {
             far: far.map(Box::new),
@@ -134,9 +135,8 @@ impl ReadAhead {
             && range.end.saturating_add(disorder) >= state.next
             && state.next > 0;
         if !sequential {
-            let strides = self.strides(&mut state, &range, size);
+            let strides = self.strides(&state, &range, size);
             *state = ReaderPosition {
-                strided: std::mem::take(&mut state.strided),
                 start: range.start,
                 next: range.end,
                 ordered: range.end,
@@ -178,16 +178,12 @@ impl ReadAhead {
     }
 
     /// What the next reads of a stride need, which are as long as the last one was.
-    fn strides(
-        &self,
-        state: &mut ReaderPosition,
-        range: &Range<u64>,
-        size: u64,
-    ) -> Vec<Range<u64>> {
+    fn strides(&self, state: &ReaderPosition, range: &Range<u64>, size: u64) -> Vec<Range<u64>> {
         let len = (state.next - state.start).max(range.end - range.start);
         let far = self.far.as_ref().filter(|_| len <= TASK);
         far.map_or_else(Vec::new, |far| {
-            state.strided.note(range.start, len, size, far.blocks)
+            let mut strided = far.strided.lock();
+            strided.note(range.start, len, size, far.blocks)
         })
     }
 
@@ -357,6 +353,7 @@ mod tests {
                 most: FETCHED_MOST,
                 ratio: 2.0,
                 blocks: 32,
+                strided: Mutex::default(),
             })),
             ..ReadAhead::new(1 << 30)
         };

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use http::StatusCode;
 use sha2::{Digest, Sha256};
 
+use super::body::Body;
 use super::cached_file::CachedName;
 use super::disk_cache::DiskCache;
 use super::object::RemoteObject;
@@ -19,7 +20,7 @@ use crate::error::{Error, Result};
 
 impl RemoteObject {
     /// One range, exactly, of this version: out of the cache on the disk, or of the store.
-    pub(super) async fn ask(&self, range: Range<u64>) -> Result<Arc<Vec<u8>>> {
+    pub(super) async fn ask(&self, range: Range<u64>) -> Result<Arc<Body>> {
         if let Some(bytes) = self.read_disk(&range).await? {
             return Ok(Arc::new(bytes));
         }
@@ -41,7 +42,7 @@ impl RemoteObject {
         self.shared.disk.clone().filter(|_| self.version.is_told())
     }
 
-    async fn read_disk(&self, range: &Range<u64>) -> Result<Option<Vec<u8>>> {
+    async fn read_disk(&self, range: &Range<u64>) -> Result<Option<Body>> {
         let Some(disk) = self.disk() else {
             return Ok(None);
         };
@@ -74,7 +75,7 @@ impl RemoteObject {
         }
     }
 
-    async fn ask_store(&self, range: Range<u64>) -> Result<Vec<u8>> {
+    async fn ask_store(&self, range: Range<u64>) -> Result<Body> {
         loop {
             let id = self.id.lock().clone();
             let id = id.filter(|_| !self.id_is_refused.load(Ordering::Relaxed));
@@ -101,7 +102,7 @@ impl RemoteObject {
         }
     }
 
-    fn checked(&self, answer: Answer, range: Range<u64>) -> Result<Vec<u8>> {
+    fn checked(&self, answer: Answer, range: Range<u64>) -> Result<Body> {
         let is_whole = answer.status == StatusCode::OK;
         if !is_whole && version::part(&answer.headers).as_ref() != Some(&range) {
             return Err(self.is_wrong(&range, "the answer is of other bytes"));

@@ -22,6 +22,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
 
+use super::body::Body;
 use super::cached_file::{BLOCK, CachedFile, CachedName, NAME};
 use crate::error::{Error, Result, plain};
 use crate::sync::Mutex;
@@ -121,7 +122,7 @@ impl DiskCache {
     }
 
     /// Bytes of a version of an object of this length, if all of them are there.
-    pub(super) fn read(&self, name: &CachedName, size: u64, range: &Range<u64>) -> Option<Vec<u8>> {
+    pub(super) fn read(&self, name: &CachedName, size: u64, range: &Range<u64>) -> Option<Body> {
         let bytes = self.file(name, size, false)?.read(range)?;
         self.hit_bytes
             .fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -322,7 +323,7 @@ mod tests {
         let second = cache(&path, 64 << 20);
         assert_eq!(second.read(&[1; 32], size, &(0..10)), None);
         let read = second.read(&[1; 32], size, &(BLOCK + 7..size));
-        assert_eq!(read.as_deref(), Some(&bytes[BLOCK as usize + 7..]));
+        assert_eq!(read.as_deref(), Some(&bytes[BLOCK as usize + 7..].to_vec()));
         assert_eq!(second.read(&[2; 32], size, &(BLOCK..size)), None);
         // No room for anything: what is there goes, and nothing fails.
         let third = cache(&path, 0);

@@ -2,11 +2,13 @@
 //!
 //! The way of a read: [`store`] (listings that are believed for a time) → [`object`] (one version,
 //! in pieces that are asked for at once) → [`transport`] (requests: signed, counted, repeated) →
-//! [`cloud`] and [`client`]. What is answered for is the contract's "Remote sources". Nothing
-//! outside of this folder knows of requests, and nothing in it of formats. Used by the program.
+//! [`cloud`] and [`client`]. What is promised stands in docs/remote.md. Nothing outside of this
+//! folder knows of requests, and nothing in it of formats. Used by the program.
 
 #[cfg(feature = "remote")]
 mod asking;
+#[cfg(feature = "remote")]
+mod body;
 #[cfg(feature = "remote")]
 mod cached_file;
 #[cfg(feature = "remote")]

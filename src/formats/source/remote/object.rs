@@ -6,7 +6,7 @@
 //! keeps versions is asked for this one by its id, which the first answer has. Used by
 //! [`super::store`], which gives the same object to all that open the same version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +15,10 @@ use std::sync::{Arc, Weak};
 use tokio::sync::OnceCell;
 
 use super::asking::{cached_name, is_timeout};
+use super::body::Body;
 use super::cached_file::{BLOCK, CachedName};
 use super::client::runtime;
-use super::piece::{ObjectPiece, PieceOwner};
+use super::piece::{AskedAs, ObjectPiece, PieceOwner};
 use super::shared::Shared;
 use super::steps::Steps;
 use super::transport::{ObjectQuestion, Question, WHOLE_MOST};
@@ -33,6 +34,10 @@ const GAP: u64 = 256 << 10;
 const PIECE: u64 = 4 << 20;
 /// What is read without memory for a piece is asked for in such parts.
 const PART: u64 = 1 << 20;
+
+/// So many pieces that have been read are kept for who lags behind: blocks are decoded in any
+/// order.
+const LAGGED: usize = 4;
 
 pub(super) struct RemoteObject {
     me: Weak<RemoteObject>,
@@ -54,6 +59,8 @@ pub(super) struct RemoteObject {
     has_changed: AtomicBool,
     pieces: Mutex<BTreeMap<u64, Arc<ObjectPiece>>>,
     steps: Mutex<Steps>,
+    /// The last pieces that have been read.
+    lagged: Mutex<VecDeque<Arc<ObjectPiece>>>,
 }
 
 /// Lands a piece in any case.
@@ -93,6 +100,7 @@ impl RemoteObject {
             id_is_refused: AtomicBool::new(false),
             has_changed: AtomicBool::new(false),
             pieces: Mutex::default(),
+            lagged: Mutex::default(),
         })
     }
 
@@ -139,13 +147,13 @@ impl RemoteObject {
     }
 
     /// Asks for what is missing of ranges, which are in order and apart; nothing is waited for.
-    fn order(&self, ranges: &[Range<u64>], is_ahead: bool) {
+    fn order(&self, ranges: &[Range<u64>], asked_as: AskedAs) {
         for range in ranges {
             for missing in self.missing(&self.whole_blocks(range)) {
                 let mut at = missing.start;
                 while at < missing.end {
                     let end = missing.end.min(at.saturating_add(PIECE));
-                    if !self.order_piece(at..end, is_ahead) {
+                    if !self.order_piece(at..end, asked_as) {
                         return;
                     }
                     at = end;
@@ -183,14 +191,14 @@ impl RemoteObject {
     }
 
     /// False if there is no memory for it.
-    fn order_piece(&self, range: Range<u64>, is_ahead: bool) -> bool {
+    fn order_piece(&self, range: Range<u64>, asked_as: AskedAs) -> bool {
         let Some(hold) = self.shared.memory.reserve(range.end - range.start) else {
             return false;
         };
         let (Ok(runtime), Some(me)) = (runtime(), self.me.upgrade()) else {
             return false;
         };
-        let piece = ObjectPiece::asked(range.clone(), is_ahead);
+        let piece = ObjectPiece::asked(range.clone(), asked_as);
         let mut pieces = self.pieces.lock();
         let before = pieces.range(..range.end).next_back();
         // Another thread may have asked for it meanwhile.
@@ -209,7 +217,7 @@ impl RemoteObject {
         true
     }
 
-    fn land(&self, piece: &Arc<ObjectPiece>, asked: Result<Arc<Vec<u8>>>, hold: Hold) {
+    fn land(&self, piece: &Arc<ObjectPiece>, asked: Result<Arc<Body>>, hold: Hold) {
         if asked.is_err() {
             // Whoever asks again is not answered by this failure.
             self.remove(piece);
@@ -225,6 +233,21 @@ impl RemoteObject {
         }
     }
 
+    /// Lets go of what was read some time ago.
+    fn note_read(&self, piece: Arc<ObjectPiece>) {
+        let mut lagged = self.lagged.lock();
+        if lagged.iter().any(|known| Arc::ptr_eq(known, &piece)) {
+            return;
+        }
+        lagged.push_back(piece);
+        let read = (lagged.len() > LAGGED).then(|| lagged.pop_front());
+        drop(lagged);
+        if let Some(read) = read.flatten() {
+            self.remove(&read);
+            self.shared.memory.spend(&read);
+        }
+    }
+
     fn piece_at(&self, at: u64) -> Option<Arc<ObjectPiece>> {
         let pieces = self.pieces.lock();
         let (_, piece) = pieces.range(..=at).next_back()?;
@@ -236,14 +259,17 @@ impl RemoteObject {
         while !out.is_empty() {
             let piece = self.piece_at(at);
             let was_there = piece.as_ref().is_some_and(|piece| piece.has_landed());
-            let copied = match piece {
+            let copied = match &piece {
                 Some(piece) => match piece.copy(at, out) {
                     // Who asked ahead may have failed alone, but has waited long enough.
-                    Err(e) if piece.is_ahead && !is_timeout(&e) => None,
+                    Err(e) if piece.asked_as != AskedAs::Needed && !is_timeout(&e) => None,
                     copied => Some(copied?).filter(|n| *n > 0),
                 },
                 None => None,
             };
+            if let Some(read) = piece.filter(|piece| piece.is_read()) {
+                self.note_read(read);
+            }
             let n = match copied {
                 Some(n) => n,
                 None => self.fill_alone(at, out)?,
@@ -285,9 +311,13 @@ impl RemoteObject {
             // A little more comes with it; what is much longer would be waited for.
             let comes_along = is_missing && wanted.end - wanted.start <= PART;
             if is_missing && !comes_along {
-                self.order(std::slice::from_ref(range), false);
+                self.order(std::slice::from_ref(range), AskedAs::Needed);
             }
-            self.order(&[wanted], !comes_along);
+            let asked_as = match comes_along {
+                true => AskedAs::Needed,
+                false => AskedAs::Near,
+            };
+            self.order(&[wanted], asked_as);
         }
     }
 }
@@ -331,7 +361,7 @@ impl Source for RemoteObject {
                 _ => {}
             }
         }
-        self.order(&joined, true);
+        self.order(&joined, AskedAs::Expected);
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

@@ -9,28 +9,49 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use super::body::Body;
 use crate::error::{Error, Result};
 use crate::memory::budget::{Budget, Hold, Reclaim};
 use crate::sync::{Condvar, Mutex};
 
+/// Smaller pieces are kept when they have been read: they may be of structure.
+const LARGE: u64 = 512 << 10;
+
+/// In so many parts it is seen what of a piece has been read.
+const PARTS: u32 = u64::BITS;
+
 /// Bytes of an object that were asked for.
 pub(super) struct ObjectPiece {
     pub(super) range: Range<u64>,
-    /// Nobody waited for it when it was asked for.
-    pub(super) is_ahead: bool,
+    pub(super) asked_as: AskedAs,
     state: Mutex<PieceState>,
     landed: Condvar,
     /// It has been read since it was last looked at.
     is_touched: AtomicBool,
+    /// Of which of its [`PARTS`] the last byte has been read.
+    parts_read: AtomicU64,
+}
+
+/// Why bytes were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskedAs {
+    /// A reader waits for them.
+    Needed,
+    /// They lie near what was read.
+    Near,
+    /// They are going to be read, once.
+    Expected,
 }
 
 enum PieceState {
     Asked,
     There(
-        Arc<Vec<u8>>,
+        Arc<Body>,
         #[expect(dead_code, reason = "charged as long as the bytes are there")] Hold,
     ),
     Failed(Error),
+    /// It has been read, and let go.
+    Spent,
 }
 
 /// Who has pieces, as far as the memory for them is concerned.
@@ -51,13 +72,14 @@ pub(super) struct PieceMemory {
 }
 
 impl ObjectPiece {
-    pub(super) fn asked(range: Range<u64>, is_ahead: bool) -> Arc<ObjectPiece> {
+    pub(super) fn asked(range: Range<u64>, asked_as: AskedAs) -> Arc<ObjectPiece> {
         Arc::new(ObjectPiece {
             range,
-            is_ahead,
+            asked_as,
             state: Mutex::new(PieceState::Asked),
             landed: Condvar::new(),
             is_touched: AtomicBool::new(true),
+            parts_read: AtomicU64::new(0),
         })
     }
 
@@ -65,7 +87,7 @@ impl ObjectPiece {
         self.range.end - self.range.start
     }
 
-    pub(super) fn land(&self, bytes: Result<(Arc<Vec<u8>>, Hold)>) {
+    pub(super) fn land(&self, bytes: Result<(Arc<Body>, Hold)>) {
         let mut state = self.state.lock();
         *state = match bytes {
             Ok((bytes, hold)) => PieceState::There(bytes, hold),
@@ -78,7 +100,30 @@ impl ObjectPiece {
         !matches!(*self.state.lock(), PieceState::Asked)
     }
 
-    /// Waits for it, and copies what it has from an offset of the object on; says how much.
+    /// Whether all that was expected has been read, so that nobody is likely to read it again:
+    /// what was made of it is kept.
+    pub(super) fn is_read(&self) -> bool {
+        let is_expected = self.asked_as == AskedAs::Expected && self.len() >= LARGE;
+        is_expected && self.parts_read.load(Ordering::Relaxed) == u64::MAX
+    }
+
+    fn note_read(&self, read: Range<u64>) {
+        let part = |at: u64| u128::from(at) * u128::from(PARTS) / u128::from(self.len().max(1));
+        let (from, to) = (part(read.start), part(read.end));
+        let bits = |parts: u128| {
+            1u64.checked_shl(parts as u32)
+                .map_or(u64::MAX, |bit| bit - 1)
+        };
+        self.parts_read
+            .fetch_or(bits(to) & !bits(from), Ordering::Relaxed);
+    }
+
+    fn is_spent(&self) -> bool {
+        matches!(*self.state.lock(), PieceState::Spent)
+    }
+
+    /// Waits for it, and copies what it has from an offset of the object on; says how much, which
+    /// is nothing if it has been let go.
     pub(super) fn copy(&self, at: u64, out: &mut [u8]) -> Result<usize> {
         let mut state = self.state.lock();
         while matches!(*state, PieceState::Asked) {
@@ -91,9 +136,12 @@ impl ObjectPiece {
                 let found = skip.ok().and_then(|skip| bytes.get(skip..)).unwrap_or(&[]);
                 let n = found.len().min(out.len());
                 out[..n].copy_from_slice(&found[..n]);
+                let begin = at.saturating_sub(self.range.start);
+                self.note_read(begin..begin + n as u64);
                 Ok(n)
             }
             PieceState::Failed(e) => Err(e.clone()),
+            PieceState::Spent => Ok(0),
             PieceState::Asked => Err(Error::Bug("a piece that landed is on its way".into())),
         }
     }
@@ -137,7 +185,20 @@ impl PieceMemory {
     /// Counts a piece that has been asked for.
     pub(super) fn add(&self, owner: Weak<dyn PieceOwner>, piece: &Arc<ObjectPiece>) {
         self.held.fetch_add(piece.len(), Ordering::Relaxed);
-        self.queue.lock().push_back((owner, Arc::clone(piece)));
+        let mut queue = self.queue.lock();
+        while queue.front().is_some_and(|(_, first)| first.is_spent()) {
+            queue.pop_front();
+        }
+        queue.push_back((owner, Arc::clone(piece)));
+    }
+
+    /// Lets go of the bytes of a piece that has been read, and that its owner has no more.
+    pub(super) fn spend(&self, piece: &Arc<ObjectPiece>) {
+        let mut state = piece.state.lock();
+        if !matches!(*state, PieceState::Asked | PieceState::Spent) {
+            *state = PieceState::Spent;
+            self.held.fetch_sub(piece.len(), Ordering::Relaxed);
+        }
     }
 
     /// The first that was not read since it was looked at last; false if there is none.
@@ -148,16 +209,19 @@ impl PieceMemory {
             let Some((owner, piece)) = queue.pop_front() else {
                 return false;
             };
+            if piece.is_spent() {
+                continue;
+            }
             let is_wanted = piece.is_touched.swap(false, Ordering::Relaxed);
             if is_wanted || !piece.has_landed() {
                 queue.push_back((owner, piece));
                 continue;
             }
             drop(queue);
-            self.held.fetch_sub(piece.len(), Ordering::Relaxed);
             if let Some(owner) = owner.upgrade() {
                 owner.let_go(&piece);
             }
+            self.spend(&piece);
             return true;
         }
         false
@@ -196,11 +260,12 @@ mod tests {
         let mut pieces = Vec::new();
         for start in [0, MIB, 2 * MIB] {
             let hold = memory.reserve(MIB).unwrap();
-            let piece = ObjectPiece::asked(start..start + MIB, false);
+            let piece = ObjectPiece::asked(start..start + MIB, AskedAs::Needed);
             let weak = Arc::downgrade(&owner);
             memory.add(weak, &piece);
             assert!(!piece.has_landed());
-            piece.land(Ok((Arc::new(vec![7; MIB as usize]), hold)));
+            let bytes = Arc::new(vec![7; MIB as usize].into());
+            piece.land(Ok((bytes, hold)));
             pieces.push(piece);
         }
         assert!(memory.give_up());
@@ -213,5 +278,35 @@ mod tests {
         assert_eq!(memory.reclaimable(), MIB);
         assert!(memory.give_up() && !memory.give_up());
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_was_expected_goes_when_it_has_been_read() {
+        let budget = Budget::new(8 << 20);
+        let memory = PieceMemory::new(&budget);
+        let owner = Arc::new(Owner::default());
+        let len = LARGE as usize;
+        let mut out = vec![0; len];
+        for (asked_as, is_read) in [(AskedAs::Expected, true), (AskedAs::Near, false)] {
+            let piece = ObjectPiece::asked(0..LARGE, asked_as);
+            let hold = memory.reserve(LARGE).unwrap();
+            let weak = Arc::downgrade(&owner);
+            memory.add(weak, &piece);
+            piece.land(Ok((Arc::new(vec![7; len].into()), hold)));
+            // Its headers, the second half, and the first.
+            for at in (0..LARGE).step_by(10_000) {
+                piece.copy(at, &mut out[..16]).unwrap();
+            }
+            for at in [len / 2, 0] {
+                assert!(!piece.is_read());
+                let half = &mut out[..len / 2];
+                assert_eq!(piece.copy(at as u64, half).unwrap(), len / 2);
+            }
+            assert_eq!(piece.is_read(), is_read);
+            memory.spend(&piece);
+            memory.spend(&piece);
+            assert_eq!((memory.held(), budget.used()), (0, 0));
+            assert_eq!(piece.copy(0, &mut out).unwrap(), 0);
+        }
     }
 }

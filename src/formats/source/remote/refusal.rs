@@ -41,7 +41,9 @@ pub(super) fn no_ranges(headers: HeaderMap) -> Answer {
     Answer {
         status: NO_RANGES,
         headers,
-        body: format!("<Error><Code>{NO_RANGES_CODE}</Code></Error>").into_bytes(),
+        body: format!("<Error><Code>{NO_RANGES_CODE}</Code></Error>")
+            .into_bytes()
+            .into(),
         bytes: 0,
     }
 }

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tokio::sync::Semaphore;
 use url::Url;
 
+use super::body::Body;
 use super::client::{self, HostRule};
 use super::cloud::{Cloud, PageOf};
 use super::refusal::{self, AnswerRefusal};
@@ -73,7 +74,7 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     /// Of one that has everything, the bytes that were asked for.
-    pub(super) body: Vec<u8>,
+    pub(super) body: Body,
     /// How many there were.
     pub(super) bytes: u64,
 }
@@ -308,11 +309,10 @@ impl Transport {
         }
         let kept = whole.unwrap_or(0..most);
         let room = told.unwrap_or(0).min(kept.end.saturating_sub(kept.start));
-        let (mut body, mut at) = (Vec::new(), 0u64);
         let no_room = || Attempt::Over(crate::memory::no_memory("an answer of a remote source"));
-        if body.try_reserve_exact(room as usize).is_err() {
+        let (Some(mut body), mut at) = (Body::with_room(room as usize), 0u64) else {
             return no_room();
-        }
+        };
         loop {
             let bytes = match response.chunk().await {
                 Ok(Some(bytes)) => bytes,

@@ -3,11 +3,14 @@
 //! The store is [`ObjectServer`], in the same process; a real one is SeaweedFS ([`seaweed`]).
 
 mod ahead;
+mod credentials;
 mod disk_cache;
 mod golden;
+mod hosts;
 mod names;
 mod requests;
 mod seaweed;
+mod tls;
 mod troubles;
 mod versions;
 mod web;

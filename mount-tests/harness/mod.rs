@@ -16,6 +16,7 @@ pub mod seccomp;
 pub mod seeded;
 pub mod small_disk;
 pub mod snapshot;
+pub mod tls_front;
 pub mod tools;
 pub mod users;
 pub mod writers;

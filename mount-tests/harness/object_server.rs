@@ -147,6 +147,10 @@ impl ObjectServer {
         std::mem::take(&mut *self.served.asked.lock().unwrap())
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }

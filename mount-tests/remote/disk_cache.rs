@@ -126,3 +126,24 @@ fn a_cache_that_others_may_write_to_is_refused() {
     let said = command(&server, &["ls", &flag, &server.url("")]);
     said.failed_saying(1, &["disk_cache=", "others may write there"]);
 }
+
+#[test]
+fn a_daemon_that_is_killed_while_it_reads_leaves_nothing_that_is_wrong() {
+    let (server, directory) = (server(), scratch_directory());
+    let cache = directory.path().join("cache");
+    let option = format!("disk_cache={}", cache.display());
+    for bytes in [1, 5, 9, 14, 20] {
+        let mounted = mount(&server, "", &[&option]);
+        let mut file = std::fs::File::open(mounted.join("x.bin")).unwrap();
+        let mut read = vec![0; bytes * 1_000_000];
+        std::io::Read::read_exact(&mut file, &mut read).unwrap();
+        assert!(read == known()[..read.len()]);
+        let daemon = rustix::process::Pid::from_raw(mounted.daemon() as i32).unwrap();
+        rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
+        drop(file);
+        super::arrayfs([Path::new("umount"), mounted.path()]).success();
+        mounted.assert_ends();
+    }
+    assert!(read(&server, &option) == known());
+    assert_eq!(bytes_asked(&server, &option), 0);
+}

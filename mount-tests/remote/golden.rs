@@ -1,25 +1,32 @@
 //! The golden corpora in a store: the same judgement as of local files, of a mount and of `verify`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{command, mount};
 use crate::harness::golden;
 use crate::harness::judge::{Judge, cases};
+use crate::harness::mounted::Mounted;
 use crate::harness::object_server::ObjectServer;
+use crate::harness::process::Ran;
 
 /// What is another thing in a store: it has no links, no modes and no empty directories.
 const ELSEWHERE: &[&str] = &["bad-no-descriptor"];
 
 fn check(corpus: &Path) {
-    let cases = cases(corpus);
     let server = ObjectServer::of(&corpus.join("sources"), "c/");
     let mounted = mount(&server, "c", &[]);
-    let mut complaints = Vec::new();
+    judge(corpus, &mounted, &|below| {
+        let url = server.url(&format!("c/{}", below.display()));
+        command(&server, &["verify", &url])
+    });
+}
+
+/// Judges what is mounted of a corpus, and what `verify` says of what lies in it.
+pub(super) fn judge(corpus: &Path, mounted: &Mounted, verify: &dyn Fn(&Path) -> Ran) {
+    let (cases, mut complaints) = (cases(corpus), Vec::new());
     for case in cases.iter().filter(|case| !ELSEWHERE.contains(&&*case.id)) {
         let below = case.source.strip_prefix("sources").unwrap();
-        let url = server.url(&format!("c/{}", below.display()));
-        let verified = command(&server, &["verify", &url]);
-        let judge = Judge::by(case, verified, mounted.join(below));
+        let judge = Judge::by(case, verify(below), mounted.join(below));
         complaints.extend(
             judge
                 .judge()
@@ -38,14 +45,17 @@ fn the_whole_corpora_in_a_store_decode_or_are_refused_as_known() {
     if std::env::var_os("ARRAYFS_TEST_WHOLE").is_none() {
         return;
     }
-    for format in ["bpcells", "bloscpack", "binsparse", "daphne"] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
-        let whole = root.join(format);
-        match whole.join("manifest.json").exists() {
-            true => check(&whole),
-            false => eprintln!("not tested: {} is not here", whole.display()),
-        }
-    }
+    whole_corpora().iter().for_each(|corpus| check(corpus));
+}
+
+/// Those that are here.
+pub(super) fn whole_corpora() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
+    let formats = ["bpcells", "bloscpack", "binsparse", "daphne"];
+    let corpora = formats.map(|format| root.join(format)).into_iter();
+    corpora
+        .filter(|corpus| corpus.join("manifest.json").exists())
+        .collect()
 }
 
 #[test]

@@ -86,6 +86,22 @@ fn a_name_in_a_directory_of_many_keys_is_found_without_all_of_them() {
     assert!(asked.len() <= 4, "{asked:?}");
 }
 
+/// For a night: `ARRAYFS_TEST_WHOLE`.
+#[test]
+fn a_hundred_thousand_keys_are_listed_in_a_hundred_pages() {
+    if std::env::var_os("ARRAYFS_TEST_WHOLE").is_none() {
+        return;
+    }
+    let server = ObjectServer::start();
+    for number in 0..100_000 {
+        server.put(&format!("many/{number:06}.txt"), vec![7; 3]);
+    }
+    let mounted = mount(&server, "many", &["cache=64M"]);
+    server.take_asked();
+    assert_eq!(names(mounted.path()).len(), 100_000);
+    assert!(server.take_asked().len() <= 100);
+}
+
 #[test]
 fn only_what_is_named_like_a_container_is_looked_into() {
     let bytes = std::fs::read(golden("bloscpack/sources/append-fits.blp")).unwrap();

@@ -150,3 +150,25 @@ fn a_real_store_gives_what_lies_in_it_to_who_may_read_it() {
     let none = store.command(&["ls", "s3://none/"], &KEYS);
     assert_eq!(none.code(), Some(1), "{none:?}");
 }
+
+/// Takes minutes, and is for a night: `ARRAYFS_TEST_WHOLE`.
+#[test]
+fn the_whole_corpora_in_a_real_store_decode_or_are_refused_as_known() {
+    if std::env::var_os("ARRAYFS_TEST_WHOLE").is_none() {
+        return;
+    }
+    let Some(store) = Seaweed::start() else {
+        return;
+    };
+    for corpus in super::golden::whole_corpora() {
+        store.shell("fs.rm -rf /buckets/bucket/sources");
+        store.copy(&corpus.join("sources"));
+        let endpoint = store.endpoint();
+        let mounted =
+            Mounted::with_environment(Path::new("s3://bucket/sources"), &[&endpoint], &KEYS);
+        super::golden::judge(&corpus, &mounted, &|below| {
+            let url = format!("s3://bucket/sources/{}", below.display());
+            store.command(&["verify", &url], &KEYS)
+        });
+    }
+}

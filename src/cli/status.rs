@@ -243,7 +243,7 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &MountStatus) -> 
         size::show(cache.decoded_bytes)
     )?;
     if let Some(remote) = &state.remote {
-        print_remote(out, remote)?;
+        writeln!(out, "  remote  {}", asked_of_store(remote))?;
     }
     print_counted(out, state)?;
     if state.views_listed {
@@ -265,22 +265,21 @@ fn print_state(out: &mut impl Write, mounted: &Mounted, state: &MountStatus) -> 
 }
 
 /// What was asked of a store that is far away.
-fn print_remote(out: &mut impl Write, remote: &FarTraffic) -> io::Result<()> {
+pub(super) fn asked_of_store(remote: &FarTraffic) -> String {
     let each = match remote.requests {
         0 => 0.0,
         requests => remote.seconds * 1e3 / requests as f64,
     };
-    write!(
-        out,
-        "  remote  {}, {} fetched, {each:.0} ms each, {} again, {} failed",
+    let asked = format!(
+        "{}, {} fetched, {each:.0} ms each, {} again, {} failed",
         counted(remote.requests, "request"),
         size::show(remote.bytes),
         remote.retries,
         remote.failures
-    )?;
+    );
     match remote.disk_hit_bytes {
-        0 => writeln!(out),
-        hit => writeln!(out, ", {} out of the disk cache", size::show(hit)),
+        0 => asked,
+        hit => format!("{asked}, {} out of the disk cache", size::show(hit)),
     }
 }
 

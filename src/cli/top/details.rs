@@ -31,7 +31,9 @@ pub(super) fn lines(watched: &WatchedMount) -> Vec<String> {
 fn counters(status: &MountStatus) -> Vec<String> {
     let (cache, requests, counted) = (&status.cache, &status.requests, &status.counted);
     let staged = status.staged.len() as u64;
-    vec![
+    let remote = status.remote.as_ref();
+    let remote = remote.map(|remote| format!("remote   {}", status::asked_of_store(remote)));
+    let told = vec![
         format!(
             "daemon   pid {}, version {}, up {}",
             status.pid,
@@ -60,7 +62,8 @@ fn counters(status: &MountStatus) -> Vec<String> {
             staged.saturating_add(status.staged_unlisted),
             size::show(status.staged_bytes)
         ),
-    ]
+    ];
+    told.into_iter().chain(remote).collect()
 }
 
 /// The slowest requests of the last minute, if there were slow ones.

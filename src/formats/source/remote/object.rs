@@ -150,9 +150,13 @@ impl RemoteObject {
     fn order(&self, ranges: &[Range<u64>], asked_as: AskedAs) {
         for range in ranges {
             for missing in self.missing(&self.whole_blocks(range)) {
+                // Even ones: a little at the end would be a request as well.
+                let len = missing.end - missing.start;
+                let step = len.div_ceil(len.div_ceil(PIECE).max(1)).max(1);
+                let step = step.next_multiple_of(BLOCK);
                 let mut at = missing.start;
                 while at < missing.end {
-                    let end = missing.end.min(at.saturating_add(PIECE));
+                    let end = missing.end.min(at.saturating_add(step));
                     if !self.order_piece(at..end, asked_as) {
                         return;
                     }

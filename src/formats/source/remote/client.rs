@@ -183,7 +183,28 @@ pub(super) fn provide_cryptography() {
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
 }
 
+/// A static program looks names up in files and by DNS by itself. Other ways that the system's
+/// configuration names are libraries, which it must not load: they are for another C library.
+#[cfg(all(target_feature = "crt-static", target_env = "gnu"))]
+fn look_names_up_alone() {
+    unsafe extern "C" {
+        fn __nss_configure_lookup(
+            database: *const std::ffi::c_char,
+            ways: *const std::ffi::c_char,
+        ) -> std::ffi::c_int;
+    }
+    static ONCE: Once = Once::new();
+    // SAFETY: both are strings that live for ever; no name is being looked up yet.
+    ONCE.call_once(|| unsafe {
+        __nss_configure_lookup(c"hosts".as_ptr(), c"files dns".as_ptr());
+    });
+}
+
+#[cfg(not(all(target_feature = "crt-static", target_env = "gnu")))]
+fn look_names_up_alone() {}
+
 pub(super) fn build(rule: &Arc<HostRule>) -> Result<reqwest::Client> {
+    look_names_up_alone();
     let built = reqwest::Client::builder()
         .user_agent(concat!("arrayfs/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())

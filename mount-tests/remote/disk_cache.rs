@@ -4,8 +4,11 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{command, mount};
+use crate::harness::mounted::Mounted;
 use crate::harness::object_server::{ObjectServer, Wrong};
-use crate::harness::scratch_directory;
+use crate::harness::process::run;
+use crate::harness::reads::names;
+use crate::harness::{python, scratch_directory, wait_until};
 
 fn known() -> Vec<u8> {
     (0..30_000_000u32)
@@ -146,4 +149,46 @@ fn a_daemon_that_is_killed_while_it_reads_leaves_nothing_that_is_wrong() {
     }
     assert!(read(&server, &option) == known());
     assert_eq!(bytes_asked(&server, &option), 0);
+}
+
+#[test]
+fn what_a_worker_has_found_out_is_not_asked_for_again() {
+    let (server, directory) = (ObjectServer::start(), scratch_directory());
+    let path = directory.path().join("a.h5");
+    let write = "import sys, h5py, numpy
+with h5py.File(sys.argv[1], 'w') as file:
+    for number in range(50):
+        file.create_dataset(f'x{number}', data=numpy.arange(1000) + number, chunks=(100,), compression=1)
+    file.create_dataset('large', data=numpy.arange(3000000), chunks=(1000,))
+";
+    let mut python = std::process::Command::new(python::interpreter());
+    run(python.args(["-c", write]).arg(&path)).success();
+    server.put("a.h5", std::fs::read(&path).unwrap());
+    let option = format!("disk_cache={}", directory.path().join("cache").display());
+    let read = |worker: &[(&str, &str)]| {
+        let own = server.options();
+        let options = [&*own[0], &*own[1], &*option];
+        let mounted = Mounted::with_environment(Path::new(&server.url("")), &options, worker);
+        let large = std::fs::read(mounted.join("a.h5/large")).ok()?;
+        let all = names(&mounted.join("a.h5"));
+        Some((large, all, std::fs::read(mounted.join("a.h5/x7")).ok()?))
+    };
+    let first = read(&[]).unwrap();
+    assert!(first.1.len() > 50);
+    // Where no worker can be had. Nobody waits for what is put into the cache.
+    let none = [("ARRAYFS_HDF5_WORKER", "/bin/false")];
+    wait_until("all is kept", || {
+        let found = read(&none);
+        assert!(found.as_ref().is_none_or(|found| *found == first));
+        found.is_some() || read(&[]).is_none()
+    });
+    // A finding that is damaged is no finding.
+    for file in files(&directory.path().join("cache")) {
+        let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
+        for block in 0..100 {
+            file.write_all_at(b"?", block * 65536 + 5000).unwrap();
+        }
+    }
+    assert!(read(&none).is_none_or(|read| read.0 != first.0));
+    assert!(read(&[]).as_ref() == Some(&first));
 }

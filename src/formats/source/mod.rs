@@ -80,6 +80,15 @@ pub trait Source: Send + Sync {
         false
     }
 
+    /// What has been found out about its bytes and kept by this name, by who opened the same
+    /// version with the same program; to be believed as little as the source is.
+    fn kept(&self, _what: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Keeps what has been found out, if that takes no time.
+    fn keep(&self, _what: &str, _found: &[u8]) {}
+
     /// Told what will be fetched soon: ranges in order, with gaps between them. One that is far
     /// away asks for all of them at once, and fetches find them there.
     fn expect(&self, _ranges: &[Range<u64>]) {}

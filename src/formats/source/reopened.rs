@@ -93,6 +93,16 @@ impl Source for ReopenedSource {
         self.is_far
     }
 
+    fn kept(&self, what: &str) -> Option<Vec<u8>> {
+        self.open().ok()?.kept(what)
+    }
+
+    fn keep(&self, what: &str, found: &[u8]) {
+        if let Ok(source) = self.open() {
+            source.keep(what, found);
+        }
+    }
+
     fn expect(&self, ranges: &[Range<u64>]) {
         if let Ok(source) = self.open() {
             source.expect(ranges);

@@ -85,6 +85,14 @@ impl Source for SwitchedSource {
         self.now().is_far()
     }
 
+    fn kept(&self, what: &str) -> Option<Vec<u8>> {
+        self.now().kept(what)
+    }
+
+    fn keep(&self, what: &str, found: &[u8]) {
+        self.now().keep(what, found);
+    }
+
     fn expect(&self, ranges: &[Range<u64>]) {
         self.now().expect(ranges);
     }

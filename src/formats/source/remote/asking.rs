@@ -38,7 +38,7 @@ impl RemoteObject {
     }
 
     /// The cache on the disk, if it can tell this version from others.
-    fn disk(&self) -> Option<Arc<DiskCache>> {
+    pub(super) fn disk(&self) -> Option<Arc<DiskCache>> {
         self.shared.disk.clone().filter(|_| self.version.is_told())
     }
 

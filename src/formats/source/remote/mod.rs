@@ -22,6 +22,8 @@ mod directory;
 #[cfg(feature = "remote")]
 mod disk_cache;
 #[cfg(feature = "remote")]
+mod findings;
+#[cfg(feature = "remote")]
 mod listing;
 #[cfg(feature = "remote")]
 mod names;

@@ -353,6 +353,14 @@ impl Source for RemoteObject {
         true
     }
 
+    fn kept(&self, what: &str) -> Option<Vec<u8>> {
+        self.kept_finding(what)
+    }
+
+    fn keep(&self, what: &str, found: &[u8]) {
+        self.keep_finding(what, found);
+    }
+
     fn expect(&self, ranges: &[Range<u64>]) {
         let mut joined: Vec<Range<u64>> = Vec::new();
         for range in ranges {

@@ -123,13 +123,28 @@ pub(super) fn tables(source: &Arc<dyn Source>, budget: &Arc<Budget>) -> ChunkTab
     Arc::new(move |token| chunks(&*source, token, &budget))
 }
 
-/// Asks a worker. `read` makes something of the answer, or finds that it is none.
+/// Asks a worker, if what it would answer is not kept. `read` makes something of the answer, or finds that it is none.
 fn ask<T>(
     wanted: WorkerTask,
     source: &dyn Source,
     budget: &Arc<Budget>,
-    read: impl FnOnce(EncodedAnswer) -> Result<Option<WorkerAnswer<T>>>,
+    read: impl Fn(EncodedAnswer) -> Result<Option<WorkerAnswer<T>>>,
 ) -> Result<T> {
+    let what = format!("hdf5 {wanted:?}");
+    if let Some(bytes) = source.kept(&what) {
+        let hold = budget.keep(bytes.len() as u64)?;
+        if let Some(Ok(found)) = read(EncodedAnswer { bytes, hold })? {
+            return Ok(found);
+        }
+    }
+    let read = |encoded: EncodedAnswer| {
+        let copy = source.is_far().then(|| encoded.bytes.clone());
+        let answer = read(encoded)?;
+        if let (Some(Ok(_)), Some(bytes)) = (&answer, copy) {
+            source.keep(&what, &bytes);
+        }
+        Ok(answer)
+    };
     #[cfg(feature = "fuzzing")]
     return in_process::ask(wanted, source, budget, read);
     #[cfg(not(feature = "fuzzing"))]

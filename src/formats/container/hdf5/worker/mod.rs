@@ -123,7 +123,8 @@ pub(super) fn tables(source: &Arc<dyn Source>, budget: &Arc<Budget>) -> ChunkTab
     Arc::new(move |token| chunks(&*source, token, &budget))
 }
 
-/// Asks a worker, if what it would answer is not kept. `read` makes something of the answer, or finds that it is none.
+/// Asks a worker, if what it would answer is not kept. `read` makes something of the answer, or
+/// finds that it is none.
 fn ask<T>(
     wanted: WorkerTask,
     source: &dyn Source,

@@ -192,3 +192,29 @@ with h5py.File(sys.argv[1], 'w') as file:
     assert!(read(&none).is_none_or(|read| read.0 != first.0));
     assert!(read(&[]).as_ref() == Some(&first));
 }
+
+#[test]
+fn an_object_that_is_larger_than_the_cache_pushes_nothing_out() {
+    let (server, directory) = (server(), scratch_directory());
+    server.put("y.bin", vec![5; 1 << 20]);
+    let cache = directory.path().join("cache");
+    let option = format!("disk_cache={},disk_cache_size=8M", cache.display());
+    let read_all = || {
+        let mounted = mount(&server, "", &[&option]);
+        assert!(std::fs::read(mounted.join("y.bin")).unwrap() == vec![5; 1 << 20]);
+        assert!(std::fs::read(mounted.join("x.bin")).unwrap() == known());
+    };
+    // Nobody waits for what is put into the cache.
+    wait_until("both are kept", || {
+        read_all();
+        server.take_asked();
+        read_all();
+        let asked = server.take_asked();
+        let bytes = |key: &str| {
+            let of_key = asked.iter().filter(|asked| asked.key == key);
+            let ranges = of_key.filter_map(|asked| asked.range.as_ref());
+            ranges.map(|range| range.end - range.start).sum::<u64>()
+        };
+        bytes("y.bin") == 0 && (20_000_000..28_000_000).contains(&bytes("x.bin"))
+    });
+}

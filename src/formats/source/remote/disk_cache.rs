@@ -10,6 +10,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -144,6 +145,9 @@ impl DiskCache {
             return;
         };
         let len = (whole.end - whole.start) as usize;
+        if self.is_full_of(&file, len as u64) {
+            return;
+        }
         match file.put(&whole, &bytes[skip as usize..][..len]) {
             Ok(()) => {
                 self.put_bytes.fetch_add(len as u64, Ordering::Relaxed);
@@ -157,6 +161,16 @@ impl DiskCache {
                 self.note_broken(&e);
             }
         }
+    }
+
+    /// Whether one object would take nearly all there is: the rest of it would push out whatever was
+    /// kept, and then itself.
+    fn is_full_of(&self, file: &CachedFile, more: u64) -> bool {
+        let used = file
+            .file()
+            .metadata()
+            .map_or(0, |found| found.blocks() * 512);
+        used.saturating_add(more) > self.most - 3 * (self.most / PARTS)
     }
 
     fn note_broken(&self, e: &io::Error) {

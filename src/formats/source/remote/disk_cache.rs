@@ -163,8 +163,8 @@ impl DiskCache {
         }
     }
 
-    /// Whether one object would take nearly all there is: the rest of it would push out whatever was
-    /// kept, and then itself.
+    /// Whether one object would take nearly all there is: the rest of it would push out whatever
+    /// was kept, and then itself.
     fn is_full_of(&self, file: &CachedFile, more: u64) -> bool {
         let used = file
             .file()

@@ -10,6 +10,7 @@ pub mod chunking;
 pub mod direct;
 pub mod dtype;
 pub(crate) mod fetcher;
+pub mod fill;
 pub mod fixed_text;
 mod gather;
 pub mod grid;

@@ -42,6 +42,7 @@ pub mod restated;
 pub mod stored;
 mod walked;
 pub mod writable;
+mod zarr;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -71,6 +72,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &hdf5::Hdf5,
     &netcdf::NetCdf,
     &daphne::Daphne,
+    &zarr::Zarr,
+    &zarr::ZippedZarr,
 ];
 
 /// What a format says about a candidate.

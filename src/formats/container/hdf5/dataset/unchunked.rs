@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::fill::Fill;
+use crate::array::fill::Fill;
 use super::{direct_of, each_block};
 use crate::array::Piece;
 use crate::container::hdf5::element::cast::Cast;

@@ -1,0 +1,200 @@
+//! Where the stored bytes of chunks lie: each under a key of its own.
+//!
+//! A chunk is looked for when it is read, and never before. What was found is remembered: of one
+//! that is missing that it is, of one that is there what tells its content, so that another content
+//! is never shown beside the first. Used by [`super`], and by [`super::shards`] for shards.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lru::LruCache;
+
+use super::seen::SeenChunks;
+use crate::container::zarr::keys::KeyEncoding;
+use crate::container::zarr::members::Members;
+use crate::error::{Error, Fault, Result};
+use crate::source::{Source, SourceIdentity};
+use crate::sync::Mutex;
+
+/// Sources that stay open for a while: between finding out how long a chunk is and decoding it.
+const OPEN_MOST: usize = 8;
+
+/// Where a chunk's stored bytes are.
+#[derive(Clone)]
+pub(in super::super) struct Located {
+    pub(in super::super) source: Arc<dyn Source>,
+    pub(in super::super) range: Range<u64>,
+}
+
+impl Located {
+    pub(in super::super) fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+/// Visits the places of chunks.
+pub(in super::super) type VisitPlace<'v> = &'v mut dyn FnMut(&[u64]) -> Result<()>;
+
+/// Finds chunks, of one level, by their places in the grid.
+pub(in super::super) trait ChunkPlaces: Send + Sync {
+    /// Where a chunk is stored; none if it is missing.
+    fn locate(&self, place: &[u64]) -> Result<Option<Located>>;
+
+    /// Its number among all.
+    fn number(&self, place: &[u64]) -> Option<u64>;
+
+    /// The place of one.
+    fn place(&self, number: u64) -> Vec<u64>;
+
+    /// Visits the places of all that are stored, in any order.
+    fn each_stored(&self, visit: VisitPlace<'_>) -> Result<()>;
+
+    /// Whether those that were read are as they were.
+    fn are_unchanged(&self) -> Result<bool>;
+}
+
+/// How many chunks there are along each dimension.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Counts(Vec<u64>);
+
+impl Counts {
+    pub(in super::super) fn new(shape: &[u64], chunk: &[u64]) -> Counts {
+        let pairs = shape.iter().zip(chunk);
+        Counts(pairs.map(|(len, chunk)| len.div_ceil((*chunk).max(1))).collect())
+    }
+
+    pub(in super::super) fn dimensions(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The number of a place; none if it lies outside.
+    pub(in super::super) fn number(&self, place: &[u64]) -> Option<u64> {
+        let mut pairs = self.0.iter().zip(place);
+        if place.len() != self.0.len() || pairs.any(|(count, at)| at >= count) {
+            return None;
+        }
+        let pairs = self.0.iter().zip(place);
+        pairs.into_iter().try_fold(0u64, |number, (count, at)| {
+            number.checked_mul(*count)?.checked_add(*at)
+        })
+    }
+
+    pub(in super::super) fn place(&self, mut number: u64) -> Vec<u64> {
+        let mut place = vec![0; self.0.len()];
+        for (at, count) in place.iter_mut().zip(&self.0).rev() {
+            *at = number % (*count).max(1);
+            number /= (*count).max(1);
+        }
+        place
+    }
+
+    /// All places that there are.
+    pub(in super::super) fn total(&self) -> Option<u64> {
+        self.0.iter().try_fold(1u64, |n, count| n.checked_mul(*count))
+    }
+}
+
+/// Chunks with a key each.
+pub(in super::super) struct KeyedChunks {
+    members: Arc<dyn Members>,
+    /// The array's directory.
+    directory: PathBuf,
+    keys: KeyEncoding,
+    counts: Counts,
+    seen: SeenChunks,
+    open: Mutex<LruCache<u64, Arc<dyn Source>>>,
+}
+
+impl KeyedChunks {
+    pub(in super::super) fn new(
+        members: &Arc<dyn Members>,
+        directory: PathBuf,
+        (keys, counts): (KeyEncoding, Counts),
+        seen: SeenChunks,
+    ) -> KeyedChunks {
+        let most = std::num::NonZeroUsize::new(OPEN_MOST).unwrap_or(std::num::NonZeroUsize::MIN);
+        KeyedChunks {
+            members: Arc::clone(members),
+            directory,
+            keys,
+            counts,
+            seen,
+            open: Mutex::new(LruCache::new(most)),
+        }
+    }
+
+    fn key(&self, place: &[u64]) -> PathBuf {
+        self.directory.join(self.keys.key(place))
+    }
+
+    fn source(&self, number: u64, place: &[u64]) -> Result<Option<Arc<dyn Source>>> {
+        if self.seen.is_missing(number) {
+            return Ok(None);
+        }
+        let open = self.open.lock().get(&number).cloned();
+        if open.is_some() {
+            return Ok(open);
+        }
+        let key = self.key(place);
+        let found = self.members.open(&key)?;
+        let identity = found.as_ref().map(|source| source.identity());
+        if !self.seen.note(number, identity.as_ref()) {
+            return Err(Error::Changed { path: key });
+        }
+        if let Some(source) = &found {
+            let replaced = self.open.lock().push(number, Arc::clone(source));
+            drop(replaced);
+        }
+        Ok(found)
+    }
+}
+
+impl ChunkPlaces for KeyedChunks {
+    fn locate(&self, place: &[u64]) -> Result<Option<Located>> {
+        let number = self.number(place);
+        let number = number.ok_or_else(|| Fault::new("there is no such chunk"))?;
+        let source = self.source(number, place)?;
+        Ok(source.map(|source| Located {
+            range: 0..source.len(),
+            source,
+        }))
+    }
+
+    fn number(&self, place: &[u64]) -> Option<u64> {
+        self.counts.number(place)
+    }
+
+    fn place(&self, number: u64) -> Vec<u64> {
+        self.counts.place(number)
+    }
+
+    fn each_stored(&self, visit: VisitPlace<'_>) -> Result<()> {
+        let dimensions = self.counts.dimensions();
+        let depth = match self.keys.is_nested() {
+            true => dimensions + 1,
+            false => 0,
+        };
+        let files = &mut |key: &std::path::Path| {
+            let below = key.strip_prefix(&self.directory).ok().and_then(|key| key.to_str());
+            let place = below.and_then(|key| self.keys.place(key, dimensions));
+            match place.filter(|place| self.number(place).is_some()) {
+                Some(place) => visit(&place),
+                None => Ok(()),
+            }
+        };
+        super::super::members::files_below(&*self.members, &self.directory, depth, files)
+    }
+
+    fn are_unchanged(&self) -> Result<bool> {
+        self.seen.all(&mut |number, was: Option<u64>| {
+            let now = self.members.identity(&self.key(&self.place(number)));
+            Ok(now?.as_ref().map(super::seen::digest) == was)
+        })
+    }
+}
+
+/// The identity of something that follows from a chunk.
+pub(super) fn identity_of(located: &Located) -> SourceIdentity {
+    located.source.identity().resized(located.len())
+}

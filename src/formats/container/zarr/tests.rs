@@ -1,0 +1,1 @@
+//! Stores that are made up here. Used by no other module.

@@ -32,6 +32,9 @@ pub struct Case {
     datasets: Vec<Array>,
     #[serde(default)]
     text: BTreeMap<String, String>,
+    /// Whole, and shown by nobody here.
+    #[serde(default)]
+    not_shown: Vec<String>,
     #[serde(default)]
     error: String,
     #[serde(default)]

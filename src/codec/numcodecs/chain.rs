@@ -114,7 +114,9 @@ impl Chain {
 
     /// Memory that decoding a chunk takes beside its stored bytes and the output.
     pub fn scratch(&self) -> u64 {
-        let own = self.undone().map(|step| compressed::scratch(&step.codec, step.leaves.most()));
+        let own = self
+            .undone()
+            .map(|step| compressed::scratch(&step.codec, step.leaves.most()));
         let [first, second] = self.buffers().map(|size| room(size as u64));
         let own = own.max().unwrap_or(0);
         own.saturating_add(first).saturating_add(second)
@@ -158,7 +160,9 @@ impl Chain {
                 step.check(part.len()).map_err(named)?;
             } else if between == 0 {
                 let room = step.leaves.most().min(out.len());
-                return step.decode(&mut tools, input, &mut out[..room]).map_err(named);
+                return step
+                    .decode(&mut tools, input, &mut out[..room])
+                    .map_err(named);
             } else {
                 let room = &mut spare[..step.leaves.most()];
                 let len = step.decode(&mut tools, input, room).map_err(named)?;
@@ -172,7 +176,8 @@ impl Chain {
         };
         let most = out.len();
         let to = out.get_mut(..plain.len());
-        to.ok_or_else(|| FilterError::too_long(most).found(plain.len()))?.copy_from_slice(plain);
+        to.ok_or_else(|| FilterError::too_long(most).found(plain.len()))?
+            .copy_from_slice(plain);
         self.check_plain(plain.len())?;
         Ok(plain.len())
     }
@@ -220,9 +225,9 @@ impl Step {
 /// Whether so many bytes are as many as there have to be.
 fn check(length: Length, found: usize) -> Result<(), FilterError> {
     match length {
-        Length::Exactly(n) if n != found => {
-            Err(FilterError::new("the chunk has another length").expected(n).found(found))
-        }
+        Length::Exactly(n) if n != found => Err(FilterError::new("the chunk has another length")
+            .expected(n)
+            .found(found)),
         _ => Ok(()),
     }
 }

@@ -43,9 +43,9 @@ pub(super) fn decode(
         Codec::Zstd => libraries::zstd(tools.contexts, stored, out),
         Codec::Lz4 => lz4_block(stored, out),
         Codec::Bz2 => set_aside(libraries::BZIP2, "cannot decode bz2", || bz2(stored, out))?,
-        Codec::Pcodec(number) => {
-            set_aside(PCODEC, "cannot decode pcodec", || pcodec(*number, stored, out))?
-        }
+        Codec::Pcodec(number) => set_aside(PCODEC, "cannot decode pcodec", || {
+            pcodec(*number, stored, out)
+        })?,
         _ => Err(FilterError::new("it does not compress")),
     }
 }
@@ -67,7 +67,9 @@ fn gzip(contexts: &mut Contexts, stored: &[u8], out: &mut [u8]) -> Result<usize,
         trailer[..4].copy_from_slice(&crc32fast::hash(member).to_le_bytes());
         trailer[4..].copy_from_slice(&(written as u32).to_le_bytes());
         let behind = rest.get(GZIP_LEAST - trailer.len()..).unwrap_or_default();
-        let next = behind.windows(trailer.len()).position(|bytes| bytes == trailer);
+        let next = behind
+            .windows(trailer.len())
+            .position(|bytes| bytes == trailer);
         rest = next.map_or(&[][..], |at| &behind[at + trailer.len()..]);
         if !rest.starts_with(&[0x1f, 0x8b]) {
             return Ok(done);
@@ -77,10 +79,14 @@ fn gzip(contexts: &mut Contexts, stored: &[u8], out: &mut [u8]) -> Result<usize,
 
 /// One block, behind its length.
 fn lz4_block(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
-    let (len, block) = stored.split_first_chunk().ok_or_else(FilterError::truncated)?;
+    let (len, block) = stored
+        .split_first_chunk()
+        .ok_or_else(FilterError::truncated)?;
     let len = u32::from_le_bytes(*len) as usize;
     let most = out.len();
-    let out = out.get_mut(..len).ok_or_else(|| FilterError::too_long(most).found(len))?;
+    let out = out
+        .get_mut(..len)
+        .ok_or_else(|| FilterError::too_long(most).found(len))?;
     lz4::decode(block, out)?;
     Ok(len)
 }
@@ -110,8 +116,7 @@ fn bz2_stream(stored: &[u8], out: &mut [u8]) -> Result<(usize, usize), FilterErr
             Some(rest) if !rest.is_empty() => rest,
             _ => &mut beyond,
         };
-        let damaged =
-            |error| FilterError::new(format!("the bzip2 stream is damaged: {error}"));
+        let damaged = |error| FilterError::new(format!("the bzip2 stream is damaged: {error}"));
         let status = stream.decompress(input, target).map_err(damaged)?;
         let now = stream.total_out() as usize;
         if now > room {
@@ -138,8 +143,7 @@ fn pcodec(number: Number, stored: &[u8], out: &mut [u8]) -> Result<usize, Filter
             reserved.map_err(|_| FilterError::from(no_memory("cannot decode pcodec")))?;
             numbers.resize(count, <$of>::default());
             let decoded = pco::standalone::simple_decompress_into(stored, &mut numbers);
-            let damaged =
-                |error| FilterError::new(format!("the stream is damaged: {error}"));
+            let damaged = |error| FilterError::new(format!("the stream is damaged: {error}"));
             let progress = decoded.map_err(damaged)?;
             if !progress.finished {
                 return Err(FilterError::too_long(out.len()));

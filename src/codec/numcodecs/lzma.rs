@@ -31,11 +31,20 @@ pub enum LzmaForm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LzmaFilter {
-    Lzma1 { lc: u32, lp: u32, pb: u32 },
+    Lzma1 {
+        lc: u32,
+        lp: u32,
+        pb: u32,
+    },
     Lzma2,
-    Delta { distance: usize },
+    Delta {
+        distance: usize,
+    },
     /// Of machine code, by its number in the format.
-    Code { id: u64, start: usize },
+    Code {
+        id: u64,
+        start: usize,
+    },
 }
 
 /// Memory to decode at most `plain` bytes.
@@ -43,11 +52,7 @@ pub(super) fn scratch(plain: usize) -> u64 {
     DECODER.saturating_add(room(plain.max(LEAST) as u64))
 }
 
-pub(super) fn decode(
-    form: &LzmaForm,
-    stored: &[u8],
-    out: &mut [u8],
-) -> Result<usize, FilterError> {
+pub(super) fn decode(form: &LzmaForm, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     set_aside(scratch(out.len()), "cannot decode lzma", || match form {
         LzmaForm::Xz => xz::decode(stored, out),
         LzmaForm::Either if xz::is_one(stored) => xz::decode(stored, out),
@@ -67,7 +72,9 @@ fn dictionary(plain: usize) -> u32 {
 
 /// A header of 13 bytes: properties, dictionary, length.
 fn alone(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
-    let (head, rest) = stored.split_first_chunk().ok_or_else(FilterError::truncated)?;
+    let (head, rest) = stored
+        .split_first_chunk()
+        .ok_or_else(FilterError::truncated)?;
     let [properties, _, _, _, _, length @ ..]: [u8; 13] = *head;
     let length = u64::from_le_bytes(length);
     if length != u64::MAX && length > out.len() as u64 {

@@ -9,10 +9,13 @@ pub(super) fn decode(codec: &Codec, stored: &[u8], out: &mut [u8]) -> Result<usi
     match codec {
         Codec::Shuffle { size } => unshuffle(*size, stored, out),
         Codec::Delta { shown, stored: of } => delta((*shown, *of), stored, out),
-        Codec::AsType { shown, stored: of } => {
-            convert((*shown, *of), stored, out, |value| value)
-        }
-        Codec::FixedScaleOffset { scale, offset, shown, stored: of } => {
+        Codec::AsType { shown, stored: of } => convert((*shown, *of), stored, out, |value| value),
+        Codec::FixedScaleOffset {
+            scale,
+            offset,
+            shown,
+            stored: of,
+        } => {
             // As NumPy divides: numbers with a point in their own type, integers in the largest.
             let round = |x: f64| match of.number.is_float() {
                 true => of.number.round(x),
@@ -24,9 +27,11 @@ pub(super) fn decode(codec: &Codec, stored: &[u8], out: &mut [u8]) -> Result<usi
             })
         }
         Codec::Packbits => unpack(stored, out),
-        Codec::Categorize { labels, size, stored: of } => {
-            label((labels, *size), *of, stored, out)
-        }
+        Codec::Categorize {
+            labels,
+            size,
+            stored: of,
+        } => label((labels, *size), *of, stored, out),
         Codec::Reorder(reorder) => {
             same_length(stored, out)?;
             reorder.undo(stored, out);
@@ -60,10 +65,14 @@ fn unshuffle(size: usize, stored: &[u8], out: &mut [u8]) -> Result<usize, Filter
     let len = stored.len();
     if size > 1 && len % size != 0 {
         let error = FilterError::new("the bytes are no whole elements");
-        return Err(error.expected(format_args!("a multiple of {size}")).found(len));
+        return Err(error
+            .expected(format_args!("a multiple of {size}"))
+            .found(len));
     }
     let most = out.len();
-    let out = out.get_mut(..len).ok_or_else(|| FilterError::too_long(most).found(len))?;
+    let out = out
+        .get_mut(..len)
+        .ok_or_else(|| FilterError::too_long(most).found(len))?;
     match size {
         0 | 1 => out.copy_from_slice(stored),
         size => shuffle::unshuffle(size, stored, out),
@@ -79,7 +88,9 @@ fn pairs<'a>(
 ) -> Result<impl Iterator<Item = (&'a [u8], &'a mut [u8])>, FilterError> {
     let count = out.len() / shown.size();
     needs(stored, count.saturating_mul(of.size()))?;
-    Ok(stored.chunks_exact(of.size()).zip(out.chunks_exact_mut(shown.size())))
+    Ok(stored
+        .chunks_exact(of.size())
+        .zip(out.chunks_exact_mut(shown.size())))
 }
 
 fn convert(
@@ -144,7 +155,10 @@ fn label(
 ) -> Result<usize, FilterError> {
     let size = size.max(1);
     needs(stored, (out.len() / size).saturating_mul(of.size()))?;
-    for (from, to) in stored.chunks_exact(of.size()).zip(out.chunks_exact_mut(size)) {
+    for (from, to) in stored
+        .chunks_exact(of.size())
+        .zip(out.chunks_exact_mut(size))
+    {
         let number = usize::try_from(of.read(from).int()).ok();
         let label = number.and_then(|number| labels.chunks_exact(size).nth(number.checked_sub(1)?));
         match label {

@@ -55,7 +55,12 @@ impl Reorder {
 fn copy_apart(from: &[u8], step: usize, size: usize, out: &mut [u8]) {
     macro_rules! each {
         ($size:literal) => {
-            for (out, from) in out.as_chunks_mut::<$size>().0.iter_mut().zip(from.chunks(step)) {
+            for (out, from) in out
+                .as_chunks_mut::<$size>()
+                .0
+                .iter_mut()
+                .zip(from.chunks(step))
+            {
                 if let Some(element) = from.first_chunk() {
                     *out = *element;
                 }
@@ -97,7 +102,10 @@ impl Turn {
             }
         }
         let size = joined.iter().map(|(len, _)| len).sum();
-        joined.iter().any(|(_, is_big)| *is_big).then_some(Turn { parts: joined, size })
+        joined.iter().any(|(_, is_big)| *is_big).then_some(Turn {
+            parts: joined,
+            size,
+        })
     }
 
     /// Turns whole elements around.
@@ -123,13 +131,19 @@ impl Turn {
 fn turn_all(bytes: &mut [u8], size: usize) {
     macro_rules! each {
         ($size:literal) => {
-            bytes.as_chunks_mut::<$size>().0.iter_mut().for_each(|number| number.reverse())
+            bytes
+                .as_chunks_mut::<$size>()
+                .0
+                .iter_mut()
+                .for_each(|number| number.reverse())
         };
     }
     match size {
         2 => each!(2),
         4 => each!(4),
         8 => each!(8),
-        size => bytes.chunks_exact_mut(size.max(1)).for_each(<[u8]>::reverse),
+        size => bytes
+            .chunks_exact_mut(size.max(1))
+            .for_each(<[u8]>::reverse),
     }
 }

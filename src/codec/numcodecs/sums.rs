@@ -28,7 +28,10 @@ impl Sum {
 
 /// Where the data lie, once the sum is found right.
 pub(super) fn check(sum: Sum, at_start: bool, stored: &[u8]) -> Result<Range<usize>, FilterError> {
-    let len = stored.len().checked_sub(SUM).ok_or_else(FilterError::truncated)?;
+    let len = stored
+        .len()
+        .checked_sub(SUM)
+        .ok_or_else(FilterError::truncated)?;
     if sum == Sum::Fletcher32 {
         return fletcher32::check(stored).map(|data| 0..data.len());
     }

@@ -27,18 +27,26 @@ fn dimensions_and_byte_order_are_put_back() {
     let turn = Turn::new([(2, true)]).unwrap();
     let codecs = vec![Codec::Reorder(reorder), Codec::Turn(turn)];
     let plain = decode(codecs, Length::Exactly(12), &stored).unwrap();
-    assert_eq!(plain, (0u16..6).flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+    assert_eq!(
+        plain,
+        (0u16..6).flat_map(u16::to_le_bytes).collect::<Vec<_>>()
+    );
     assert_eq!(Reorder::new(&[2, 3], &[0, 1], 2), None);
     assert_eq!(Reorder::new(&[2, 3], &[1, 1], 2), None);
     assert_eq!(Turn::new([(1, true), (4, false)]), None);
     let mut record = [1, 0, 0, 2, 9, 8];
-    Turn::new([(1, false), (3, true), (2, false)]).unwrap().apply(&mut record);
+    Turn::new([(1, false), (3, true), (2, false)])
+        .unwrap()
+        .apply(&mut record);
     assert_eq!(record, [1, 2, 0, 0, 9, 8]);
 }
 
 #[test]
 fn elements_are_changed_as_numpy_does_it() {
-    let delta = Codec::Delta { shown: number("<i4"), stored: number("|i1") };
+    let delta = Codec::Delta {
+        shown: number("<i4"),
+        stored: number("|i1"),
+    };
     let plain = decode(vec![delta], Length::Exactly(12), &[100, 100, 0xff]).unwrap();
     assert_eq!(plain, [100i32, 200, 199].map(i32::to_le_bytes).concat());
     let scaled = Codec::FixedScaleOffset {
@@ -49,24 +57,40 @@ fn elements_are_changed_as_numpy_does_it() {
     };
     let plain = decode(vec![scaled], Length::Exactly(16), &[0, 6]).unwrap();
     assert_eq!(plain, [1000.0, 1000.6f64].map(f64::to_le_bytes).concat());
-    let packed = decode(vec![Codec::Packbits], Length::Exactly(9), &[7, 0b1010_0000, 0x80]);
+    let packed = decode(
+        vec![Codec::Packbits],
+        Length::Exactly(9),
+        &[7, 0b1010_0000, 0x80],
+    );
     assert_eq!(packed.unwrap(), [1, 0, 1, 0, 0, 0, 0, 0, 1]);
     assert!(decode(vec![Codec::Packbits], Length::Exactly(9), &[200, 0, 0]).is_err());
-    let of = Codec::AsType { shown: number(">i2"), stored: number("<f4") };
+    let of = Codec::AsType {
+        shown: number(">i2"),
+        stored: number("<f4"),
+    };
     let stored = [-1.9f32, 258.0].map(f32::to_le_bytes).concat();
-    assert_eq!(decode(vec![of], Length::Exactly(4), &stored).unwrap(), [0xff, 0xff, 1, 2]);
+    assert_eq!(
+        decode(vec![of], Length::Exactly(4), &stored).unwrap(),
+        [0xff, 0xff, 1, 2]
+    );
 }
 
 #[test]
 fn sums_stand_at_either_end() {
     for sum in [Sum::Adler32, Sum::Crc32, Sum::Crc32c] {
         let stored = [&sum_of(sum, b"chunk").to_le_bytes(), &b"chunk"[..]].concat();
-        let codec = Codec::Sum { sum, at_start: true };
+        let codec = Codec::Sum {
+            sum,
+            at_start: true,
+        };
         let plain = decode(vec![codec.clone()], Length::Exactly(5), &stored).unwrap();
         assert_eq!(plain, b"chunk");
         assert!(decode(vec![codec], Length::Exactly(4), &stored).is_err());
         let turned = [&b"chunk"[..], &sum_of(sum, b"chunk").to_le_bytes()].concat();
-        let codec = Codec::Sum { sum, at_start: false };
+        let codec = Codec::Sum {
+            sum,
+            at_start: false,
+        };
         assert!(decode(vec![codec.clone()], Length::Exactly(5), &turned).is_ok());
         assert!(decode(vec![codec], Length::Exactly(5), &stored).is_err());
     }
@@ -89,7 +113,13 @@ fn streams_that_follow_on_each_other_are_one() {
         out.truncate(len);
         out
     };
-    let stored = [member(b"one"), member(b""), member(b"two"), b"rest".to_vec()].concat();
+    let stored = [
+        member(b"one"),
+        member(b""),
+        member(b"two"),
+        b"rest".to_vec(),
+    ]
+    .concat();
     let plain = decode(vec![Codec::Gzip], Length::Exactly(6), &stored).unwrap();
     assert_eq!(plain, b"onetwo");
     let cut = &stored[..stored.len() - 10];
@@ -110,7 +140,11 @@ fn what_decodes_to_more_than_a_chunk_is_refused() {
 
 fn all() -> Vec<Codec> {
     let raw = LzmaForm::Raw(vec![LzmaFilter::Delta { distance: 4 }, LzmaFilter::Lzma2]);
-    let one = LzmaForm::Raw(vec![LzmaFilter::Lzma1 { lc: 3, lp: 0, pb: 2 }]);
+    let one = LzmaForm::Raw(vec![LzmaFilter::Lzma1 {
+        lc: 3,
+        lp: 0,
+        pb: 2,
+    }]);
     vec![
         Codec::Blosc,
         Codec::Gzip,
@@ -122,13 +156,23 @@ fn all() -> Vec<Codec> {
         Codec::Lzma(LzmaForm::Alone),
         Codec::Lzma(raw),
         Codec::Lzma(one),
-        Codec::Sum { sum: Sum::Fletcher32, at_start: false },
+        Codec::Sum {
+            sum: Sum::Fletcher32,
+            at_start: false,
+        },
         Codec::Shuffle { size: 3 },
         Codec::Pcodec(Number::F16),
         Codec::Pcodec(Number::I64),
-        Codec::Delta { shown: number(">u2"), stored: number("<i8") },
+        Codec::Delta {
+            shown: number(">u2"),
+            stored: number("<i8"),
+        },
         Codec::Packbits,
-        Codec::Categorize { labels: vec![1; 12], size: 4, stored: number("|u1") },
+        Codec::Categorize {
+            labels: vec![1; 12],
+            size: 4,
+            stored: number("|u1"),
+        },
     ]
 }
 

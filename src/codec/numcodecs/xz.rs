@@ -38,14 +38,18 @@ fn damaged(what: &str) -> FilterError {
 }
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], FilterError> {
-    let (taken, behind) = rest.split_at_checked(len).ok_or_else(FilterError::truncated)?;
+    let (taken, behind) = rest
+        .split_at_checked(len)
+        .ok_or_else(FilterError::truncated)?;
     *rest = behind;
     Ok(taken)
 }
 
 /// What stands in front of its sum.
 fn summed(bytes: &[u8]) -> Result<&[u8], FilterError> {
-    let (data, sum) = bytes.split_last_chunk().ok_or_else(FilterError::truncated)?;
+    let (data, sum) = bytes
+        .split_last_chunk()
+        .ok_or_else(FilterError::truncated)?;
     match u32::from_le_bytes(*sum) == crc32fast::hash(data) {
         true => Ok(data),
         false => Err(damaged("a header has another sum")),
@@ -67,7 +71,9 @@ fn number(rest: &mut &[u8]) -> Result<u64, FilterError> {
 
 fn stream(rest: &mut &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     let header = take(rest, HEADER)?;
-    let flags = header.strip_prefix(MAGIC).ok_or_else(|| damaged("it has no magic"))?;
+    let flags = header
+        .strip_prefix(MAGIC)
+        .ok_or_else(|| damaged("it has no magic"))?;
     let (flags, mut done, mut blocks) = (summed(flags)?, 0, 0u64);
     let &[0, kind @ 0..=15] = flags else {
         return Err(damaged("unknown flags"));
@@ -88,10 +94,16 @@ fn stream(rest: &mut &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     take(rest, padding + 4)?;
     summed(&index[..index.len() - rest.len()])?;
     let footer = take(rest, HEADER)?;
-    let fields = footer.strip_suffix(FOOTER).ok_or_else(|| damaged("it has no end"))?;
-    let (sum, fields) = fields.split_first_chunk().ok_or_else(FilterError::truncated)?;
+    let fields = footer
+        .strip_suffix(FOOTER)
+        .ok_or_else(|| damaged("it has no end"))?;
+    let (sum, fields) = fields
+        .split_first_chunk()
+        .ok_or_else(FilterError::truncated)?;
     let is_right = u32::from_le_bytes(*sum) == crc32fast::hash(fields) && fields.ends_with(flags);
-    is_right.then_some(done).ok_or_else(|| damaged("its end has another sum"))
+    is_right
+        .then_some(done)
+        .ok_or_else(|| damaged("its end has another sum"))
 }
 
 fn block(rest: &mut &[u8], kind: u8, out: &mut [u8]) -> Result<usize, FilterError> {
@@ -142,7 +154,9 @@ fn check(kind: u8, data: &[u8], told: &[u8]) -> Result<(), FilterError> {
         10 => Sha256::digest(data)[..] == *told,
         _ => true,
     };
-    is_right.then_some(()).ok_or_else(|| damaged("a block has another sum"))
+    is_right
+        .then_some(())
+        .ok_or_else(|| damaged("a block has another sum"))
 }
 
 /// CRC-64 of ECMA-182, lowest bit first.
@@ -158,7 +172,12 @@ const fn table() -> [u64; 256] {
     while byte < 256 {
         let (mut crc, mut bit) = (byte as u64, 0);
         while bit < 8 {
-            crc = (crc >> 1) ^ (if crc & 1 == 1 { 0xc96c_5795_d787_0f42 } else { 0 });
+            crc = (crc >> 1)
+                ^ (if crc & 1 == 1 {
+                    0xc96c_5795_d787_0f42
+                } else {
+                    0
+                });
             bit += 1;
         }
         table[byte] = crc;

@@ -95,7 +95,9 @@ impl ReadAhead {
     /// For a reader of this array.
     pub fn of(array: &CachedArray, cache_limit: u64) -> Self {
         let stored = array.is_far.then(|| array.array.info());
-        let stored = stored.and_then(Result::ok).map(|info| info.stored_bytes);
+        let stored = stored
+            .and_then(Result::ok)
+            .map(|info| info.stored().unwrap_or(info.bytes));
         ReadAhead {
             far: stored.map(|stored| {
                 Box::new(FarWindow {

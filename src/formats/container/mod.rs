@@ -56,7 +56,7 @@ use crate::source::{Source, Store};
 
 pub use candidate::Candidate;
 use creation::Creation;
-pub use layout::{AllMembers, Layout};
+pub use layout::{AllMembers, Layout, OwnFiles};
 use left_by_commits::LeftByCommits;
 pub use lookalike::lookalike;
 use only_read::OnlyRead;
@@ -217,6 +217,10 @@ pub struct Container {
     pub faults: Vec<Fault>,
     /// Rules between arrays.
     pub checks: Vec<Arc<dyn Check>>,
+    /// Of the outermost container: what of its directory is its own, and whether that is still as
+    /// it was when it was read, where its identity does not tell.
+    pub own_files: Option<Arc<dyn OwnFiles>>,
+    pub unchanged: Option<Arc<dyn Unchanged>>,
     /// How it can be changed; none if it cannot.
     pub writable: Option<Arc<dyn WritableContainer>>,
     pub only_read: OnlyRead,
@@ -282,6 +286,24 @@ pub trait Check: Send + Sync {
     /// Reports every broken rule that it finds; an error means that it could not go on. Memory is
     /// charged to `budget`, of which the caller holds none.
     fn check(&self, budget: &Arc<Budget>, report: TellFault<'_>) -> Result<()>;
+
+    /// Tells what lies in the container that is no part of it, and is not shown.
+    fn remarks(&self, _tell: &mut dyn FnMut(NotShown)) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Tells whether a container is what it was when it was opened, where it has more files than could
+/// all make its identity.
+pub trait Unchanged: Send + Sync {
+    /// Of what says which arrays there are: one number for one content.
+    fn documents(&self) -> u64;
+
+    /// Whether that is as it was. Asked for every entry, so it looks now and then alone.
+    fn is_unchanged(&self) -> Result<bool>;
+
+    /// Whether an array, as far as it has been read, is as it was.
+    fn is_array_unchanged(&self, name: &str) -> Result<bool>;
 }
 
 /// A small file shown beside the arrays.
@@ -312,6 +334,8 @@ impl Container {
             without_space: Arc::default(),
             faults: Vec::new(),
             checks: Vec::new(),
+            own_files: None,
+            unchanged: None,
             writable: None,
             only_read: OnlyRead::default(),
             is_far: false,

@@ -3,13 +3,15 @@
 //!
 //! Every group belongs to a draft: the store itself, or the innermost Binsparse container around it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::array::{ArrayPlace, ZarrArray};
-use super::check::StoreCheck;
+use super::check::{Holds, StoreCheck};
+use super::current::{ReadChunks, StoreDirectories, StoreState};
 use super::members::Members;
 use super::nodes::{Content, Node, Nodes, discover};
 use super::text::ZarrText;
@@ -55,6 +57,8 @@ struct Assembly<'a> {
     drafts: Vec<Draft>,
     /// Of each node that is a group.
     groups: HashMap<usize, ShownGroup>,
+    /// Arrays by their paths from the root.
+    read: BTreeMap<String, Arc<dyn ReadChunks>>,
 }
 
 /// The container of a store.
@@ -65,7 +69,9 @@ pub(super) fn container(
 ) -> Result<Container> {
     let nodes = discover(&**members, budget)?;
     let room = NODE.saturating_mul(nodes.nodes.len() as u64);
-    set_aside(room, "cannot open a store", || assemble(members, nested, nodes))?
+    set_aside(room, "cannot open a store", || {
+        assemble(members, nested, nodes)
+    })?
 }
 
 fn assemble(
@@ -76,20 +82,24 @@ fn assemble(
     let Nodes {
         nodes,
         faults,
-        documents: _,
-        charge: _,
+        documents,
+        directories,
+        charge: _charge,
     } = nodes;
     let mut assembly = Assembly {
         members,
         nested,
         drafts: Vec::new(),
         groups: HashMap::new(),
+        read: BTreeMap::new(),
     };
+    let (own, held) = (own_files(&nodes), nodes.iter().map(held).collect());
     let names = shown_names(&nodes)?;
     let paths = paths(&nodes, &names);
     for (number, node) in nodes.into_iter().enumerate() {
         let name = names.get(number).map_or("", String::as_str);
-        assembly.add(number, node, name)?;
+        let full = paths.get(number).map_or("", String::as_str);
+        assembly.add(number, node, (name, full))?;
     }
     for (number, fault) in faults {
         let path = paths.get(number).map_or("", String::as_str);
@@ -101,11 +111,46 @@ fn assemble(
         }
     }
     let mut container = finish(assembly.drafts)?;
+    let state = StoreState::new(members, documents, directories, assembly.read);
+    container.unchanged = Some(Arc::new(state));
+    container.own_files = Some(Arc::new(own));
     container.checks.push(Arc::new(StoreCheck {
         members: Arc::clone(members),
+        nodes: held,
     }));
     container.is_only_read(ONLY_READ);
     Ok(container)
+}
+
+/// What lies in the directory of a node.
+fn held(node: &Node) -> (PathBuf, Holds) {
+    let holds = match &node.content {
+        Content::Group => Holds::Nodes,
+        Content::Array(Ok(array)) => {
+            let pairs = array.shape.iter().zip(array.outer_chunk());
+            let counts = pairs.map(|(len, chunk)| len.div_ceil(*chunk)).collect();
+            Holds::Chunks(array.keys, counts)
+        }
+        Content::Array(Err(_)) | Content::Unknown(_) => Holds::Unknown,
+    };
+    (node.key.clone(), holds)
+}
+
+/// Which files of the store's directory are its own.
+fn own_files(nodes: &[Node]) -> StoreDirectories {
+    match nodes.first() {
+        Some(Node {
+            content: Content::Array(_),
+            ..
+        }) => StoreDirectories::All,
+        _ => StoreDirectories::Of(nodes.iter().map(|node| node.key.clone()).collect()),
+    }
+}
+
+/// An array as the two things that it is.
+fn both<A: Array + ReadChunks + 'static>(array: A) -> (Arc<dyn Array>, Arc<dyn ReadChunks>) {
+    let array = Arc::new(array);
+    (Arc::clone(&array) as _, array)
 }
 
 /// Shown names of all nodes, in their groups; the number behind a name is the place among them.
@@ -120,7 +165,13 @@ fn shown_names(nodes: &[Node]) -> Result<Vec<String>> {
         let count = rest.iter().take_while(|node| node.parent == parent).count();
         let stored: Vec<&[u8]> = rest.iter().take(count).map(|node| &node.name[..]).collect();
         let is_own = parent == 0 || nodes.get(parent).is_some_and(is_binsparse);
-        for (slot, name) in shown.iter_mut().skip(at).zip(names::shown(&stored, is_own)?) {
+        // Below the container's own directory an array may have any name.
+        let taken = if is_own { &names::RESERVED[..] } else { &[] };
+        for (slot, name) in shown
+            .iter_mut()
+            .skip(at)
+            .zip(names::shown_beside(&stored, taken)?)
+        {
             *slot = name;
         }
         at += count.max(1);
@@ -148,10 +199,10 @@ fn is_binsparse(node: &Node) -> bool {
 }
 
 impl Assembly<'_> {
-    fn add(&mut self, number: usize, node: Node, name: &str) -> Result<()> {
+    fn add(&mut self, number: usize, node: Node, (name, full): (&str, &str)) -> Result<()> {
         let above = self.groups.get(&node.parent).cloned();
         let Some(above) = above.filter(|_| number > 0) else {
-            return self.add_root(node);
+            return self.add_root(node, full);
         };
         let path = join(&above.path, name);
         match node.content {
@@ -168,15 +219,15 @@ impl Assembly<'_> {
                 self.groups.insert(number, ShownGroup { draft, path });
                 Ok(())
             }
-            _ => self.add_array(above.draft, &path, node),
+            _ => self.add_array(above.draft, (&path, full), node),
         }
     }
 
-    fn add_root(&mut self, node: Node) -> Result<()> {
+    fn add_root(&mut self, node: Node, full: &str) -> Result<()> {
         match node.content {
             Content::Array(_) => {
                 self.begin(0, &Map::new(), (0, String::new()), node.version);
-                self.add_array(0, ROOT_ARRAY, node)
+                self.add_array(0, (ROOT_ARRAY, full), node)
             }
             _ => {
                 self.begin(0, &node.attributes, (0, String::new()), node.version);
@@ -198,7 +249,9 @@ impl Assembly<'_> {
             Some(_) => Container::new(binsparse::NAME, ""),
             None => Container::new(super::NAME, version_name(version)),
         };
-        let others = attributes.iter().filter(|(key, _)| *key != binsparse::DESCRIPTOR);
+        let others = attributes
+            .iter()
+            .filter(|(key, _)| *key != binsparse::DESCRIPTOR);
         let others: Map<String, Value> = others.map(|(k, v)| (k.clone(), v.clone())).collect();
         if descriptor.is_some() {
             // The others follow from the descriptor.
@@ -218,7 +271,7 @@ impl Assembly<'_> {
     }
 
     /// Adds an array, or what cannot be shown as one.
-    fn add_array(&mut self, draft: usize, path: &str, node: Node) -> Result<()> {
+    fn add_array(&mut self, draft: usize, (path, full): (&str, &str), node: Node) -> Result<()> {
         let at = ArrayPlace {
             members: Arc::clone(self.members),
             key: node.key,
@@ -235,10 +288,11 @@ impl Assembly<'_> {
         draft.container.describe(path, node.attributes);
         let array = document.map_err(Error::from).and_then(|document| {
             let dims = document.dims.clone();
-            let array: Arc<dyn Array> = match document.is_text() {
-                true => Arc::new(ZarrText::new(path, document, &at)?),
-                false => Arc::new(ZarrArray::new(path, document, &at)?),
+            let (array, read): (Arc<dyn Array>, Arc<dyn ReadChunks>) = match document.is_text() {
+                true => both(ZarrText::new(path, document, &at)?),
+                false => both(ZarrArray::new(path, document, &at)?),
             };
+            self.read.insert(full.to_owned(), read);
             let details = ArrayDetails {
                 dims,
                 ..ArrayDetails::default()

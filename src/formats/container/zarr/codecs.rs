@@ -48,7 +48,9 @@ pub(super) fn codec(
             let size = configuration(configured, "elementsize").map_or(Some(4), Value::as_u64);
             let size = size.and_then(|size| usize::try_from(size).ok());
             Codec::Shuffle {
-                size: size.filter(|size| *size > 0).ok_or_else(|| broken(name, "elementsize"))?,
+                size: size
+                    .filter(|size| *size > 0)
+                    .ok_or_else(|| broken(name, "elementsize"))?,
             }
         }
         "pcodec" => {
@@ -80,7 +82,9 @@ fn number(
     let Some(value) = configuration(configured, key) else {
         return otherwise.ok_or_else(|| broken(codec, key));
     };
-    let descr = value.as_str().ok_or_else(|| broken(codec, key).found(value))?;
+    let descr = value
+        .as_str()
+        .ok_or_else(|| broken(codec, key).found(value))?;
     let known = NumberType::of_descr(descr);
     // Times are added and stored as the numbers that they are.
     let known = known.or_else(|| {
@@ -126,12 +130,16 @@ fn categorize(configured: &Value) -> Result<Codec, Refusal> {
     let element = of_version_2(dtype)?;
     let stored = number((NAME, configured), "astype", NumberType::of_descr("|u1"))?;
     let Kind::Unicode(len) = element.kind else {
-        return Err(Refusal::not_shown("categorize of other types than texts of fixed length"));
+        return Err(Refusal::not_shown(
+            "categorize of other types than texts of fixed length",
+        ));
     };
     let labels = configuration(configured, "labels").and_then(Value::as_array);
     let mut bytes = Vec::new();
     for label in labels.ok_or_else(|| broken(NAME, "labels"))? {
-        let label = label.as_str().ok_or_else(|| broken(NAME, "labels").found(label))?;
+        let label = label
+            .as_str()
+            .ok_or_else(|| broken(NAME, "labels").found(label))?;
         let end = bytes.len() + element.size();
         for c in label.chars().take(len) {
             let unit = u32::from(c);
@@ -170,7 +178,9 @@ fn lzma(configured: &Value) -> Result<LzmaForm, Refusal> {
 fn lzma_filter(filter: &Value) -> Result<LzmaFilter, Refusal> {
     let broken = || broken("lzma", "filters").found(filter);
     let number = |key: &str, usual: u64| {
-        configuration(filter, key).map_or(Some(usual), Value::as_u64).ok_or_else(broken)
+        configuration(filter, key)
+            .map_or(Some(usual), Value::as_u64)
+            .ok_or_else(broken)
     };
     let small = |key, usual| number(key, usual).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
     Ok(match number("id", 0)? {

@@ -114,9 +114,8 @@ pub(super) fn shape(value: Option<&Value>, element: &Element) -> Result<Vec<u64>
     let missing = || Refusal::fault("the array has no shape");
     let value = value.ok_or_else(missing)?;
     let shape = lengths(value);
-    let shape = shape.ok_or_else(|| {
-        Refusal::fault("the shape is no list of lengths").found(value)
-    })?;
+    let shape =
+        shape.ok_or_else(|| Refusal::fault("the shape is no list of lengths").found(value))?;
     let size = element.size().max(1) as u64;
     // Texts of no known length are counted.
     let bytes = product(&shape, size).filter(|n| i64::try_from(*n).is_ok());
@@ -137,6 +136,8 @@ pub(super) fn chunk_shape(value: Option<&Value>, shape: &[u64]) -> Result<Vec<u6
     let fits = chunk.filter(|chunk| chunk.len() == shape.len());
     fits.ok_or_else(|| {
         let fault = Refusal::fault("the chunks have no such shape");
-        fault.expected(format_args!("{} lengths of 1 and more", shape.len())).found(value)
+        fault
+            .expected(format_args!("{} lengths of 1 and more", shape.len()))
+            .found(value)
     })
 }

@@ -147,9 +147,9 @@ impl Element {
         match self.kind {
             Kind::Text => Ok(self),
             _ if self.size() == 0 => Err(Refusal::not_shown("elements of no bytes")),
-            _ if self.size() > LONGEST || spelled(&self.descr()).len() > SPELLING_MOST => {
-                Err(Refusal::not_shown("elements of more than 1 GiB, or of too many fields"))
-            }
+            _ if self.size() > LONGEST || spelled(&self.descr()).len() > SPELLING_MOST => Err(
+                Refusal::not_shown("elements of more than 1 GiB, or of too many fields"),
+            ),
             _ => Ok(self),
         }
     }
@@ -217,12 +217,18 @@ fn field_of_version_2(field: &Value, depth: usize) -> Result<Field, Refusal> {
         Value::Null => Vec::new(),
         Value::Number(len) => vec![len.as_u64().ok_or_else(broken)?],
         shape => {
-            let lens = shape.as_array().ok_or_else(broken)?.iter().map(Value::as_u64);
+            let lens = shape
+                .as_array()
+                .ok_or_else(broken)?
+                .iter()
+                .map(Value::as_u64);
             lens.collect::<Option<_>>().ok_or_else(broken)?
         }
     };
     let count = shape.iter().try_fold(1u64, |n, len| n.checked_mul(*len));
-    let count = count.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= 1 << 20);
+    let count = count
+        .and_then(|n| usize::try_from(n).ok())
+        .filter(|n| *n <= 1 << 20);
     Ok(Field {
         name: name.ok_or_else(broken)?.to_owned(),
         element: within_version_2(dtype, depth)?,
@@ -232,9 +238,13 @@ fn field_of_version_2(field: &Value, depth: usize) -> Result<Field, Refusal> {
 }
 
 fn record(fields: Vec<Field>) -> Result<Element, Refusal> {
-    let total = fields.iter().try_fold(0usize, |n, field| n.checked_add(field.size()));
+    let total = fields
+        .iter()
+        .try_fold(0usize, |n, field| n.checked_add(field.size()));
     if fields.iter().any(|field| field.element.kind == Kind::Text) {
-        return Err(Refusal::not_shown("a structure with texts of variable length"));
+        return Err(Refusal::not_shown(
+            "a structure with texts of variable length",
+        ));
     }
     match total {
         Some(total) if total <= LONGEST => Ok(Element {
@@ -248,7 +258,9 @@ fn record(fields: Vec<Field>) -> Result<Element, Refusal> {
 /// `<f8`, `|S3`, `>M8[10us]`.
 fn of_code(code: &str) -> Option<Element> {
     let mut chars = code.chars();
-    let order = chars.next().filter(|c| matches!(c, '<' | '>' | '|' | '='))?;
+    let order = chars
+        .next()
+        .filter(|c| matches!(c, '<' | '>' | '|' | '='))?;
     let letter = chars.next()?;
     let (digits, unit) = match chars.as_str().split_once('[') {
         Some((digits, unit)) => (digits, Some(unit.strip_suffix(']')?)),
@@ -272,7 +284,10 @@ fn of_code(code: &str) -> Option<Element> {
             if !unit.is_none_or(is_unit) {
                 return None;
             }
-            Kind::Time(letter, unit.map_or(String::new(), |unit| format!("[{unit}]")))
+            Kind::Time(
+                letter,
+                unit.map_or(String::new(), |unit| format!("[{unit}]")),
+            )
         }
         'S' | 'a' => Kind::Bytes(length()?),
         'V' => Kind::Void(length()?),
@@ -293,9 +308,8 @@ pub(super) fn of_version_3(data_type: &Value) -> Result<Element, Refusal> {
 }
 
 fn within_version_3(data_type: &Value, depth: usize) -> Result<Element, Refusal> {
-    let (name, configured) = named(data_type).ok_or_else(|| {
-        Refusal::fault("the data type has no name").found(data_type)
-    })?;
+    let (name, configured) = named(data_type)
+        .ok_or_else(|| Refusal::fault("the data type has no name").found(data_type))?;
     let unknown = || Refusal::not_shown(format!("the data type {name}"));
     let kind = match name {
         "bool" => Kind::Bool,
@@ -358,14 +372,19 @@ fn within_version_3(data_type: &Value, depth: usize) -> Result<Element, Refusal>
 fn raw_bits(name: &str) -> Option<usize> {
     let bits = name.strip_prefix('r')?;
     let are_digits = bits.bytes().all(|b| b.is_ascii_digit());
-    are_digits.then(|| bits.parse().ok()).flatten().filter(|bits| bits / 8 <= LONGEST)
+    are_digits
+        .then(|| bits.parse().ok())
+        .flatten()
+        .filter(|bits| bits / 8 <= LONGEST)
 }
 
 /// Pairs of a name and a type, or objects of both.
 fn fields_of_version_3(configured: &Value, depth: usize) -> Result<Vec<Field>, Refusal> {
     let broken = || Refusal::fault("the structure has no fields");
     let fields = configuration(configured, "fields").and_then(Value::as_array);
-    let fields = fields.filter(|fields| !fields.is_empty()).ok_or_else(broken)?;
+    let fields = fields
+        .filter(|fields| !fields.is_empty())
+        .ok_or_else(broken)?;
     let field = |field: &Value| {
         let (name, data_type) = match field {
             Value::Array(pair) => (pair.first(), pair.get(1)),

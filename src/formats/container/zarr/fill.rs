@@ -157,10 +157,7 @@ fn bits(digits: &str, size: usize) -> Option<Vec<u8>> {
 fn complex(value: &Value, size: usize, is_old: bool) -> Option<Vec<u8>> {
     let mut both = match value {
         Value::Array(parts) => match &parts[..] {
-            [real, imaginary] => [
-                float(real, size, is_old)?,
-                float(imaginary, size, is_old)?,
-            ],
+            [real, imaginary] => [float(real, size, is_old)?, float(imaginary, size, is_old)?],
             _ => return None,
         },
         real if is_old => [float(real, size, is_old)?, vec![0; size]],
@@ -241,7 +238,10 @@ mod tests {
         assert_eq!(v2(json!("|u1"), json!(256)), None);
         assert_eq!(v3(json!("int64"), json!(1.5)), None);
         assert_eq!(v3(json!("uint64"), json!(u64::MAX)), Some(vec![0xff; 8]));
-        assert_eq!(v3(json!("complex64"), json!(["NaN", 1])).unwrap()[4..], 1f32.to_le_bytes());
+        assert_eq!(
+            v3(json!("complex64"), json!(["NaN", 1])).unwrap()[4..],
+            1f32.to_le_bytes()
+        );
         assert_eq!(v3(json!("float32"), json!("1")), None);
         assert_eq!(v2(json!("<f8"), json!("not a number")), None);
     }
@@ -250,12 +250,18 @@ mod tests {
     fn bytes_and_texts_are_padded() {
         assert_eq!(v2(json!("|S3"), json!("YWI=")), Some(b"ab\0".to_vec()));
         assert_eq!(v2(json!("|S1"), json!("YWI=")), None);
-        assert_eq!(v2(json!(">U2"), json!("x")), Some(vec![b'x', 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(
+            v2(json!(">U2"), json!("x")),
+            Some(vec![b'x', 0, 0, 0, 0, 0, 0, 0])
+        );
         assert_eq!(v3(json!("r24"), json!([1, 2, 3])), Some(vec![1, 2, 3]));
         let record = json!([["a", ">i2"], ["b", "|u1"]]);
         assert_eq!(v2(record.clone(), json!("AAEC")), Some(vec![1, 0, 2]));
         assert_eq!(v2(record, Value::Null), Some(vec![0; 3]));
-        assert_eq!(v2(json!("<M8[s]"), Value::Null), Some(i64::MIN.to_le_bytes().to_vec()));
+        assert_eq!(
+            v2(json!("<M8[s]"), Value::Null),
+            Some(i64::MIN.to_le_bytes().to_vec())
+        );
         assert_eq!(v2(json!("|O"), Value::Null), Some(Vec::new()));
         assert_eq!(v3(json!("string"), json!("a\n")), Some(b"a\n".to_vec()));
     }

@@ -235,10 +235,22 @@ mod tests {
     #[test]
     fn what_python_writes_is_read() {
         for (text, value) in [
-            ("[NaN, Infinity, -Infinity]", json!(["NaN", "Infinity", "-Infinity"])),
-            ("[1e400, -1e999, 1E2]", json!(["Infinity", "-Infinity", 100.0])),
-            ("[18446744073709551615, -9223372036854775808]", json!([u64::MAX, i64::MIN])),
-            (r#""\ud83d\ude00 \ud83d x \udc00""#, json!("\u{1f600} \u{fffd} x \u{fffd}")),
+            (
+                "[NaN, Infinity, -Infinity]",
+                json!(["NaN", "Infinity", "-Infinity"]),
+            ),
+            (
+                "[1e400, -1e999, 1E2]",
+                json!(["Infinity", "-Infinity", 100.0]),
+            ),
+            (
+                "[18446744073709551615, -9223372036854775808]",
+                json!([u64::MAX, i64::MIN]),
+            ),
+            (
+                r#""\ud83d\ude00 \ud83d x \udc00""#,
+                json!("\u{1f600} \u{fffd} x \u{fffd}"),
+            ),
             (r#"{"a": 1, "b": 2, "a": 3}"#, json!({"a": 3, "b": 2})),
             ("\u{feff}[-0.0]", json!([-0.0])),
             (r#" {"a":[],"":{}}"#, json!({"a": [], "": {}})),
@@ -255,8 +267,24 @@ mod tests {
     #[test]
     fn what_is_none_is_refused() {
         for text in [
-            "", "[", "[1,]", "{\"a\" 1}", "{1: 2}", "01", "1.", ".5", "+1", "nul", "\"\\x\"",
-            "\"\n\"", "[1] 2", "\"\\u12\"", "1e", "--1", "tru", "{\"a\":1,}",
+            "",
+            "[",
+            "[1,]",
+            "{\"a\" 1}",
+            "{1: 2}",
+            "01",
+            "1.",
+            ".5",
+            "+1",
+            "nul",
+            "\"\\x\"",
+            "\"\n\"",
+            "[1] 2",
+            "\"\\u12\"",
+            "1e",
+            "--1",
+            "tru",
+            "{\"a\":1,}",
         ] {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }

@@ -75,13 +75,17 @@ impl KeyEncoding {
         }
         match self.has_prefix && depth == 0 {
             true => name == "c" && dimensions > 0,
-            false => name.parse().is_ok_and(|number: u64| number.to_string() == name),
+            false => name
+                .parse()
+                .is_ok_and(|number: u64| number.to_string() == name),
         }
     }
 }
 
 fn numbers(text: &str, encoding: KeyEncoding) -> Option<Vec<u64>> {
-    let numbers = text.split(encoding.separator).map(|number| number.parse().ok());
+    let numbers = text
+        .split(encoding.separator)
+        .map(|number| number.parse().ok());
     numbers.collect()
 }
 

@@ -4,7 +4,7 @@
 //! What recognises: [`recognise`]. What describes: [`nodes`] finds groups and arrays, by the
 //! documents that [`version_2`] and [`version_3`] read ([`document`], [`element`] types, [`fill`]
 //! values, [`keys`] of chunks, [`codecs`] and the [`plan`] of decoding them); [`assemble`] makes the
-//! container of them. What reads: [`members`] fetches stored bytes, [`array`] decodes chunks, and
+//! container of them, and [`current`] tells when that is another one. What reads: [`members`] fetches stored bytes, [`array`] decodes chunks, and
 //! [`text`] those of strings. What checks: [`check`]. See docs/formats.md.
 //!
 //! A store is opened by its documents alone: no chunk is looked for before it is read, and no
@@ -14,6 +14,7 @@ mod array;
 mod assemble;
 mod check;
 mod codecs;
+mod current;
 mod damage;
 mod document;
 mod element;
@@ -44,6 +45,9 @@ const NAME: &str = "zarr";
 /// Documents by which a directory is a node.
 const MAKE_NODES: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
 
+/// All that a node may have.
+const OF_NODES: [&str; 5] = ["zarr.json", ".zgroup", ".zarray", ".zattrs", ".zmetadata"];
+
 /// By these a store is recognised, the first being there in most.
 const DOCUMENTS: [&str; 3] = ["zarr.json", ".zgroup", ".zarray"];
 
@@ -63,12 +67,15 @@ impl MemberNames for StoreFiles {
     }
 
     fn has(&self, name: &OsStr) -> bool {
-        const DOCUMENTS: [&str; 5] = ["zarr.json", ".zgroup", ".zarray", ".zattrs", ".zmetadata"];
         const LEFT: [&str; 3] = [".DS_Store", "__MACOSX", "Thumbs.db"];
         let is = |known: &&str| OsStr::new(known) == name;
         // What a writer that was killed has left.
         let is_partial = name.as_encoded_bytes().ends_with(b".partial");
-        DOCUMENTS.iter().any(is) || LEFT.iter().any(is) || is_partial
+        OF_NODES.iter().any(is) || LEFT.iter().any(is) || is_partial
+    }
+
+    fn has_directories(&self) -> bool {
+        true
     }
 }
 

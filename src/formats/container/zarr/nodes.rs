@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::current::{SeenDirectory, digest};
 use super::document::{ArrayDocument, Refusal};
 use super::members::{MemberKind, Members, document, join};
 use super::{json, version_2, version_3};
@@ -28,7 +29,12 @@ const NODE: u64 = 1 << 10;
 const AS_READ: u64 = 8;
 
 /// What the document of a group may have.
-const OF_GROUPS: [&str; 4] = ["zarr_format", "node_type", "attributes", "consolidated_metadata"];
+const OF_GROUPS: [&str; 4] = [
+    "zarr_format",
+    "node_type",
+    "attributes",
+    "consolidated_metadata",
+];
 
 pub(super) struct Node {
     /// Its directory, below the root.
@@ -54,8 +60,8 @@ pub(super) struct Nodes {
     /// What is wrong beside the nodes themselves: the number of the node, and what.
     pub(super) faults: Vec<(usize, Fault)>,
     /// Documents as they were when they were read, by their keys.
-    pub(super) documents: Vec<(PathBuf, SourceIdentity)>,
-    /// Names in groups that are no nodes: files of the store that are none of its own.
+    pub(super) documents: Vec<(PathBuf, Option<SourceIdentity>)>,
+    pub(super) directories: Vec<SeenDirectory>,
     pub(super) charge: Vec<Hold>,
 }
 
@@ -84,6 +90,7 @@ pub(super) fn discover(members: &dyn Members, budget: &Arc<Budget>) -> Result<No
             nodes: Vec::new(),
             faults: Vec::new(),
             documents: Vec::new(),
+            directories: Vec::new(),
             charge: Vec::new(),
         },
         met: HashSet::new(),
@@ -160,7 +167,7 @@ impl Discovery<'_> {
         self.charge(NODE)?;
         for name in self.directories(&key)? {
             let below = join(&key, &name);
-            if self.has_been_met(&below) {
+            if name == b"__MACOSX" || self.has_been_met(&below) {
                 continue;
             }
             match self.documented(&below)? {
@@ -176,7 +183,8 @@ impl Discovery<'_> {
                     };
                     self.add(below, (number, name), implied);
                 }
-                None => {}
+                // It may become one.
+                None => self.directories(&below).map(drop)?,
             }
         }
         Ok(())
@@ -194,15 +202,22 @@ impl Discovery<'_> {
 
     /// Names of the directories in one, in order.
     fn directories(&mut self, key: &Path) -> Result<Vec<Vec<u8>>> {
+        // Before it is listed, so that what comes later is seen.
+        let identity = self.members.directory_identity(key)?;
         let (mut names, mut bytes) = (Vec::new(), 0u64);
         self.members.list(key, &mut |name, kind| {
-            if kind == MemberKind::Directory && name != b"__MACOSX" {
+            if kind == MemberKind::Directory {
                 bytes = bytes.saturating_add(name.len() as u64 + 64);
                 names.push(name.to_owned());
             }
         })?;
         self.charge(bytes)?;
         names.sort_unstable();
+        self.found.directories.push(SeenDirectory {
+            key: key.to_owned(),
+            identity,
+            names: digest(&names),
+        });
         Ok(names)
     }
 
@@ -255,7 +270,11 @@ impl Discovery<'_> {
         below.sort_unstable();
         for name in below {
             for document in super::MAKE_NODES {
-                if self.members.identity(&join(key, &name).join(document))?.is_some() {
+                if self
+                    .members
+                    .identity(&join(key, &name).join(document))?
+                    .is_some()
+                {
                     let fault = Fault::new("a node lies in an array; it is not shown");
                     let fault = fault.found(String::from_utf8_lossy(&name));
                     self.found.faults.push((number, fault));
@@ -290,7 +309,9 @@ impl Discovery<'_> {
             Err(Error::NotShown(not)) => return Ok(Some(Err(Refusal::NotShown(not.why)))),
             Err(e) => return Err(e),
         };
-        self.found.documents.push((key.to_owned(), read.identity));
+        self.found
+            .documents
+            .push((key.to_owned(), Some(read.identity)));
         self.charge(NODE.saturating_add(AS_READ.saturating_mul(read.bytes.len() as u64)))?;
         let room = value_room(&read.bytes);
         let parsed = set_aside(room, "cannot read a document", || json::parse(&read.bytes))?;
@@ -387,7 +408,9 @@ impl Discovery<'_> {
     ) -> Result<Documented> {
         let mut faults = Vec::new();
         let attributes = self.attributes(key, &mut faults)?;
-        let version = document.as_ref().map(|document| document.get("zarr_format").cloned());
+        let version = document
+            .as_ref()
+            .map(|document| document.get("zarr_format").cloned());
         match version {
             Ok(found) if found.as_ref().and_then(Value::as_u64) == Some(2) => {}
             Ok(found) => {

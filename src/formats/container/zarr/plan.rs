@@ -53,7 +53,9 @@ pub(super) struct ShardLevel {
 
 impl Plan {
     pub(super) fn outer_chunk(&self) -> &[u64] {
-        self.shards.first().map_or(&self.chunk, |level| &level.chunk)
+        self.shards
+            .first()
+            .map_or(&self.chunk, |level| &level.chunk)
     }
 
     /// Of version 2.
@@ -116,11 +118,14 @@ struct Draft {
 
 impl Draft {
     fn new(chunk: &[u64], element: &Element) -> Result<Draft, Refusal> {
-        let large = || Refusal::not_shown(format!("chunks of {chunk:?} elements, of 4 GiB and more"));
+        let large =
+            || Refusal::not_shown(format!("chunks of {chunk:?} elements, of 4 GiB and more"));
         let bytes = product(chunk, element.size().max(1) as u64);
         let bytes = bytes.filter(|n| *n <= CHUNK_MOST).ok_or_else(large)?;
         let bytes = usize::try_from(bytes).map_err(|_| large())?;
-        let shape = chunk.iter().map(|len| usize::try_from(*len).map_err(|_| large()));
+        let shape = chunk
+            .iter()
+            .map(|len| usize::try_from(*len).map_err(|_| large()));
         Ok(Draft {
             codecs: Vec::new(),
             names: Vec::new(),
@@ -135,8 +140,12 @@ impl Draft {
     }
 
     fn reorder(&mut self, order: &[usize]) {
-        self.codecs.extend(Reorder::new(&self.shape, order, self.size).map(Codec::Reorder));
-        self.shape = order.iter().filter_map(|dim| self.shape.get(*dim).copied()).collect();
+        self.codecs
+            .extend(Reorder::new(&self.shape, order, self.size).map(Codec::Reorder));
+        self.shape = order
+            .iter()
+            .filter_map(|dim| self.shape.get(*dim).copied())
+            .collect();
     }
 
     /// Adds a codec, and notes what it leaves.
@@ -158,7 +167,10 @@ impl Draft {
                 (self.size, self.number) = (stored.size(), Some(*stored));
             }
             Codec::Packbits => {
-                let bytes = NumberType { number: Number::U8, is_big: false };
+                let bytes = NumberType {
+                    number: Number::U8,
+                    is_big: false,
+                };
                 (self.size, self.number) = (1, Some(bytes));
                 self.shape = Vec::new();
             }
@@ -280,14 +292,18 @@ fn of_codecs(
         let (level, inner) = shard((chunk, &order), configured, &parts.after)?;
         shards.push(level);
         if shards.len() > DEEPEST {
-            return Err(Refusal::not_shown(format!("more than {DEEPEST} shards in each other")));
+            return Err(Refusal::not_shown(format!(
+                "more than {DEEPEST} shards in each other"
+            )));
         }
         let codecs = configuration(configured, "codecs").and_then(Value::as_array);
         let codecs = codecs.ok_or_else(|| Refusal::fault("the shards have no codecs"))?;
         return of_codecs((inner, order), element, codecs, moved, shards);
     }
     let mut draft = Draft::new(&chunk, element)?;
-    let moved = moved.iter().map(|(name, configured)| (name.as_str(), configured));
+    let moved = moved
+        .iter()
+        .map(|(name, configured)| (name.as_str(), configured));
     // Dimensions that are to be put into this order, before something else is done.
     let mut pending = order.clone();
     for (name, configured) in moved.chain(parts.before) {
@@ -326,9 +342,15 @@ fn turn(element: &Element, draft: &Draft, configured: &Value) -> Result<Option<C
     let is_big = match configuration(configured, "endian").map(Value::as_str) {
         None | Some(Some("little")) => return Ok(None),
         Some(Some("big")) => true,
-        Some(_) => return Err(Refusal::fault("the codec bytes has no such order").found(configured)),
+        Some(_) => {
+            return Err(Refusal::fault("the codec bytes has no such order").found(configured));
+        }
     };
-    let turn = match draft.codecs.iter().any(|codec| !matches!(codec, Codec::Reorder(_))) {
+    let turn = match draft
+        .codecs
+        .iter()
+        .any(|codec| !matches!(codec, Codec::Reorder(_)))
+    {
         true => Turn::new([(draft.size, is_big)]),
         false => element.turn(Some(is_big)),
     };
@@ -352,9 +374,14 @@ fn transposed(order: &[usize], configured: &Value) -> Result<Vec<usize>, Refusal
     let mut sorted = dims.clone();
     sorted.sort_unstable();
     if !sorted.into_iter().eq(0..order.len()) {
-        return Err(broken().expected(order.len()).found(format_args!("{dims:?}")));
+        return Err(broken()
+            .expected(order.len())
+            .found(format_args!("{dims:?}")));
     }
-    Ok(dims.into_iter().filter_map(|dim| order.get(dim).copied()).collect())
+    Ok(dims
+        .into_iter()
+        .filter_map(|dim| order.get(dim).copied())
+        .collect())
 }
 
 /// A level of shards, and the shape of the chunks in them.
@@ -370,11 +397,21 @@ fn shard(
             *inner = *len;
         }
     }
-    if chunk.iter().zip(&inner).any(|(outer, inner)| outer % inner != 0) {
+    if chunk
+        .iter()
+        .zip(&inner)
+        .any(|(outer, inner)| outer % inner != 0)
+    {
         let fault = Refusal::fault("the chunks do not divide their shard");
-        return Err(fault.expected(format_args!("{chunk:?}")).found(format_args!("{inner:?}")));
+        return Err(fault
+            .expected(format_args!("{chunk:?}"))
+            .found(format_args!("{inner:?}")));
     }
-    let counts: Vec<u64> = chunk.iter().zip(&inner).map(|(outer, inner)| outer / inner).collect();
+    let counts: Vec<u64> = chunk
+        .iter()
+        .zip(&inner)
+        .map(|(outer, inner)| outer / inner)
+        .collect();
     let entries = product(&counts, 1);
     let large = || Refusal::not_shown(format!("shards of {counts:?} chunks"));
     let entries = entries.filter(|n| n.saturating_mul(ENTRY as u64) <= INDEX_MOST);
@@ -388,7 +425,10 @@ fn shard(
     let Length::Exactly(index_bytes) = index.stored() else {
         return Err(Refusal::not_shown("a compressed index of shards"));
     };
-    let none = Element { kind: Kind::Void(1), is_big: false };
+    let none = Element {
+        kind: Kind::Void(1),
+        is_big: false,
+    };
     let mut draft = Draft::new(&[], &none)?;
     draft.plain = Length::AtMost(usize::try_from(CHUNK_MOST).unwrap_or(usize::MAX));
     for (name, configured) in around {
@@ -411,9 +451,15 @@ fn shard(
 fn index(counts: &[u64], order: &[usize], configured: &Value) -> Result<Chain, Refusal> {
     let codecs = configuration(configured, "index_codecs").and_then(Value::as_array);
     let codecs = codecs.ok_or_else(|| Refusal::fault("the index of the shards has no codecs"))?;
-    let mut shape: Vec<u64> = order.iter().filter_map(|dim| counts.get(*dim).copied()).collect();
+    let mut shape: Vec<u64> = order
+        .iter()
+        .filter_map(|dim| counts.get(*dim).copied())
+        .collect();
     shape.push(2);
-    let number = Element { kind: Kind::Unsigned(8), is_big: false };
+    let number = Element {
+        kind: Kind::Unsigned(8),
+        is_big: false,
+    };
     let plan = Plan::of_version_3(shape, &number, codecs)?;
     match plan.shards.is_empty() {
         true => Ok(plan.chain),

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::array::{ArrayPlace, places};
+use super::current::ReadChunks;
 use super::document::ArrayDocument;
 use super::plan::Plan;
 use crate::array::dtype::Dtype;
@@ -33,6 +34,7 @@ pub(super) struct ZarrText {
     name: String,
     shape: Vec<u64>,
     codec: String,
+    stored: u64,
     bands: Bands,
     chunks: TextChunks,
     budget: Arc<Budget>,
@@ -70,14 +72,11 @@ impl ZarrText {
             bands,
             shape,
             codec,
+            stored: at.stored(),
             budget: Arc::clone(budget),
             starts: OnceLock::new(),
             feeds: OnceLock::new(),
         })
-    }
-
-    pub(super) fn is_unchanged(&self) -> Result<bool> {
-        self.chunks.places().are_unchanged()
     }
 
     /// Two readers may go through the chunks at once; both find the same.
@@ -92,7 +91,9 @@ impl ZarrText {
     fn measure(&self) -> Result<BandStarts> {
         let count = self.bands.count();
         let charge = self.budget.keep((count + 1).saturating_mul(8))?;
-        let count = usize::try_from(count).unwrap_or(usize::MAX).saturating_add(1);
+        let count = usize::try_from(count)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
         let mut starts = fallible::room_for(count, "cannot measure a text")?;
         let mut at = 0u64;
         for band in 0..self.bands.count() {
@@ -166,14 +167,19 @@ impl ZarrText {
     }
 }
 
+impl ReadChunks for ZarrText {
+    fn are_unchanged(&self) -> Result<bool> {
+        self.chunks.places().are_unchanged()
+    }
+}
+
 /// Writes a value and its line feed.
 fn put(out: &mut [u8], at: &mut usize, value: Value<'_>) -> Result<()> {
     let end = at.saturating_add(value.bytes.len());
     let place = out.get_mut(*at..end.saturating_add(1));
     let place = place.and_then(<[u8]>::split_last_mut);
-    let (feed, place) = place.ok_or_else(|| {
-        Fault::new("the values are longer than when they were measured")
-    })?;
+    let (feed, place) =
+        place.ok_or_else(|| Fault::new("the values are longer than when they were measured"))?;
     place.copy_from_slice(value.bytes);
     *feed = b'\n';
     *at = end + 1;
@@ -191,7 +197,7 @@ impl Array for ZarrText {
             shape: self.shape.clone(),
             order: Order::C,
             bytes: self.starts()?.last().copied().unwrap_or(0),
-            stored_bytes: 0,
+            stored_bytes: self.stored,
             blocks: self.bands.count(),
             codec: self.codec.clone().into(),
         })
@@ -255,4 +261,3 @@ impl Array for ZarrText {
         written.map_err(|e| e.map_fault(|fault| fault.block(block.0)))
     }
 }
-

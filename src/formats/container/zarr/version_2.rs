@@ -15,7 +15,9 @@ pub(super) fn array(
 ) -> Result<ArrayDocument, Refusal> {
     if document.get("zarr_format").and_then(Value::as_u64) != Some(2) {
         let found = document.get("zarr_format").unwrap_or(&Value::Null);
-        return Err(Refusal::fault("the document has another version").expected(2).found(found));
+        return Err(Refusal::fault("the document has another version")
+            .expected(2)
+            .found(found));
     }
     let required = |key: &str| {
         let missing = || Refusal::fault(format!("the document has no {key}"));
@@ -53,7 +55,9 @@ pub(super) fn array(
 
 /// As xarray names dimensions; what names others is an attribute like any.
 pub(super) fn dims(attributes: &Map<String, Value>, dimensions: usize) -> Vec<Option<String>> {
-    let names = attributes.get("_ARRAY_DIMENSIONS").and_then(Value::as_array);
+    let names = attributes
+        .get("_ARRAY_DIMENSIONS")
+        .and_then(Value::as_array);
     let names = names.filter(|names| names.len() == dimensions);
     let name = |name: &Value| name.as_str().map(str::to_owned);
     let names = names.map(|names| names.iter().map(name).collect());

@@ -28,7 +28,9 @@ pub(super) fn unknown_fields(document: &Value, known: &[&str]) -> Result<(), Ref
     for (name, value) in document.as_object().into_iter().flatten() {
         let may_be_ignored = value.get("must_understand") == Some(&Value::Bool(false));
         if !known.contains(&name.as_str()) && !may_be_ignored {
-            return Err(Refusal::not_shown(format!("the field {name}, which must be understood")));
+            return Err(Refusal::not_shown(format!(
+                "the field {name}, which must be understood"
+            )));
         }
     }
     Ok(())
@@ -55,7 +57,10 @@ pub(super) fn array(document: &Value) -> Result<ArrayDocument, Refusal> {
     let dims = dims(document.get("dimension_names"), shape.len())?;
     unknown_fields(document, &KNOWN)?;
     let transformers = document.get("storage_transformers");
-    if transformers.and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+    if transformers
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty())
+    {
         return Err(Refusal::not_shown("storage transformers"));
     }
     let chunk = grid(required("chunk_grid")?, &shape)?;
@@ -97,6 +102,8 @@ fn dims(names: Option<&Value>, dimensions: usize) -> Result<Vec<Option<String>>,
     let list = list.and_then(|list| list.iter().map(name).collect::<Option<Vec<_>>>());
     list.ok_or_else(|| {
         let fault = Refusal::fault("the names of dimensions are none of this array");
-        fault.expected(format_args!("{dimensions} names")).found(names)
+        fault
+            .expected(format_args!("{dimensions} names"))
+            .found(names)
     })
 }

@@ -11,8 +11,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::fill::Fill;
 use super::{ChunkTables, DatasetArray};
+use crate::array::fill::Fill;
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
 use crate::array::{Array, BlockId, Piece, fetcher};
 use crate::container::hdf5::element::Element;

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::current::ReadChunks;
 use super::damage;
 use super::document::ArrayDocument;
 use super::keys::KeyEncoding;
@@ -27,8 +28,8 @@ use crate::memory::{Arena, room};
 use crate::range_set::RangeSet;
 use crate::source::StoredRanges;
 use crate::sync::Mutex;
-pub(super) use places::{ChunkPlaces, Counts, Located};
 use places::KeyedChunks;
+pub(super) use places::{ChunkPlaces, Counts, Located};
 use seen::SeenChunks;
 use shards::ShardedChunks;
 
@@ -40,6 +41,15 @@ pub(super) struct ArrayPlace {
     pub(super) members: Arc<dyn Members>,
     pub(super) key: PathBuf,
     pub(super) nested: Arc<NestedBlocks>,
+}
+
+impl ArrayPlace {
+    /// What the array occupies, if that is known.
+    pub(super) fn stored(&self) -> u64 {
+        self.members
+            .stored_below(&self.key)
+            .unwrap_or(Info::UNCOUNTED)
+    }
 }
 
 /// Finds the innermost chunks of an array.
@@ -56,10 +66,19 @@ pub(super) fn places(
     let seen = SeenChunks::new(at.nested.budget());
     let keyed = KeyedChunks::new(&at.members, at.key.clone(), (keys, counts), seen);
     let mut found: Arc<dyn ChunkPlaces> = Arc::new(keyed);
-    let mut inner: Vec<Vec<u64>> = shards.iter().skip(1).map(|level| level.chunk.clone()).collect();
+    let mut inner: Vec<Vec<u64>> = shards
+        .iter()
+        .skip(1)
+        .map(|level| level.chunk.clone())
+        .collect();
     inner.push(chunk.to_vec());
     for (level, inner) in shards.into_iter().zip(inner) {
-        found = Arc::new(ShardedChunks::new(found, level, (shape, &inner), &at.nested)?);
+        found = Arc::new(ShardedChunks::new(
+            found,
+            level,
+            (shape, &inner),
+            &at.nested,
+        )?);
     }
     Ok(found)
 }
@@ -124,7 +143,7 @@ impl ZarrArray {
                 bytes: bytes.ok_or_else(|| Fault::new("the array has too many bytes"))?,
                 shape,
                 order: Order::C,
-                stored_bytes: 0,
+                stored_bytes: at.stored(),
                 blocks: grid.chunks(),
                 codec: codec.into(),
             },
@@ -179,7 +198,10 @@ impl ZarrArray {
             true => fault.expected(most),
             false => fault.expected(format_args!("at most {most}")),
         };
-        Err(fault.bytes(located.range.clone()).found(located.len()).into())
+        Err(fault
+            .bytes(located.range.clone())
+            .found(located.len())
+            .into())
     }
 
     fn decode_stored(
@@ -199,9 +221,10 @@ impl ZarrArray {
         let decoded = self.chain.decode(stored, out, scratch);
         decoded.map(drop).map_err(|e| at(damage::error(e)))
     }
+}
 
-    /// Whether what was read of it is still what is stored.
-    pub(super) fn is_unchanged(&self) -> Result<bool> {
+impl ReadChunks for ZarrArray {
+    fn are_unchanged(&self) -> Result<bool> {
         self.places.are_unchanged()
     }
 }

@@ -61,7 +61,11 @@ pub(in super::super) struct Counts(Vec<u64>);
 impl Counts {
     pub(in super::super) fn new(shape: &[u64], chunk: &[u64]) -> Counts {
         let pairs = shape.iter().zip(chunk);
-        Counts(pairs.map(|(len, chunk)| len.div_ceil((*chunk).max(1))).collect())
+        Counts(
+            pairs
+                .map(|(len, chunk)| len.div_ceil((*chunk).max(1)))
+                .collect(),
+        )
     }
 
     pub(in super::super) fn dimensions(&self) -> usize {
@@ -91,7 +95,9 @@ impl Counts {
 
     /// All places that there are.
     pub(in super::super) fn total(&self) -> Option<u64> {
-        self.0.iter().try_fold(1u64, |n, count| n.checked_mul(*count))
+        self.0
+            .iter()
+            .try_fold(1u64, |n, count| n.checked_mul(*count))
     }
 }
 
@@ -176,7 +182,10 @@ impl ChunkPlaces for KeyedChunks {
             false => 0,
         };
         let files = &mut |key: &std::path::Path| {
-            let below = key.strip_prefix(&self.directory).ok().and_then(|key| key.to_str());
+            let below = key
+                .strip_prefix(&self.directory)
+                .ok()
+                .and_then(|key| key.to_str());
             let place = below.and_then(|key| self.keys.place(key, dimensions));
             match place.filter(|place| self.number(place).is_some()) {
                 Some(place) => visit(&place),

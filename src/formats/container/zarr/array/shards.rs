@@ -67,7 +67,11 @@ impl ShardedChunks {
     /// The shard that a chunk lies in, and its number in there.
     fn in_shard(&self, place: &[u64]) -> Option<(Vec<u64>, u64)> {
         let counts = &self.level.counts;
-        let shard = place.iter().zip(counts).map(|(at, count)| at / count).collect();
+        let shard = place
+            .iter()
+            .zip(counts)
+            .map(|(at, count)| at / count)
+            .collect();
         let within = |dim: &usize| Some((place.get(*dim)? % counts.get(*dim)?, *counts.get(*dim)?));
         let mut dims = self.level.order.iter();
         let number = dims.try_fold(0u64, |number, dim| {
@@ -169,7 +173,9 @@ impl ShardIndex {
         let (len, bytes) = (self.level.index_bytes, &shard.range);
         if shard.len() < len {
             let fault = Fault::new("the shard is too short for its index");
-            let fault = fault.bytes(bytes.clone()).expected(format_args!("at least {len}"));
+            let fault = fault
+                .bytes(bytes.clone())
+                .expected(format_args!("at least {len}"));
             return Err(fault.found(shard.len()).into());
         }
         Ok(match self.level.is_index_at_end {
@@ -218,7 +224,11 @@ impl Array for ShardIndex {
         let sorted = scratch.take_u64s(self.level.entries)?;
         let stored = scratch.take(self.level.index_bytes)?;
         shard.source.fetch_one(range.start, stored)?;
-        let decoded = self.level.index.decode(stored, out, scratch).map_err(damage::error);
+        let decoded = self
+            .level
+            .index
+            .decode(stored, out, scratch)
+            .map_err(damage::error);
         decoded.map_err(|e| e.map_fault(|fault| of_index(fault).bytes(range.clone())))?;
         let own = range.start - shard.range.start..range.end - shard.range.start;
         check(out, (shard.len(), own), sorted);
@@ -237,7 +247,10 @@ fn check(entries: &mut [u8], (len, index): (u64, Range<u64>), sorted: &mut [u64]
     let (entries, _) = entries.as_chunks_mut::<ENTRY>();
     let of = |entry: &[u8; ENTRY]| {
         let [a, b, c, d, e, f, g, h, rest @ ..] = *entry;
-        [u64::from_le_bytes([a, b, c, d, e, f, g, h]), u64::from_le_bytes(rest)]
+        [
+            u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            u64::from_le_bytes(rest),
+        ]
     };
     let mark = |entry: &mut [u8; ENTRY], what: u64| {
         let marked = [MISSING.to_le_bytes(), what.to_le_bytes()].concat();
@@ -353,7 +366,10 @@ impl DecodesWhole for Wrapping {
     fn most(&self, number: u64) -> u64 {
         let stored = self.located(number).map_or(0, |located| located.len());
         let most = self.level.around.plain().most() as u64;
-        stored.saturating_mul(DENSEST).saturating_add(1 << 20).min(most)
+        stored
+            .saturating_mul(DENSEST)
+            .saturating_add(1 << 20)
+            .min(most)
     }
 
     fn scratch(&self, number: u64) -> u64 {
@@ -365,7 +381,11 @@ impl DecodesWhole for Wrapping {
         let located = self.located(number)?;
         let stored = scratch.take(located.len())?;
         located.source.fetch_one(located.range.start, stored)?;
-        let decoded = self.level.around.decode(stored, out, scratch).map_err(damage::error);
+        let decoded = self
+            .level
+            .around
+            .decode(stored, out, scratch)
+            .map_err(damage::error);
         let bytes = located.range.clone();
         Ok(decoded.map_err(|e| e.map_fault(|fault| fault.bytes(bytes)))? as u64)
     }

@@ -37,11 +37,7 @@ impl DirectoryMembers {
 
     /// Does something with a path, and with that to which its links lead if it has any; none if
     /// there is nothing.
-    fn at<T>(
-        &self,
-        key: &Path,
-        with: &mut dyn FnMut(&Path) -> Result<T>,
-    ) -> Result<Option<T>> {
+    fn at<T>(&self, key: &Path, with: &mut dyn FnMut(&Path) -> Result<T>) -> Result<Option<T>> {
         let path = self.path(key);
         match with(&path) {
             Ok(done) => Ok(Some(done)),
@@ -86,8 +82,10 @@ fn code(error: &Error) -> Option<i32> {
 fn is_missing(error: &Error) -> bool {
     use libc::{EINVAL, EISDIR, ENAMETOOLONG, ENOTDIR};
     let codes = [EINVAL, EISDIR, ENAMETOOLONG, ENOTDIR];
-    matches!(error, Error::NotFound | Error::NotADirectory | Error::IsADirectory)
-        || error.is_not_found()
+    matches!(
+        error,
+        Error::NotFound | Error::NotADirectory | Error::IsADirectory
+    ) || error.is_not_found()
         || code(error).is_some_and(|code| codes.contains(&code))
 }
 
@@ -104,6 +102,10 @@ impl Members for DirectoryMembers {
         let stat = self.stat(key)?;
         let file = stat.filter(|stat| stat.kind == FileKind::File);
         Ok(file.map(|stat| stat.identity()))
+    }
+
+    fn directory_identity(&self, directory: &Path) -> Result<Option<SourceIdentity>> {
+        Ok(self.stat(directory)?.map(|stat| stat.identity()))
     }
 
     fn list(&self, directory: &Path, each: &mut dyn FnMut(&[u8], MemberKind)) -> Result<()> {

@@ -66,7 +66,9 @@ impl Array for WholeArray {
         let (skip, take) = (range.start % APART, range.end - range.start);
         let block_len = LENGTH.saturating_add(self.of.most(number));
         if skip.saturating_add(take) > block_len.min(APART) {
-            return Err(Fault::new("there are no such bytes").expected(block_len).into());
+            return Err(Fault::new("there are no such bytes")
+                .expected(block_len)
+                .into());
         }
         out.push(Piece::Block {
             id: BlockId(number),
@@ -155,7 +157,9 @@ impl Source for DecodedSource {
         ranges.iter_mut().try_for_each(|range| {
             let end = range.offset.saturating_add(range.buf.len() as u64);
             if end > self.len() {
-                let fault = Fault::new("it ends too early").expected(end).found(self.len());
+                let fault = Fault::new("it ends too early")
+                    .expected(end)
+                    .found(self.len());
                 return Err(fault.into());
             }
             self.of.blocks.read(self.start + range.offset, range.buf)
@@ -168,4 +172,3 @@ impl Source for DecodedSource {
         Ok(left)
     }
 }
-

@@ -40,6 +40,12 @@ pub(super) trait Members: Send + Sync {
         Ok(self.open(key)?.map(|source| source.identity()))
     }
 
+    /// What a directory is told by now: another one when a name in it has come or gone. None where
+    /// nothing tells.
+    fn directory_identity(&self, _directory: &Path) -> Result<Option<SourceIdentity>> {
+        Ok(None)
+    }
+
     /// Tells the names in a directory, in any order. One that cannot be reached has none.
     fn list(&self, directory: &Path, each: &mut dyn FnMut(&[u8], MemberKind)) -> Result<()>;
 
@@ -49,6 +55,12 @@ pub(super) trait Members: Send + Sync {
 
     /// Tells a directory from others, where several ways may lead to one.
     fn place(&self, directory: &Path) -> Option<SourceIdentity>;
+
+    /// Bytes that the members below a directory occupy, where that is known without looking for
+    /// them.
+    fn stored_below(&self, _directory: &Path) -> Option<u64> {
+        None
+    }
 
     /// Checks what reading does not see.
     fn verify(&self, _report: &mut dyn FnMut(Fault)) -> Result<()> {
@@ -70,7 +82,10 @@ pub(super) fn document(members: &dyn Members, key: &Path) -> Result<Option<ReadD
     let len = source.len();
     if len > DOCUMENT_MOST {
         let fault = Fault::new("the document is too long").file(&key.display().to_string());
-        return Err(fault.expected(format_args!("at most {DOCUMENT_MOST}")).found(len).into());
+        return Err(fault
+            .expected(format_args!("at most {DOCUMENT_MOST}"))
+            .found(len)
+            .into());
     }
     let mut bytes = fallible::zeros(len, "cannot read a document")?;
     source.fetch_one(0, &mut bytes)?;
@@ -100,7 +115,9 @@ pub(super) fn files_below(
             }
         })?;
         told?;
-        let deeper = directories.into_iter().map(|key| (key, depth.saturating_sub(1)));
+        let deeper = directories
+            .into_iter()
+            .map(|key| (key, depth.saturating_sub(1)));
         left.extend(deeper);
     }
     Ok(())

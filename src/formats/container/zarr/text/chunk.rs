@@ -82,9 +82,9 @@ impl TextChunks {
     /// A chunk without its codecs, and how many bytes of the block it is.
     fn decoded(&self, located: &Located) -> Result<(Block, usize)> {
         let most = (self.budget.limit() / 4).min(TEXT_MOST as u64);
-        let tried = TRIED.iter().map(|(times, more)| {
-            located.len().saturating_mul(*times).saturating_add(*more)
-        });
+        let tried = TRIED
+            .iter()
+            .map(|(times, more)| located.len().saturating_mul(*times).saturating_add(*more));
         let mut tried = tried.filter(|room| *room < most).chain([most]).peekable();
         loop {
             let room = match (self.codecs.is_empty(), tried.next()) {
@@ -113,7 +113,9 @@ impl TextChunks {
         if located.len() > chain.stored().most() as u64 {
             let fault = Fault::new("the chunk is stored in too many bytes");
             let fault = fault.bytes(located.range.clone()).found(located.len());
-            return Err(fault.expected(format_args!("at most {}", chain.stored().most())).into());
+            return Err(fault
+                .expected(format_args!("at most {}", chain.stored().most()))
+                .into());
         }
         let scratch = room(located.len()).saturating_add(chain.scratch());
         let bytes = most.saturating_add(scratch);

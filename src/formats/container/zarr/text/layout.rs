@@ -39,7 +39,11 @@ impl Bands {
     }
 
     pub(super) fn chunks(&self) -> u64 {
-        product(&(0..self.shape.len()).map(|dim| self.chunks_along(dim)).collect::<Vec<_>>())
+        product(
+            &(0..self.shape.len())
+                .map(|dim| self.chunks_along(dim))
+                .collect::<Vec<_>>(),
+        )
     }
 
     pub(super) fn count(&self) -> u64 {

@@ -64,20 +64,21 @@ pub(super) fn find(source: &dyn Source) -> Result<DirectoryPlace> {
 }
 
 /// What an end record says, if the directory is there.
-fn place(
-    source: &dyn Source,
-    tail: &[u8],
-    (tail_at, at): (u64, usize),
-) -> Result<DirectoryPlace> {
+fn place(source: &dyn Source, tail: &[u8], (tail_at, at): (u64, usize)) -> Result<DirectoryPlace> {
     let record = &tail[at..];
     let (mut entries, mut size) = (u64::from(u16_at(record, 10)), u64::from(u32_at(record, 12)));
     let mut start = u64::from(u32_at(record, 16));
     let mut end = tail_at + at as u64;
-    let locator = at.checked_sub(LOCATOR_LEN).and_then(|from| tail.get(from..at));
+    let locator = at
+        .checked_sub(LOCATOR_LEN)
+        .and_then(|from| tail.get(from..at));
     if let Some(locator) = locator.filter(|locator| locator.starts_with(&LOCATOR_64)) {
         let at_64 = u64_at(locator, 8);
         let mut record = [0; END_64_LEN];
-        if at_64.checked_add(END_64_LEN as u64).is_none_or(|end_64| end_64 > end) {
+        if at_64
+            .checked_add(END_64_LEN as u64)
+            .is_none_or(|end_64| end_64 > end)
+        {
             return Err(misplaced(at_64).into());
         }
         source.fetch_one(at_64, &mut record)?;

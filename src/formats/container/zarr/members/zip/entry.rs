@@ -45,7 +45,9 @@ impl<'d> ZipEntry<'d> {
         let name_end = ENTRY_LEN + usize::from(u16_at(directory, 28));
         let lens: [usize; 3] = [name_len, extra_len, u16_at(directory, 32).into()];
         let len = ENTRY_LEN + lens.iter().sum::<usize>();
-        let entry = directory.get(..len).ok_or_else(|| broken("ends too early"))?;
+        let entry = directory
+            .get(..len)
+            .ok_or_else(|| broken("ends too early"))?;
         let (flags, method) = (u16_at(entry, 8), u16_at(entry, 10));
         let mut parsed = ZipEntry {
             name: &entry[ENTRY_LEN..name_end],

@@ -111,11 +111,15 @@ fn key_at(directory: &[u8], at: u32) -> &[u8] {
 impl ZipArchive {
     /// The place of a key among the sorted ones, or where it would be.
     fn search(&self, key: &[u8]) -> std::result::Result<usize, usize> {
-        self.sorted.binary_search_by(|at| key_at(&self.directory, *at).cmp(key))
+        self.sorted
+            .binary_search_by(|at| key_at(&self.directory, *at).cmp(key))
     }
 
     fn entry(&self, number: usize) -> Result<ZipEntry<'_>> {
-        let at = self.sorted.get(number).map_or(usize::MAX, |at| *at as usize);
+        let at = self
+            .sorted
+            .get(number)
+            .map_or(usize::MAX, |at| *at as usize);
         let entry = ZipEntry::parse(self.directory.get(at..).unwrap_or_default())?;
         Ok(entry)
     }
@@ -160,13 +164,19 @@ impl ZipArchive {
 
 impl DecodesWhole for ZipArchive {
     fn most(&self, number: u64) -> u64 {
-        let entry = usize::try_from(number).ok().map(|number| self.entry(number));
+        let entry = usize::try_from(number)
+            .ok()
+            .map(|number| self.entry(number));
         entry.and_then(Result::ok).map_or(0, |entry| entry.plain)
     }
 
     fn scratch(&self, number: u64) -> u64 {
-        let entry = usize::try_from(number).ok().map(|number| self.entry(number));
-        entry.and_then(Result::ok).map_or(0, |entry| room(entry.stored))
+        let entry = usize::try_from(number)
+            .ok()
+            .map(|number| self.entry(number));
+        entry
+            .and_then(Result::ok)
+            .map_or(0, |entry| room(entry.stored))
     }
 
     fn decode(&self, number: u64, out: &mut [u8], mut scratch: Arena<'_>) -> Result<u64> {
@@ -222,7 +232,9 @@ impl Members for ZipMembers {
 
     fn identity(&self, key: &Path) -> Result<Option<SourceIdentity>> {
         let number = self.archive.search(key.as_os_str().as_bytes()).ok();
-        let entry = number.map(|number| self.archive.entry(number)).transpose()?;
+        let entry = number
+            .map(|number| self.archive.entry(number))
+            .transpose()?;
         let entry = entry.filter(|entry| !entry.is_directory());
         Ok(entry.map(|entry| self.archive.identity(&entry)))
     }
@@ -234,7 +246,11 @@ impl Members for ZipMembers {
         }
         let archive = &self.archive;
         let mut at = archive.search(&prefix).unwrap_or_else(|at| at);
-        while let Some(key) = archive.sorted.get(at).map(|at| key_at(&archive.directory, *at)) {
+        while let Some(key) = archive
+            .sorted
+            .get(at)
+            .map(|at| key_at(&archive.directory, *at))
+        {
             let Some(rest) = key.strip_prefix(&prefix[..]) else {
                 break;
             };
@@ -258,6 +274,20 @@ impl Members for ZipMembers {
 
     fn place(&self, _directory: &Path) -> Option<SourceIdentity> {
         None
+    }
+
+    fn stored_below(&self, directory: &Path) -> Option<u64> {
+        let mut prefix = directory.as_os_str().as_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        let first = self.archive.search(&prefix).unwrap_or_else(|at| at);
+        let last = match prefix.is_empty() {
+            true => self.archive.sorted.len(),
+            false => self.archive.behind(&prefix),
+        };
+        let entries = (first..last).filter_map(|number| self.archive.entry(number).ok());
+        Some(entries.fold(0, |sum, entry| sum.saturating_add(entry.stored)))
     }
 
     fn verify(&self, report: &mut dyn FnMut(Fault)) -> Result<()> {
@@ -314,4 +344,3 @@ impl Source for StoredMember {
         Ok(left)
     }
 }
-

@@ -13,7 +13,9 @@ const STEP: u64 = 1 << 20;
 pub(super) fn verify(archive: &ZipArchive, report: &mut dyn FnMut(Fault)) -> Result<()> {
     let mut buffer = Vec::new();
     for number in 0..archive.sorted.len() {
-        let checked = archive.entry(number).and_then(|entry| check(archive, &entry, &mut buffer));
+        let checked = archive
+            .entry(number)
+            .and_then(|entry| check(archive, &entry, &mut buffer));
         match checked {
             Err(Error::Fault(fault)) => report(*fault),
             other => other?,
@@ -42,5 +44,8 @@ fn check(archive: &ZipArchive, entry: &ZipEntry, buffer: &mut Vec<u8>) -> Result
     }
     let fault = Fault::new("the member's sum does not match").bytes(range);
     let fault = fault.file(&String::from_utf8_lossy(entry.name));
-    Err(fault.expected(format_args!("{:08x}", entry.crc.swap_bytes())).found(found).into())
+    Err(fault
+        .expected(format_args!("{:08x}", entry.crc.swap_bytes()))
+        .found(found)
+        .into())
 }

@@ -154,6 +154,12 @@ impl<'a> Judge<'a> {
                 Err(e) => self.complain(format!("{name}: {e}")),
             }
         }
+        for name in &case.not_shown {
+            match std::fs::read(self.shown.join(name)) {
+                Err(e) if e.raw_os_error() == Some(libc::EIO) => {}
+                other => self.complain(format!("{name}: {:?}, expected EIO", other.map(drop))),
+            }
+        }
         if self.verified.code() != Some(0) {
             self.complain(format!("verify: {:?}", self.verified));
         }

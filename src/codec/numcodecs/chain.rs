@@ -3,14 +3,14 @@
 //! What one leaves to the next lies in one of two buffers that take turns; the last one undone
 //! writes to the output. How large the buffers are is known from the codecs and the chunk's size.
 
-use super::{Codec, compressed, lzma, numbers, sums};
+use super::{ChunkCodec, compressed, lzma, numbers, sums};
 use crate::contexts::Contexts;
 use crate::filters::FilterError;
 use crate::filters::tools::Tools;
 use crate::memory::{Arena, room};
 
 /// What a compressor may add to what it cannot compress.
-const GROWTH: usize = 64 << 10;
+const GROWTH: usize = 4 << 10;
 
 /// How many bytes there are between two codecs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,8 @@ impl Length {
 
 /// A codec, and how many bytes it leaves when it is undone.
 #[derive(Debug, Clone)]
-struct Step {
-    codec: Codec,
+struct ChainStep {
+    codec: ChunkCodec,
     leaves: Length,
 }
 
@@ -50,19 +50,19 @@ struct Step {
 #[derive(Debug, Clone)]
 pub struct Chain {
     /// In order of writing.
-    steps: Vec<Step>,
+    steps: Vec<ChainStep>,
     plain: Length,
     stored: Length,
 }
 
 impl Chain {
     /// `codecs`: in order of writing; `plain`: bytes of a chunk.
-    pub fn new(codecs: Vec<Codec>, plain: Length) -> Chain {
+    pub fn new(codecs: Vec<ChunkCodec>, plain: Length) -> Chain {
         let mut stored = plain;
-        let step = |codec: Codec| {
+        let step = |codec: ChunkCodec| {
             let leaves = stored;
             stored = codec.encoded(leaves);
-            Step { codec, leaves }
+            ChainStep { codec, leaves }
         };
         let steps = codecs.into_iter().map(step).collect();
         Chain {
@@ -87,12 +87,12 @@ impl Chain {
         self.stored
     }
 
-    pub fn codecs(&self) -> impl Iterator<Item = &Codec> {
+    pub fn codecs(&self) -> impl Iterator<Item = &ChunkCodec> {
         self.steps.iter().map(|step| &step.codec)
     }
 
     /// In order of undoing.
-    fn undone(&self) -> impl Iterator<Item = &Step> {
+    fn undone(&self) -> impl Iterator<Item = &ChainStep> {
         self.steps.iter().rev()
     }
 
@@ -154,7 +154,7 @@ impl Chain {
                 true => &held[part.clone()],
                 false => &stored[part.clone()],
             };
-            if let Codec::Sum { sum, at_start } = step.codec {
+            if let ChunkCodec::Sum { sum, at_start } = step.codec {
                 let inner = sums::check(sum, at_start, input).map_err(named)?;
                 part = part.start + inner.start..part.start + inner.end;
                 step.check(part.len()).map_err(named)?;
@@ -188,10 +188,10 @@ impl Chain {
     }
 }
 
-impl Step {
+impl ChainStep {
     /// It leaves a part of what it gets.
     fn is_view(&self) -> bool {
-        matches!(self.codec, Codec::Sum { .. })
+        matches!(self.codec, ChunkCodec::Sum { .. })
     }
 
     fn check(&self, len: usize) -> Result<(), FilterError> {
@@ -207,14 +207,14 @@ impl Step {
     ) -> Result<usize, FilterError> {
         let mut tools = tools.lend();
         let len = match &self.codec {
-            Codec::Blosc
-            | Codec::Gzip
-            | Codec::Zlib
-            | Codec::Zstd
-            | Codec::Lz4
-            | Codec::Bz2
-            | Codec::Pcodec(_) => compressed::decode(&self.codec, &mut tools, stored, out)?,
-            Codec::Lzma(form) => lzma::decode(form, stored, out)?,
+            ChunkCodec::Blosc
+            | ChunkCodec::Gzip
+            | ChunkCodec::Zlib
+            | ChunkCodec::Zstd
+            | ChunkCodec::Lz4
+            | ChunkCodec::Bz2
+            | ChunkCodec::Pcodec(_) => compressed::decode(&self.codec, &mut tools, stored, out)?,
+            ChunkCodec::Lzma(form) => lzma::decode(form, stored, out)?,
             _ => numbers::decode(&self.codec, stored, out)?,
         };
         self.check(len)?;

@@ -6,7 +6,7 @@
 use bzip2::{Decompress, Status};
 use libdeflater::DecompressionError;
 
-use super::{Codec, Number};
+use super::{ChunkCodec, NumpyNumber};
 use crate::blosc::lz4;
 use crate::contexts::Contexts;
 use crate::filters::tools::Tools;
@@ -20,30 +20,30 @@ const GZIP_LEAST: usize = 18;
 const PCODEC: u64 = 4 << 20;
 
 /// Memory of a decode of at most `plain` bytes that is charged as scratch memory.
-pub(super) fn scratch(codec: &Codec, plain: usize) -> u64 {
+pub(super) fn scratch(codec: &ChunkCodec, plain: usize) -> u64 {
     match codec {
-        Codec::Blosc => blosc::scratch(plain),
-        Codec::Bz2 => libraries::BZIP2,
-        Codec::Pcodec(_) => PCODEC.saturating_add(room(plain as u64)),
-        Codec::Lzma(_) => super::lzma::scratch(plain),
+        ChunkCodec::Blosc => blosc::scratch(plain),
+        ChunkCodec::Bz2 => libraries::BZIP2,
+        ChunkCodec::Pcodec(_) => PCODEC.saturating_add(room(plain as u64)),
+        ChunkCodec::Lzma(_) => super::lzma::scratch(plain),
         _ => 0,
     }
 }
 
 pub(super) fn decode(
-    codec: &Codec,
+    codec: &ChunkCodec,
     tools: &mut Tools,
     stored: &[u8],
     out: &mut [u8],
 ) -> Result<usize, FilterError> {
     match codec {
-        Codec::Blosc => blosc::decode(tools, stored, out),
-        Codec::Gzip => gzip(tools.contexts, stored, out),
-        Codec::Zlib => libraries::deflate(tools.contexts, stored, out),
-        Codec::Zstd => libraries::zstd(tools.contexts, stored, out),
-        Codec::Lz4 => lz4_block(stored, out),
-        Codec::Bz2 => set_aside(libraries::BZIP2, "cannot decode bz2", || bz2(stored, out))?,
-        Codec::Pcodec(number) => set_aside(PCODEC, "cannot decode pcodec", || {
+        ChunkCodec::Blosc => blosc::decode(tools, stored, out),
+        ChunkCodec::Gzip => gzip(tools.contexts, stored, out),
+        ChunkCodec::Zlib => libraries::deflate(tools.contexts, stored, out),
+        ChunkCodec::Zstd => libraries::zstd(tools.contexts, stored, out),
+        ChunkCodec::Lz4 => lz4_block(stored, out),
+        ChunkCodec::Bz2 => set_aside(libraries::BZIP2, "cannot decode bz2", || bz2(stored, out))?,
+        ChunkCodec::Pcodec(number) => set_aside(PCODEC, "cannot decode pcodec", || {
             pcodec(*number, stored, out)
         })?,
         _ => Err(FilterError::new("it does not compress")),
@@ -133,7 +133,7 @@ fn bz2_stream(stored: &[u8], out: &mut [u8]) -> Result<(usize, usize), FilterErr
     }
 }
 
-fn pcodec(number: Number, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
+fn pcodec(number: NumpyNumber, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     macro_rules! numbers {
         ($of:ty, $write:expr) => {{
             const SIZE: usize = size_of::<$of>();
@@ -155,17 +155,17 @@ fn pcodec(number: Number, stored: &[u8], out: &mut [u8]) -> Result<usize, Filter
         }};
     }
     match number {
-        Number::I8 => numbers!(i8, |n: &i8| n.to_le_bytes()),
-        Number::I16 => numbers!(i16, |n: &i16| n.to_le_bytes()),
-        Number::I32 => numbers!(i32, |n: &i32| n.to_le_bytes()),
-        Number::I64 => numbers!(i64, |n: &i64| n.to_le_bytes()),
-        Number::U8 | Number::Bool => numbers!(u8, |n: &u8| n.to_le_bytes()),
-        Number::U16 => numbers!(u16, |n: &u16| n.to_le_bytes()),
-        Number::U32 => numbers!(u32, |n: &u32| n.to_le_bytes()),
-        Number::U64 => numbers!(u64, |n: &u64| n.to_le_bytes()),
-        Number::F16 => numbers!(half::f16, |n: &half::f16| n.to_le_bytes()),
-        Number::F32 => numbers!(f32, |n: &f32| n.to_le_bytes()),
-        Number::F64 => numbers!(f64, |n: &f64| n.to_le_bytes()),
+        NumpyNumber::I8 => numbers!(i8, |n: &i8| n.to_le_bytes()),
+        NumpyNumber::I16 => numbers!(i16, |n: &i16| n.to_le_bytes()),
+        NumpyNumber::I32 => numbers!(i32, |n: &i32| n.to_le_bytes()),
+        NumpyNumber::I64 => numbers!(i64, |n: &i64| n.to_le_bytes()),
+        NumpyNumber::U8 | NumpyNumber::Bool => numbers!(u8, |n: &u8| n.to_le_bytes()),
+        NumpyNumber::U16 => numbers!(u16, |n: &u16| n.to_le_bytes()),
+        NumpyNumber::U32 => numbers!(u32, |n: &u32| n.to_le_bytes()),
+        NumpyNumber::U64 => numbers!(u64, |n: &u64| n.to_le_bytes()),
+        NumpyNumber::F16 => numbers!(half::f16, |n: &half::f16| n.to_le_bytes()),
+        NumpyNumber::F32 => numbers!(f32, |n: &f32| n.to_le_bytes()),
+        NumpyNumber::F64 => numbers!(f64, |n: &f64| n.to_le_bytes()),
     }
 }
 

@@ -2,10 +2,10 @@
 //! bytes of its elements.
 //!
 //! A chunk went through a row of codecs when it was written, which are undone from the last to the
-//! first ([`Chain`]): those that compress or add a sum ([`compressed`], [`lzma`], [`sums`]) and those
-//! that change elements ([`number`], [`numbers`], [`reorder`]). How many bytes each leaves is known
-//! from the chunk's own size, exactly up to the first that compresses and as a bound behind it, so
-//! nothing is made as long as stored bytes claim.
+//! first ([`Chain`]): those that compress or add a sum ([`compressed`], [`lzma`], [`sums`]) and
+//! those that change elements ([`number`], [`numbers`], [`reorder`]). How many bytes each leaves is
+//! known from the chunk's own size, exactly up to the first that compresses and as a bound behind
+//! it, so nothing is made as long as stored bytes claim.
 //!
 //! Bytes in, bytes out: used by Zarr containers. Every chunk is taken to be hostile.
 
@@ -23,15 +23,15 @@ mod xz;
 pub use chain::{Chain, Length};
 pub use compressed::inflate;
 pub use lzma::{LzmaFilter, LzmaForm};
-pub use number::{Number, NumberType, half};
-pub use reorder::{Reorder, Turn};
+pub use number::{NumberType, NumpyNumber, half};
+pub use reorder::{ByteTurn, Reorder};
 pub use sums::Sum;
 
 use sums::SUM;
 
 /// A codec as the metadata of an array configure it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Codec {
+pub enum ChunkCodec {
     Blosc,
     Gzip,
     Zlib,
@@ -47,7 +47,7 @@ pub enum Codec {
     Shuffle {
         size: usize,
     },
-    Pcodec(Number),
+    Pcodec(NumpyNumber),
     Delta {
         shown: NumberType,
         stored: NumberType,
@@ -73,53 +73,53 @@ pub enum Codec {
     /// Dimensions in another order.
     Reorder(Reorder),
     /// Numbers in the other byte order.
-    Turn(Turn),
+    ByteTurn(ByteTurn),
 }
 
-impl Codec {
+impl ChunkCodec {
     pub fn name(&self) -> &'static str {
         match self {
-            Codec::Blosc => "blosc",
-            Codec::Gzip => "gzip",
-            Codec::Zlib => "zlib",
-            Codec::Zstd => "zstd",
-            Codec::Lz4 => "lz4",
-            Codec::Bz2 => "bz2",
-            Codec::Lzma(_) => "lzma",
-            Codec::Sum { sum, .. } => sum.name(),
-            Codec::Shuffle { .. } => "shuffle",
-            Codec::Pcodec(_) => "pcodec",
-            Codec::Delta { .. } => "delta",
-            Codec::AsType { .. } => "astype",
-            Codec::FixedScaleOffset { .. } => "fixedscaleoffset",
-            Codec::Packbits => "packbits",
-            Codec::Categorize { .. } => "categorize",
-            Codec::Reorder(_) => "transpose",
-            Codec::Turn(_) => "bytes",
+            ChunkCodec::Blosc => "blosc",
+            ChunkCodec::Gzip => "gzip",
+            ChunkCodec::Zlib => "zlib",
+            ChunkCodec::Zstd => "zstd",
+            ChunkCodec::Lz4 => "lz4",
+            ChunkCodec::Bz2 => "bz2",
+            ChunkCodec::Lzma(_) => "lzma",
+            ChunkCodec::Sum { sum, .. } => sum.name(),
+            ChunkCodec::Shuffle { .. } => "shuffle",
+            ChunkCodec::Pcodec(_) => "pcodec",
+            ChunkCodec::Delta { .. } => "delta",
+            ChunkCodec::AsType { .. } => "astype",
+            ChunkCodec::FixedScaleOffset { .. } => "fixedscaleoffset",
+            ChunkCodec::Packbits => "packbits",
+            ChunkCodec::Categorize { .. } => "categorize",
+            ChunkCodec::Reorder(_) => "transpose",
+            ChunkCodec::ByteTurn(_) => "bytes",
         }
     }
 
     /// Bytes that it makes of so many when a chunk is written.
     fn encoded(&self, plain: Length) -> Length {
         match self {
-            Codec::Blosc
-            | Codec::Gzip
-            | Codec::Zlib
-            | Codec::Zstd
-            | Codec::Lz4
-            | Codec::Bz2
-            | Codec::Lzma(_)
-            | Codec::Pcodec(_) => plain.compressed(),
-            Codec::Sum { .. } => plain.map(|n| n.saturating_add(SUM)),
-            Codec::Shuffle { .. } | Codec::Reorder(_) | Codec::Turn(_) => plain,
-            Codec::Delta { shown, stored }
-            | Codec::AsType { shown, stored }
-            | Codec::FixedScaleOffset { shown, stored, .. } => {
+            ChunkCodec::Blosc
+            | ChunkCodec::Gzip
+            | ChunkCodec::Zlib
+            | ChunkCodec::Zstd
+            | ChunkCodec::Lz4
+            | ChunkCodec::Bz2
+            | ChunkCodec::Lzma(_)
+            | ChunkCodec::Pcodec(_) => plain.compressed(),
+            ChunkCodec::Sum { .. } => plain.map(|n| n.saturating_add(SUM)),
+            ChunkCodec::Shuffle { .. } | ChunkCodec::Reorder(_) | ChunkCodec::ByteTurn(_) => plain,
+            ChunkCodec::Delta { shown, stored }
+            | ChunkCodec::AsType { shown, stored }
+            | ChunkCodec::FixedScaleOffset { shown, stored, .. } => {
                 let size = stored.size();
                 plain.map(|n| (n / shown.size()).saturating_mul(size))
             }
-            Codec::Packbits => plain.map(|n| n.div_ceil(8) + 1),
-            Codec::Categorize { size, stored, .. } => {
+            ChunkCodec::Packbits => plain.map(|n| n.div_ceil(8) + 1),
+            ChunkCodec::Categorize { size, stored, .. } => {
                 plain.map(|n| (n / (*size).max(1)).saturating_mul(stored.size()))
             }
         }

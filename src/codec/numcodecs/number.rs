@@ -3,7 +3,7 @@
 use half::f16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Number {
+pub enum NumpyNumber {
     Bool,
     I8,
     I16,
@@ -21,7 +21,7 @@ pub enum Number {
 /// A number and its byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberType {
-    pub number: Number,
+    pub number: NumpyNumber,
     pub is_big: bool,
 }
 
@@ -32,25 +32,25 @@ pub(super) enum Scalar {
     Float(f64),
 }
 
-impl Number {
+impl NumpyNumber {
     pub fn size(self) -> usize {
         match self {
-            Number::Bool | Number::I8 | Number::U8 => 1,
-            Number::I16 | Number::U16 | Number::F16 => 2,
-            Number::I32 | Number::U32 | Number::F32 => 4,
-            Number::I64 | Number::U64 | Number::F64 => 8,
+            NumpyNumber::Bool | NumpyNumber::I8 | NumpyNumber::U8 => 1,
+            NumpyNumber::I16 | NumpyNumber::U16 | NumpyNumber::F16 => 2,
+            NumpyNumber::I32 | NumpyNumber::U32 | NumpyNumber::F32 => 4,
+            NumpyNumber::I64 | NumpyNumber::U64 | NumpyNumber::F64 => 8,
         }
     }
 
     pub(super) fn is_float(self) -> bool {
-        matches!(self, Number::F16 | Number::F32 | Number::F64)
+        matches!(self, NumpyNumber::F16 | NumpyNumber::F32 | NumpyNumber::F64)
     }
 
     /// A result of arithmetic, as far as this type holds it.
     pub(super) fn round(self, value: f64) -> f64 {
         match self {
-            Number::F16 => f16::from_f64(value).to_f64(),
-            Number::F32 => f64::from(value as f32),
+            NumpyNumber::F16 => f16::from_f64(value).to_f64(),
+            NumpyNumber::F32 => f64::from(value as f32),
             _ => value,
         }
     }
@@ -65,18 +65,18 @@ impl NumberType {
             _ => (false, descr),
         };
         let number = match code {
-            "b1" | "?" | "bool" => Number::Bool,
-            "i1" | "int8" => Number::I8,
-            "i2" | "int16" => Number::I16,
-            "i4" | "int32" => Number::I32,
-            "i8" | "int64" => Number::I64,
-            "u1" | "uint8" => Number::U8,
-            "u2" | "uint16" => Number::U16,
-            "u4" | "uint32" => Number::U32,
-            "u8" | "uint64" => Number::U64,
-            "f2" | "float16" => Number::F16,
-            "f4" | "float32" => Number::F32,
-            "f8" | "float64" => Number::F64,
+            "b1" | "?" | "bool" => NumpyNumber::Bool,
+            "i1" | "int8" => NumpyNumber::I8,
+            "i2" | "int16" => NumpyNumber::I16,
+            "i4" | "int32" => NumpyNumber::I32,
+            "i8" | "int64" => NumpyNumber::I64,
+            "u1" | "uint8" => NumpyNumber::U8,
+            "u2" | "uint16" => NumpyNumber::U16,
+            "u4" | "uint32" => NumpyNumber::U32,
+            "u8" | "uint64" => NumpyNumber::U64,
+            "f2" | "float16" => NumpyNumber::F16,
+            "f4" | "float32" => NumpyNumber::F32,
+            "f8" | "float64" => NumpyNumber::F64,
             _ => return None,
         };
         Some(NumberType { number, is_big })
@@ -96,28 +96,28 @@ impl NumberType {
         }
         let [a, b, c, d, ..] = bytes;
         match self.number {
-            Number::Bool | Number::U8 => Scalar::Int(a.into()),
-            Number::I8 => Scalar::Int(i8::from_le_bytes([a]).into()),
-            Number::I16 => Scalar::Int(i16::from_le_bytes([a, b]).into()),
-            Number::I32 => Scalar::Int(i32::from_le_bytes([a, b, c, d]).into()),
-            Number::I64 => Scalar::Int(i64::from_le_bytes(bytes).into()),
-            Number::U16 => Scalar::Int(u16::from_le_bytes([a, b]).into()),
-            Number::U32 => Scalar::Int(u32::from_le_bytes([a, b, c, d]).into()),
-            Number::U64 => Scalar::Int(u64::from_le_bytes(bytes).into()),
-            Number::F16 => Scalar::Float(f16::from_le_bytes([a, b]).to_f64()),
-            Number::F32 => Scalar::Float(f32::from_le_bytes([a, b, c, d]).into()),
-            Number::F64 => Scalar::Float(f64::from_le_bytes(bytes)),
+            NumpyNumber::Bool | NumpyNumber::U8 => Scalar::Int(a.into()),
+            NumpyNumber::I8 => Scalar::Int(i8::from_le_bytes([a]).into()),
+            NumpyNumber::I16 => Scalar::Int(i16::from_le_bytes([a, b]).into()),
+            NumpyNumber::I32 => Scalar::Int(i32::from_le_bytes([a, b, c, d]).into()),
+            NumpyNumber::I64 => Scalar::Int(i64::from_le_bytes(bytes).into()),
+            NumpyNumber::U16 => Scalar::Int(u16::from_le_bytes([a, b]).into()),
+            NumpyNumber::U32 => Scalar::Int(u32::from_le_bytes([a, b, c, d]).into()),
+            NumpyNumber::U64 => Scalar::Int(u64::from_le_bytes(bytes).into()),
+            NumpyNumber::F16 => Scalar::Float(f16::from_le_bytes([a, b]).to_f64()),
+            NumpyNumber::F32 => Scalar::Float(f32::from_le_bytes([a, b, c, d]).into()),
+            NumpyNumber::F64 => Scalar::Float(f64::from_le_bytes(bytes)),
         }
     }
 
     /// Stores a value, converted if this is another type.
     pub(super) fn write(self, value: Scalar, out: &mut [u8]) {
         let bytes = match self.number {
-            Number::Bool => u64::from(value != Scalar::Int(0) && value != Scalar::Float(0.0)),
-            Number::F16 => f16::from_f64(value.float()).to_bits().into(),
-            Number::F32 => value.single().to_bits().into(),
-            Number::F64 => value.float().to_bits(),
-            Number::U64 => value.int() as u64,
+            NumpyNumber::Bool => u64::from(value != Scalar::Int(0) && value != Scalar::Float(0.0)),
+            NumpyNumber::F16 => f16::from_f64(value.float()).to_bits().into(),
+            NumpyNumber::F32 => value.single().to_bits().into(),
+            NumpyNumber::F64 => value.float().to_bits(),
+            NumpyNumber::U64 => value.int() as u64,
             _ => value.int() as i64 as u64,
         };
         let mut bytes = bytes.to_le_bytes();
@@ -148,7 +148,7 @@ impl Scalar {
         match self {
             Scalar::Int(n) => n,
             // What is no number, or lies outside, is the least one, as processors have it.
-            Scalar::Float(x) if x >= -9.3e18 && x < 1.9e19 => x as i128,
+            Scalar::Float(x) if (-9.3e18..1.9e19).contains(&x) => x as i128,
             Scalar::Float(_) => i64::MIN.into(),
         }
     }

@@ -2,15 +2,21 @@
 //! elements as that has.
 
 use super::number::Scalar;
-use super::{Codec, NumberType};
+use super::{ChunkCodec, NumberType};
 use crate::filters::{FilterError, shuffle};
 
-pub(super) fn decode(codec: &Codec, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
+pub(super) fn decode(
+    codec: &ChunkCodec,
+    stored: &[u8],
+    out: &mut [u8],
+) -> Result<usize, FilterError> {
     match codec {
-        Codec::Shuffle { size } => unshuffle(*size, stored, out),
-        Codec::Delta { shown, stored: of } => delta((*shown, *of), stored, out),
-        Codec::AsType { shown, stored: of } => convert((*shown, *of), stored, out, |value| value),
-        Codec::FixedScaleOffset {
+        ChunkCodec::Shuffle { size } => unshuffle(*size, stored, out),
+        ChunkCodec::Delta { shown, stored: of } => delta((*shown, *of), stored, out),
+        ChunkCodec::AsType { shown, stored: of } => {
+            convert((*shown, *of), stored, out, |value| value)
+        }
+        ChunkCodec::FixedScaleOffset {
             scale,
             offset,
             shown,
@@ -26,18 +32,18 @@ pub(super) fn decode(codec: &Codec, stored: &[u8], out: &mut [u8]) -> Result<usi
                 Scalar::Float(round(round(value.float() / scale) + offset))
             })
         }
-        Codec::Packbits => unpack(stored, out),
-        Codec::Categorize {
+        ChunkCodec::Packbits => unpack(stored, out),
+        ChunkCodec::Categorize {
             labels,
             size,
             stored: of,
         } => label((labels, *size), *of, stored, out),
-        Codec::Reorder(reorder) => {
+        ChunkCodec::Reorder(reorder) => {
             same_length(stored, out)?;
             reorder.undo(stored, out);
             Ok(out.len())
         }
-        Codec::Turn(turn) => {
+        ChunkCodec::ByteTurn(turn) => {
             same_length(stored, out)?;
             out.copy_from_slice(stored);
             turn.apply(out);
@@ -63,7 +69,7 @@ fn needs(stored: &[u8], len: usize) -> Result<(), FilterError> {
 
 fn unshuffle(size: usize, stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     let len = stored.len();
-    if size > 1 && len % size != 0 {
+    if size > 1 && !len.is_multiple_of(size) {
         let error = FilterError::new("the bytes are no whole elements");
         return Err(error
             .expected(format_args!("a multiple of {size}"))

@@ -84,16 +84,16 @@ fn copy_apart(from: &[u8], step: usize, size: usize, out: &mut [u8]) {
 
 /// Elements of which numbers are stored big-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
+pub struct ByteTurn {
     /// Bytes of each part of an element, and whether they are turned around.
     parts: Vec<(usize, bool)>,
     size: usize,
 }
 
-impl Turn {
+impl ByteTurn {
     /// `parts`: the numbers that an element is made of, one behind the other. None if none of them
     /// is turned around.
-    pub fn new(parts: impl IntoIterator<Item = (usize, bool)>) -> Option<Turn> {
+    pub fn new(parts: impl IntoIterator<Item = (usize, bool)>) -> Option<ByteTurn> {
         let mut joined: Vec<(usize, bool)> = Vec::new();
         for (len, is_big) in parts {
             match joined.last_mut() {
@@ -102,10 +102,13 @@ impl Turn {
             }
         }
         let size = joined.iter().map(|(len, _)| len).sum();
-        joined.iter().any(|(_, is_big)| *is_big).then_some(Turn {
-            parts: joined,
-            size,
-        })
+        joined
+            .iter()
+            .any(|(_, is_big)| *is_big)
+            .then_some(ByteTurn {
+                parts: joined,
+                size,
+            })
     }
 
     /// Turns whole elements around.

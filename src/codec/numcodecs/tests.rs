@@ -6,7 +6,7 @@ use super::*;
 use crate::filters::FilterError;
 use crate::memory::scratch::Region;
 
-fn decode(codecs: Vec<Codec>, plain: Length, stored: &[u8]) -> Result<Vec<u8>, FilterError> {
+fn decode(codecs: Vec<ChunkCodec>, plain: Length, stored: &[u8]) -> Result<Vec<u8>, FilterError> {
     let chain = Chain::new(codecs, plain);
     let (mut region, mut out) = (Region::default(), vec![0xaa; plain.most()]);
     let scratch = region.scratch(chain.scratch()).unwrap();
@@ -24,8 +24,8 @@ fn dimensions_and_byte_order_are_put_back() {
     // numpy.arange(6, dtype=">u2").reshape(2, 3) in order F.
     let stored = [0u16, 3, 1, 4, 2, 5].map(u16::to_be_bytes).concat();
     let reorder = Reorder::new(&[2, 3], &[1, 0], 2).unwrap();
-    let turn = Turn::new([(2, true)]).unwrap();
-    let codecs = vec![Codec::Reorder(reorder), Codec::Turn(turn)];
+    let turn = ByteTurn::new([(2, true)]).unwrap();
+    let codecs = vec![ChunkCodec::Reorder(reorder), ChunkCodec::ByteTurn(turn)];
     let plain = decode(codecs, Length::Exactly(12), &stored).unwrap();
     assert_eq!(
         plain,
@@ -33,9 +33,9 @@ fn dimensions_and_byte_order_are_put_back() {
     );
     assert_eq!(Reorder::new(&[2, 3], &[0, 1], 2), None);
     assert_eq!(Reorder::new(&[2, 3], &[1, 1], 2), None);
-    assert_eq!(Turn::new([(1, true), (4, false)]), None);
+    assert_eq!(ByteTurn::new([(1, true), (4, false)]), None);
     let mut record = [1, 0, 0, 2, 9, 8];
-    Turn::new([(1, false), (3, true), (2, false)])
+    ByteTurn::new([(1, false), (3, true), (2, false)])
         .unwrap()
         .apply(&mut record);
     assert_eq!(record, [1, 2, 0, 0, 9, 8]);
@@ -43,13 +43,13 @@ fn dimensions_and_byte_order_are_put_back() {
 
 #[test]
 fn elements_are_changed_as_numpy_does_it() {
-    let delta = Codec::Delta {
+    let delta = ChunkCodec::Delta {
         shown: number("<i4"),
         stored: number("|i1"),
     };
     let plain = decode(vec![delta], Length::Exactly(12), &[100, 100, 0xff]).unwrap();
     assert_eq!(plain, [100i32, 200, 199].map(i32::to_le_bytes).concat());
-    let scaled = Codec::FixedScaleOffset {
+    let scaled = ChunkCodec::FixedScaleOffset {
         scale: 10.0,
         offset: 1000.0,
         shown: number("<f8"),
@@ -58,13 +58,13 @@ fn elements_are_changed_as_numpy_does_it() {
     let plain = decode(vec![scaled], Length::Exactly(16), &[0, 6]).unwrap();
     assert_eq!(plain, [1000.0, 1000.6f64].map(f64::to_le_bytes).concat());
     let packed = decode(
-        vec![Codec::Packbits],
+        vec![ChunkCodec::Packbits],
         Length::Exactly(9),
         &[7, 0b1010_0000, 0x80],
     );
     assert_eq!(packed.unwrap(), [1, 0, 1, 0, 0, 0, 0, 0, 1]);
-    assert!(decode(vec![Codec::Packbits], Length::Exactly(9), &[200, 0, 0]).is_err());
-    let of = Codec::AsType {
+    assert!(decode(vec![ChunkCodec::Packbits], Length::Exactly(9), &[200, 0, 0]).is_err());
+    let of = ChunkCodec::AsType {
         shown: number(">i2"),
         stored: number("<f4"),
     };
@@ -79,7 +79,7 @@ fn elements_are_changed_as_numpy_does_it() {
 fn sums_stand_at_either_end() {
     for sum in [Sum::Adler32, Sum::Crc32, Sum::Crc32c] {
         let stored = [&sum_of(sum, b"chunk").to_le_bytes(), &b"chunk"[..]].concat();
-        let codec = Codec::Sum {
+        let codec = ChunkCodec::Sum {
             sum,
             at_start: true,
         };
@@ -87,7 +87,7 @@ fn sums_stand_at_either_end() {
         assert_eq!(plain, b"chunk");
         assert!(decode(vec![codec], Length::Exactly(4), &stored).is_err());
         let turned = [&b"chunk"[..], &sum_of(sum, b"chunk").to_le_bytes()].concat();
-        let codec = Codec::Sum {
+        let codec = ChunkCodec::Sum {
             sum,
             at_start: false,
         };
@@ -120,25 +120,25 @@ fn streams_that_follow_on_each_other_are_one() {
         b"rest".to_vec(),
     ]
     .concat();
-    let plain = decode(vec![Codec::Gzip], Length::Exactly(6), &stored).unwrap();
+    let plain = decode(vec![ChunkCodec::Gzip], Length::Exactly(6), &stored).unwrap();
     assert_eq!(plain, b"onetwo");
     let cut = &stored[..stored.len() - 10];
-    assert!(decode(vec![Codec::Gzip], Length::Exactly(6), cut).is_err());
+    assert!(decode(vec![ChunkCodec::Gzip], Length::Exactly(6), cut).is_err());
 }
 
 #[test]
 fn what_decodes_to_more_than_a_chunk_is_refused() {
     let zeros = zstd::bulk::compress(&vec![0; 1 << 20], 1).unwrap();
-    let refused = decode(vec![Codec::Zstd], Length::Exactly(40), &zeros);
+    let refused = decode(vec![ChunkCodec::Zstd], Length::Exactly(40), &zeros);
     assert!(refused.is_err());
     // One compressor inside of another: what lies between is bounded as well.
     let twice = zstd::bulk::compress(&vec![0; 64 << 20], 1).unwrap();
-    let chain = vec![Codec::Zstd, Codec::Zstd];
+    let chain = vec![ChunkCodec::Zstd, ChunkCodec::Zstd];
     assert!(decode(chain.clone(), Length::Exactly(40), &twice).is_err());
     assert!(Chain::new(chain, Length::Exactly(40)).scratch() < 1 << 20);
 }
 
-fn all() -> Vec<Codec> {
+fn all() -> Vec<ChunkCodec> {
     let raw = LzmaForm::Raw(vec![LzmaFilter::Delta { distance: 4 }, LzmaFilter::Lzma2]);
     let one = LzmaForm::Raw(vec![LzmaFilter::Lzma1 {
         lc: 3,
@@ -146,29 +146,29 @@ fn all() -> Vec<Codec> {
         pb: 2,
     }]);
     vec![
-        Codec::Blosc,
-        Codec::Gzip,
-        Codec::Zlib,
-        Codec::Zstd,
-        Codec::Lz4,
-        Codec::Bz2,
-        Codec::Lzma(LzmaForm::Xz),
-        Codec::Lzma(LzmaForm::Alone),
-        Codec::Lzma(raw),
-        Codec::Lzma(one),
-        Codec::Sum {
+        ChunkCodec::Blosc,
+        ChunkCodec::Gzip,
+        ChunkCodec::Zlib,
+        ChunkCodec::Zstd,
+        ChunkCodec::Lz4,
+        ChunkCodec::Bz2,
+        ChunkCodec::Lzma(LzmaForm::Xz),
+        ChunkCodec::Lzma(LzmaForm::Alone),
+        ChunkCodec::Lzma(raw),
+        ChunkCodec::Lzma(one),
+        ChunkCodec::Sum {
             sum: Sum::Fletcher32,
             at_start: false,
         },
-        Codec::Shuffle { size: 3 },
-        Codec::Pcodec(Number::F16),
-        Codec::Pcodec(Number::I64),
-        Codec::Delta {
+        ChunkCodec::Shuffle { size: 3 },
+        ChunkCodec::Pcodec(NumpyNumber::F16),
+        ChunkCodec::Pcodec(NumpyNumber::I64),
+        ChunkCodec::Delta {
             shown: number(">u2"),
             stored: number("<i8"),
         },
-        Codec::Packbits,
-        Codec::Categorize {
+        ChunkCodec::Packbits,
+        ChunkCodec::Categorize {
             labels: vec![1; 12],
             size: 4,
             stored: number("|u1"),
@@ -188,13 +188,13 @@ proptest! {
         let codec = all()[which].clone();
         let length = if exact { Length::Exactly(plain) } else { Length::AtMost(plain) };
         let start: &[u8] = match &codec {
-            Codec::Gzip => &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0],
-            Codec::Zlib => &[0x78, 0x9c],
-            Codec::Zstd => &[0x28, 0xb5, 0x2f, 0xfd],
-            Codec::Bz2 => b"BZh91AY&SY",
-            Codec::Lzma(LzmaForm::Xz) => b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01\x16",
-            Codec::Lzma(LzmaForm::Alone) => &[0x5d, 0, 0, 0x80, 0xff],
-            Codec::Pcodec(_) => b"pco!",
+            ChunkCodec::Gzip => &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0],
+            ChunkCodec::Zlib => &[0x78, 0x9c],
+            ChunkCodec::Zstd => &[0x28, 0xb5, 0x2f, 0xfd],
+            ChunkCodec::Bz2 => b"BZh91AY&SY",
+            ChunkCodec::Lzma(LzmaForm::Xz) => b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01\x16",
+            ChunkCodec::Lzma(LzmaForm::Alone) => &[0x5d, 0, 0, 0x80, 0xff],
+            ChunkCodec::Pcodec(_) => b"pco!",
             _ => &[],
         };
         let stored = if magic { [start, &stored].concat() } else { stored };

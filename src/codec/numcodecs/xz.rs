@@ -88,7 +88,8 @@ fn stream(rest: &mut &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
         return Err(damaged("its index has another number of blocks"));
     }
     for _ in 0..blocks {
-        (number(rest)?, number(rest)?);
+        number(rest)?;
+        number(rest)?;
     }
     let padding = (index.len() - rest.len()).wrapping_neg() % 4;
     take(rest, padding + 4)?;

@@ -39,8 +39,8 @@ pub trait MemberNames: Sync {
     }
 }
 
-/// What of a container's directory is its own, beside the members that [`MemberNames`] tell by their
-/// names: known when it has been opened.
+/// What of a container's directory is its own, beside the members that [`MemberNames`] tell by
+/// their names: known when it has been opened.
 pub trait OwnFiles: Send + Sync {
     /// Whether what lies at a path below the directory is the container's.
     fn has(&self, path: &Path) -> bool;

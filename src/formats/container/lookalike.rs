@@ -162,8 +162,8 @@ pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
 
 fn promised_by_name(candidate: &Candidate<'_>) -> Option<&'static dyn Format> {
     let name = candidate.path.file_name()?.to_str()?;
-    let is_named = |extension: &&str| {
-        let stem = name.strip_suffix(extension);
+    let is_named = |extension: &&'static str| {
+        let stem = name.strip_suffix(*extension);
         stem.is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'))
     };
     // A directory is one of many things; what has directories of its own is told by its name.
@@ -173,12 +173,7 @@ fn promised_by_name(candidate: &Candidate<'_>) -> Option<&'static dyn Format> {
     };
     let mut formats = FORMATS.iter().filter(|format| may_be(format.layout()));
     formats
-        .find(|format| {
-            format
-                .extensions()
-                .iter()
-                .any(|extension| is_named(extension))
-        })
+        .find(|format| format.extensions().iter().any(is_named))
         .copied()
 }
 

@@ -220,7 +220,7 @@ pub struct Container {
     /// Of the outermost container: what of its directory is its own, and whether that is still as
     /// it was when it was read, where its identity does not tell.
     pub own_files: Option<Arc<dyn OwnFiles>>,
-    pub unchanged: Option<Arc<dyn Unchanged>>,
+    pub unchanged: Option<Arc<dyn StillStored>>,
     /// How it can be changed; none if it cannot.
     pub writable: Option<Arc<dyn WritableContainer>>,
     pub only_read: OnlyRead,
@@ -295,7 +295,7 @@ pub trait Check: Send + Sync {
 
 /// Tells whether a container is what it was when it was opened, where it has more files than could
 /// all make its identity.
-pub trait Unchanged: Send + Sync {
+pub trait StillStored: Send + Sync {
     /// Of what says which arrays there are: one number for one content.
     fn documents(&self) -> u64;
 

@@ -1,7 +1,8 @@
 //! From the nodes of a store to a container: shown names, groups, arrays, attributes, and the
 //! Binsparse containers that lie in groups. Used by [`super`] when a store is opened.
 //!
-//! Every group belongs to a draft: the store itself, or the innermost Binsparse container around it.
+//! Every group belongs to a draft: the store itself, or the innermost Binsparse container around
+//! it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::array::{ArrayPlace, ZarrArray};
-use super::check::{Holds, StoreCheck};
+use super::check::{NodeHolds, StoreCheck};
 use super::current::{ReadChunks, StoreDirectories, StoreState};
 use super::members::Members;
-use super::nodes::{Content, Node, Nodes, discover};
+use super::nodes::{NodeContent, Nodes, StoreNode, discover};
 use super::text::ZarrText;
 use crate::array::Array;
 use crate::array::nested::NestedBlocks;
@@ -34,7 +35,7 @@ const ROOT_ARRAY: &str = "data";
 const ONLY_READ: &str = "Zarr is only read here";
 
 /// A container while it is put together.
-struct Draft {
+struct StoreDraft {
     container: Container,
     /// The draft that it lies in, and the path of its group there.
     parent: usize,
@@ -46,17 +47,17 @@ struct Draft {
 
 /// Where a group is shown: in which draft, and under which path.
 #[derive(Clone)]
-struct ShownGroup {
+struct GroupPlace {
     draft: usize,
     path: String,
 }
 
-struct Assembly<'a> {
+struct StoreAssembly<'a> {
     members: &'a Arc<dyn Members>,
     nested: &'a Arc<NestedBlocks>,
-    drafts: Vec<Draft>,
+    drafts: Vec<StoreDraft>,
     /// Of each node that is a group.
-    groups: HashMap<usize, ShownGroup>,
+    groups: HashMap<usize, GroupPlace>,
     /// Arrays by their paths from the root.
     read: BTreeMap<String, Arc<dyn ReadChunks>>,
 }
@@ -86,7 +87,7 @@ fn assemble(
         directories,
         charge: _charge,
     } = nodes;
-    let mut assembly = Assembly {
+    let mut assembly = StoreAssembly {
         members,
         nested,
         drafts: Vec::new(),
@@ -123,24 +124,24 @@ fn assemble(
 }
 
 /// What lies in the directory of a node.
-fn held(node: &Node) -> (PathBuf, Holds) {
+fn held(node: &StoreNode) -> (PathBuf, NodeHolds) {
     let holds = match &node.content {
-        Content::Group => Holds::Nodes,
-        Content::Array(Ok(array)) => {
+        NodeContent::Group => NodeHolds::Nodes,
+        NodeContent::Array(Ok(array)) => {
             let pairs = array.shape.iter().zip(array.outer_chunk());
             let counts = pairs.map(|(len, chunk)| len.div_ceil(*chunk)).collect();
-            Holds::Chunks(array.keys, counts)
+            NodeHolds::Chunks(array.keys, counts)
         }
-        Content::Array(Err(_)) | Content::Unknown(_) => Holds::Unknown,
+        NodeContent::Array(Err(_)) | NodeContent::Unknown(_) => NodeHolds::Unknown,
     };
     (node.key.clone(), holds)
 }
 
 /// Which files of the store's directory are its own.
-fn own_files(nodes: &[Node]) -> StoreDirectories {
+fn own_files(nodes: &[StoreNode]) -> StoreDirectories {
     match nodes.first() {
-        Some(Node {
-            content: Content::Array(_),
+        Some(StoreNode {
+            content: NodeContent::Array(_),
             ..
         }) => StoreDirectories::All,
         _ => StoreDirectories::Of(nodes.iter().map(|node| node.key.clone()).collect()),
@@ -154,7 +155,7 @@ fn both<A: Array + ReadChunks + 'static>(array: A) -> (Arc<dyn Array>, Arc<dyn R
 }
 
 /// Shown names of all nodes, in their groups; the number behind a name is the place among them.
-fn shown_names(nodes: &[Node]) -> Result<Vec<String>> {
+fn shown_names(nodes: &[StoreNode]) -> Result<Vec<String>> {
     let mut shown = vec![String::new(); nodes.len()];
     let mut at = 1;
     while at < nodes.len() {
@@ -180,12 +181,12 @@ fn shown_names(nodes: &[Node]) -> Result<Vec<String>> {
 }
 
 /// Shown paths from the root.
-fn paths(nodes: &[Node], names: &[String]) -> Vec<String> {
+fn paths(nodes: &[StoreNode], names: &[String]) -> Vec<String> {
     let mut paths: Vec<String> = Vec::with_capacity(nodes.len());
     for (number, (node, name)) in nodes.iter().zip(names).enumerate() {
         let above = paths.get(node.parent).map_or("", String::as_str);
         let path = match (number, &node.content) {
-            (0, Content::Array(_)) => ROOT_ARRAY.to_owned(),
+            (0, NodeContent::Array(_)) => ROOT_ARRAY.to_owned(),
             (0, _) => String::new(),
             _ => join(above, name),
         };
@@ -194,38 +195,39 @@ fn paths(nodes: &[Node], names: &[String]) -> Vec<String> {
     paths
 }
 
-fn is_binsparse(node: &Node) -> bool {
-    matches!(node.content, Content::Group) && node.attributes.contains_key(binsparse::DESCRIPTOR)
+fn is_binsparse(node: &StoreNode) -> bool {
+    matches!(node.content, NodeContent::Group)
+        && node.attributes.contains_key(binsparse::DESCRIPTOR)
 }
 
-impl Assembly<'_> {
-    fn add(&mut self, number: usize, node: Node, (name, full): (&str, &str)) -> Result<()> {
+impl StoreAssembly<'_> {
+    fn add(&mut self, number: usize, node: StoreNode, (name, full): (&str, &str)) -> Result<()> {
         let above = self.groups.get(&node.parent).cloned();
         let Some(above) = above.filter(|_| number > 0) else {
             return self.add_root(node, full);
         };
         let path = join(&above.path, name);
         match node.content {
-            Content::Group if is_binsparse(&node) => {
+            NodeContent::Group if is_binsparse(&node) => {
                 self.begin(number, &node.attributes, (above.draft, path), node.version);
                 Ok(())
             }
-            Content::Group => {
+            NodeContent::Group => {
                 if let Some(draft) = self.drafts.get_mut(above.draft) {
                     Arc::make_mut(&mut draft.container.groups).push(path.clone());
                     draft.container.describe(&path, node.attributes);
                 }
                 let draft = above.draft;
-                self.groups.insert(number, ShownGroup { draft, path });
+                self.groups.insert(number, GroupPlace { draft, path });
                 Ok(())
             }
             _ => self.add_array(above.draft, (&path, full), node),
         }
     }
 
-    fn add_root(&mut self, node: Node, full: &str) -> Result<()> {
+    fn add_root(&mut self, node: StoreNode, full: &str) -> Result<()> {
         match node.content {
-            Content::Array(_) => {
+            NodeContent::Array(_) => {
                 self.begin(0, &Map::new(), (0, String::new()), node.version);
                 self.add_array(0, (ROOT_ARRAY, full), node)
             }
@@ -259,7 +261,7 @@ impl Assembly<'_> {
         }
         container.attributes = others;
         let draft = self.drafts.len();
-        self.drafts.push(Draft {
+        self.drafts.push(StoreDraft {
             container,
             parent,
             path,
@@ -267,11 +269,16 @@ impl Assembly<'_> {
             members: Vec::new(),
         });
         let path = String::new();
-        self.groups.insert(number, ShownGroup { draft, path });
+        self.groups.insert(number, GroupPlace { draft, path });
     }
 
     /// Adds an array, or what cannot be shown as one.
-    fn add_array(&mut self, draft: usize, (path, full): (&str, &str), node: Node) -> Result<()> {
+    fn add_array(
+        &mut self,
+        draft: usize,
+        (path, full): (&str, &str),
+        node: StoreNode,
+    ) -> Result<()> {
         let at = ArrayPlace {
             members: Arc::clone(self.members),
             key: node.key,
@@ -281,9 +288,9 @@ impl Assembly<'_> {
             return Ok(());
         };
         let document = match node.content {
-            Content::Array(Ok(document)) => Ok(*document),
-            Content::Array(Err(refusal)) | Content::Unknown(refusal) => Err(refusal),
-            Content::Group => return Ok(()),
+            NodeContent::Array(Ok(document)) => Ok(*document),
+            NodeContent::Array(Err(refusal)) | NodeContent::Unknown(refusal) => Err(refusal),
+            NodeContent::Group => return Ok(()),
         };
         draft.container.describe(path, node.attributes);
         let array = document.map_err(Error::from).and_then(|document| {
@@ -304,7 +311,7 @@ impl Assembly<'_> {
     }
 }
 
-impl Draft {
+impl StoreDraft {
     fn add(&mut self, path: &str, array: Result<Arc<dyn Array>>) -> Result<()> {
         let unreadable = match array {
             Ok(array) => {
@@ -378,7 +385,7 @@ fn version_name(version: u8) -> String {
 }
 
 /// Puts the drafts into each other, the innermost first: each comes after the one it lies in.
-fn finish(mut drafts: Vec<Draft>) -> Result<Container> {
+fn finish(mut drafts: Vec<StoreDraft>) -> Result<Container> {
     while let Some(mut draft) = drafts.pop() {
         draft.examine()?;
         draft.container.inner.reverse();

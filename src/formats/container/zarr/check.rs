@@ -23,7 +23,7 @@ use crate::memory::set_aside;
 const NAMED: usize = 3;
 
 /// What lies in a directory of a store.
-pub(super) enum Holds {
+pub(super) enum NodeHolds {
     Nodes,
     /// Chunks of these keys: as many along each dimension.
     Chunks(KeyEncoding, Vec<u64>),
@@ -35,17 +35,17 @@ pub(super) enum Holds {
 pub(super) struct StoreCheck {
     pub(super) members: Arc<dyn Members>,
     /// Nodes by their keys.
-    pub(super) nodes: BTreeMap<PathBuf, Holds>,
+    pub(super) nodes: BTreeMap<PathBuf, NodeHolds>,
 }
 
 /// Files that are found where they do not belong.
 #[derive(Default)]
-struct Strays {
+struct StrayFiles {
     count: u64,
     first: Vec<String>,
 }
 
-impl Strays {
+impl StrayFiles {
     fn add(&mut self, key: &Path) {
         self.count += 1;
         if self.first.len() < NAMED {
@@ -63,7 +63,7 @@ impl Check for StoreCheck {
     fn check(&self, _budget: &Arc<Budget>, report: TellFault<'_>) -> Result<()> {
         self.members.verify(report)?;
         for (key, holds) in &self.nodes {
-            if let Holds::Chunks(..) = holds {
+            if let NodeHolds::Chunks(..) = holds {
                 self.nodes_in_array(key, report)?;
             }
         }
@@ -71,14 +71,14 @@ impl Check for StoreCheck {
     }
 
     fn remarks(&self, tell: &mut dyn FnMut(NotShown)) -> Result<()> {
-        let (mut left, mut outside) = (Strays::default(), Strays::default());
+        let (mut left, mut outside) = (StrayFiles::default(), StrayFiles::default());
         for (key, holds) in &self.nodes {
             match holds {
-                Holds::Nodes => self.left_in_group(key, &mut left)?,
-                Holds::Chunks(keys, counts) => {
+                NodeHolds::Nodes => self.left_in_group(key, &mut left)?,
+                NodeHolds::Chunks(keys, counts) => {
                     self.left_in_array(key, (*keys, counts), &mut outside)?;
                 }
-                Holds::Unknown => {}
+                NodeHolds::Unknown => {}
             }
         }
         let told = left.told("files left by other programs, which are not shown");
@@ -91,7 +91,7 @@ impl Check for StoreCheck {
 }
 
 impl StoreCheck {
-    fn left_in_group(&self, key: &Path, left: &mut Strays) -> Result<()> {
+    fn left_in_group(&self, key: &Path, left: &mut StrayFiles) -> Result<()> {
         self.members.list(key, &mut |name, kind| {
             if kind != MemberKind::Directory && is_leftover(name) {
                 left.add(&join(key, name));
@@ -103,7 +103,7 @@ impl StoreCheck {
         &self,
         key: &Path,
         (keys, counts): (KeyEncoding, &[u64]),
-        outside: &mut Strays,
+        outside: &mut StrayFiles,
     ) -> Result<()> {
         let depth = counts.len() + 1;
         files_below(&*self.members, key, depth, &mut |file| {

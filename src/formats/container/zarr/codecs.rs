@@ -2,34 +2,34 @@
 
 use serde_json::Value;
 
-use super::document::{Refusal, configuration};
+use super::document::{DocumentRefusal, configuration};
 use super::element::{Kind, of_version_2};
-use crate::codec::numcodecs::{Codec, LzmaFilter, LzmaForm, NumberType, Sum};
+use crate::codec::numcodecs::{ChunkCodec, LzmaFilter, LzmaForm, NumberType, Sum};
 
 /// What is done with the codec of this name.
-pub(super) enum Known {
+pub(super) enum KnownCodec {
     /// Bytes to bytes, or elements to elements.
-    Codec(Codec),
+    Undone(ChunkCodec),
     /// It loses something when it is written, and nothing is undone.
     Nothing,
 }
 
-/// A codec that numcodecs knows. `current`: the numbers that it is given when it is written, if that
-/// is known.
+/// A codec that numcodecs knows. `current`: the numbers that it is given when it is written, if
+/// that is known.
 pub(super) fn codec(
     name: &str,
     configured: &Value,
     current: Option<NumberType>,
-) -> Result<Known, Refusal> {
+) -> Result<KnownCodec, DocumentRefusal> {
     let text = |key| configuration(configured, key).and_then(Value::as_str);
     let codec = match name {
-        "blosc" => Codec::Blosc,
-        "gzip" => Codec::Gzip,
-        "zlib" => Codec::Zlib,
-        "zstd" => Codec::Zstd,
-        "lz4" => Codec::Lz4,
-        "bz2" => Codec::Bz2,
-        "lzma" => Codec::Lzma(lzma(configured)?),
+        "blosc" => ChunkCodec::Blosc,
+        "gzip" => ChunkCodec::Gzip,
+        "zlib" => ChunkCodec::Zlib,
+        "zstd" => ChunkCodec::Zstd,
+        "lz4" => ChunkCodec::Lz4,
+        "bz2" => ChunkCodec::Bz2,
+        "lzma" => ChunkCodec::Lzma(lzma(configured)?),
         "crc32" | "adler32" | "crc32c" | "fletcher32" => {
             let (sum, usual) = match name {
                 "crc32" => (Sum::Crc32, "start"),
@@ -42,12 +42,12 @@ pub(super) fn codec(
                 "end" => false,
                 other => return Err(broken(name, "location").found(other)),
             };
-            Codec::Sum { sum, at_start }
+            ChunkCodec::Sum { sum, at_start }
         }
         "shuffle" => {
             let size = configuration(configured, "elementsize").map_or(Some(4), Value::as_u64);
             let size = size.and_then(|size| usize::try_from(size).ok());
-            Codec::Shuffle {
+            ChunkCodec::Shuffle {
                 size: size
                     .filter(|size| *size > 0)
                     .ok_or_else(|| broken(name, "elementsize"))?,
@@ -55,22 +55,22 @@ pub(super) fn codec(
         }
         "pcodec" => {
             let number = current.filter(|number| number.size() > 1 || !number.is_big);
-            let unknown = || Refusal::not_shown("pcodec of elements that are no numbers");
-            Codec::Pcodec(number.ok_or_else(unknown)?.number)
+            let unknown = || DocumentRefusal::not_shown("pcodec of elements that are no numbers");
+            ChunkCodec::Pcodec(number.ok_or_else(unknown)?.number)
         }
         "delta" | "quantize" | "fixedscaleoffset" | "astype" => {
             return of_numbers(name, configured, current);
         }
-        "bitround" => return Ok(Known::Nothing),
-        "packbits" => Codec::Packbits,
+        "bitround" => return Ok(KnownCodec::Nothing),
+        "packbits" => ChunkCodec::Packbits,
         "categorize" => categorize(configured)?,
-        name => return Err(Refusal::not_shown(format!("the codec {name}"))),
+        name => return Err(DocumentRefusal::not_shown(format!("the codec {name}"))),
     };
-    Ok(Known::Codec(codec))
+    Ok(KnownCodec::Undone(codec))
 }
 
-fn broken(codec: &str, what: &str) -> Refusal {
-    Refusal::fault(format!("the codec {codec} has no proper {what}"))
+fn broken(codec: &str, what: &str) -> DocumentRefusal {
+    DocumentRefusal::fault(format!("the codec {codec} has no proper {what}"))
 }
 
 /// A type of numbers in a configuration; the one before, where none is given.
@@ -78,7 +78,7 @@ fn number(
     (codec, configured): (&str, &Value),
     key: &str,
     otherwise: Option<NumberType>,
-) -> Result<NumberType, Refusal> {
+) -> Result<NumberType, DocumentRefusal> {
     let Some(value) = configuration(configured, key) else {
         return otherwise.ok_or_else(|| broken(codec, key));
     };
@@ -91,19 +91,20 @@ fn number(
         let element = of_version_2(value).ok()?;
         matches!(element.kind, Kind::Time(..)).then(|| element.number())?
     });
-    known.ok_or_else(|| Refusal::not_shown(format!("the codec {codec} of the type {descr}")))
+    known
+        .ok_or_else(|| DocumentRefusal::not_shown(format!("the codec {codec} of the type {descr}")))
 }
 
 fn of_numbers(
     name: &str,
     configured: &Value,
     current: Option<NumberType>,
-) -> Result<Known, Refusal> {
+) -> Result<KnownCodec, DocumentRefusal> {
     let of = (name, configured);
     if name == "astype" {
         let shown = number(of, "decode_dtype", current)?;
         let stored = number(of, "encode_dtype", None)?;
-        return Ok(Known::Codec(Codec::AsType { shown, stored }));
+        return Ok(KnownCodec::Undone(ChunkCodec::AsType { shown, stored }));
     }
     let shown = number(of, "dtype", current)?;
     let stored = number(of, "astype", Some(shown))?;
@@ -112,10 +113,10 @@ fn of_numbers(
         value.ok_or_else(|| broken(name, key))
     };
     Ok(match name {
-        "delta" => Known::Codec(Codec::Delta { shown, stored }),
-        "quantize" if shown == stored => Known::Nothing,
-        "quantize" => Known::Codec(Codec::AsType { shown, stored }),
-        _ => Known::Codec(Codec::FixedScaleOffset {
+        "delta" => KnownCodec::Undone(ChunkCodec::Delta { shown, stored }),
+        "quantize" if shown == stored => KnownCodec::Nothing,
+        "quantize" => KnownCodec::Undone(ChunkCodec::AsType { shown, stored }),
+        _ => KnownCodec::Undone(ChunkCodec::FixedScaleOffset {
             scale: float("scale")?,
             offset: float("offset")?,
             shown,
@@ -124,13 +125,13 @@ fn of_numbers(
     })
 }
 
-fn categorize(configured: &Value) -> Result<Codec, Refusal> {
+fn categorize(configured: &Value) -> Result<ChunkCodec, DocumentRefusal> {
     const NAME: &str = "categorize";
     let dtype = configuration(configured, "dtype").ok_or_else(|| broken(NAME, "dtype"))?;
     let element = of_version_2(dtype)?;
     let stored = number((NAME, configured), "astype", NumberType::of_descr("|u1"))?;
     let Kind::Unicode(len) = element.kind else {
-        return Err(Refusal::not_shown(
+        return Err(DocumentRefusal::not_shown(
             "categorize of other types than texts of fixed length",
         ));
     };
@@ -151,7 +152,7 @@ fn categorize(configured: &Value) -> Result<Codec, Refusal> {
         }
         bytes.resize(end, 0);
     }
-    Ok(Codec::Categorize {
+    Ok(ChunkCodec::Categorize {
         labels: bytes,
         size: element.size(),
         stored,
@@ -159,7 +160,7 @@ fn categorize(configured: &Value) -> Result<Codec, Refusal> {
 }
 
 /// Python's numbers of formats and filters.
-fn lzma(configured: &Value) -> Result<LzmaForm, Refusal> {
+fn lzma(configured: &Value) -> Result<LzmaForm, DocumentRefusal> {
     let form = configuration(configured, "format").map_or(Some(1), Value::as_u64);
     match form {
         Some(0) => Ok(LzmaForm::Either),
@@ -175,7 +176,7 @@ fn lzma(configured: &Value) -> Result<LzmaForm, Refusal> {
     }
 }
 
-fn lzma_filter(filter: &Value) -> Result<LzmaFilter, Refusal> {
+fn lzma_filter(filter: &Value) -> Result<LzmaFilter, DocumentRefusal> {
     let broken = || broken("lzma", "filters").found(filter);
     let number = |key: &str, usual: u64| {
         configuration(filter, key)
@@ -199,6 +200,10 @@ fn lzma_filter(filter: &Value) -> Result<LzmaFilter, Refusal> {
             id,
             start: usize::try_from(number("start_offset", 0)?).unwrap_or(usize::MAX),
         },
-        id => return Err(Refusal::not_shown(format!("the filter {id} of lzma"))),
+        id => {
+            return Err(DocumentRefusal::not_shown(format!(
+                "the filter {id} of lzma"
+            )));
+        }
     })
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::members::{MemberKind, Members};
-use crate::container::{OwnFiles, Unchanged};
+use crate::container::{OwnFiles, StillStored};
 use crate::error::Result;
 use crate::source::SourceIdentity;
 use crate::sync::Mutex;
@@ -113,7 +113,7 @@ pub(super) fn digest(names: &[Vec<u8>]) -> u64 {
     hasher.finish()
 }
 
-impl Unchanged for StoreState {
+impl StillStored for StoreState {
     fn documents(&self) -> u64 {
         self.digest
     }

@@ -1,5 +1,5 @@
-//! What a codec says is wrong with a chunk, with its numbers where every fault has them. Used by all
-//! of this format that decodes.
+//! What a codec says is wrong with a chunk, with its numbers where every fault has them. Used by
+//! all of this format that decodes.
 
 use crate::codec::filters::FilterError;
 use crate::error::{Error, Fault};

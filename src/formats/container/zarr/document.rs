@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-use super::element::{Element, Kind};
+use super::element::{Kind, ZarrElement};
 use super::keys::KeyEncoding;
-use super::plan::Plan;
+use super::plan::DecodePlan;
 use crate::array::grid::product;
 use crate::error::{Error, Fault, NotShown};
 
@@ -16,41 +16,41 @@ const DIMENSIONS: usize = 32;
 
 /// Why something is not read: it is broken, or whole and not known here.
 #[derive(Debug)]
-pub(super) enum Refusal {
-    Fault(Fault),
+pub(super) enum DocumentRefusal {
+    Fault(Box<Fault>),
     NotShown(String),
 }
 
-impl Refusal {
-    pub(super) fn fault(what: impl Into<String>) -> Refusal {
-        Refusal::Fault(Fault::new(what))
+impl DocumentRefusal {
+    pub(super) fn fault(what: impl Into<String>) -> DocumentRefusal {
+        DocumentRefusal::Fault(Box::new(Fault::new(what)))
     }
 
-    pub(super) fn not_shown(why: impl Into<String>) -> Refusal {
-        Refusal::NotShown(why.into())
+    pub(super) fn not_shown(why: impl Into<String>) -> DocumentRefusal {
+        DocumentRefusal::NotShown(why.into())
     }
 
-    pub(super) fn expected(self, expected: impl std::fmt::Display) -> Refusal {
+    pub(super) fn expected(self, expected: impl std::fmt::Display) -> DocumentRefusal {
         self.map(|fault| fault.expected(short(&expected.to_string())))
     }
 
-    pub(super) fn found(self, found: impl std::fmt::Display) -> Refusal {
+    pub(super) fn found(self, found: impl std::fmt::Display) -> DocumentRefusal {
         self.map(|fault| fault.found(short(&found.to_string())))
     }
 
-    fn map(self, change: impl FnOnce(Fault) -> Fault) -> Refusal {
+    fn map(self, change: impl FnOnce(Fault) -> Fault) -> DocumentRefusal {
         match self {
-            Refusal::Fault(fault) => Refusal::Fault(change(fault)),
+            DocumentRefusal::Fault(fault) => DocumentRefusal::Fault(Box::new(change(*fault))),
             other => other,
         }
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Error {
+impl From<DocumentRefusal> for Error {
+    fn from(refusal: DocumentRefusal) -> Error {
         match refusal {
-            Refusal::Fault(fault) => fault.into(),
-            Refusal::NotShown(why) => NotShown::new(short(&why)).into(),
+            DocumentRefusal::Fault(fault) => Error::Fault(fault),
+            DocumentRefusal::NotShown(why) => NotShown::new(short(&why)).into(),
         }
     }
 }
@@ -67,10 +67,10 @@ fn short(text: &str) -> String {
 /// How an array is stored, and what of it is shown.
 pub(super) struct ArrayDocument {
     pub(super) shape: Vec<u64>,
-    pub(super) element: Element,
+    pub(super) element: ZarrElement,
     /// An element as it is shown, or a text.
     pub(super) fill: Vec<u8>,
-    pub(super) plan: Plan,
+    pub(super) plan: DecodePlan,
     pub(super) keys: KeyEncoding,
     /// Names of its dimensions; none, or one for each.
     pub(super) dims: Vec<Option<String>>,
@@ -110,32 +110,40 @@ pub(super) fn lengths(value: &Value) -> Option<Vec<u64>> {
 }
 
 /// The shape of an array of this type.
-pub(super) fn shape(value: Option<&Value>, element: &Element) -> Result<Vec<u64>, Refusal> {
-    let missing = || Refusal::fault("the array has no shape");
+pub(super) fn shape(
+    value: Option<&Value>,
+    element: &ZarrElement,
+) -> Result<Vec<u64>, DocumentRefusal> {
+    let missing = || DocumentRefusal::fault("the array has no shape");
     let value = value.ok_or_else(missing)?;
     let shape = lengths(value);
-    let shape =
-        shape.ok_or_else(|| Refusal::fault("the shape is no list of lengths").found(value))?;
+    let shape = shape
+        .ok_or_else(|| DocumentRefusal::fault("the shape is no list of lengths").found(value))?;
     let size = element.size().max(1) as u64;
     // Texts of no known length are counted.
     let bytes = product(&shape, size).filter(|n| i64::try_from(*n).is_ok());
     if bytes.is_none() {
-        return Err(Refusal::fault("the array has more bytes than there can be").found(value));
+        return Err(
+            DocumentRefusal::fault("the array has more bytes than there can be").found(value),
+        );
     }
     match shape.len() {
         0..=DIMENSIONS => Ok(shape),
-        n => Err(Refusal::not_shown(format!("{n} dimensions"))),
+        n => Err(DocumentRefusal::not_shown(format!("{n} dimensions"))),
     }
 }
 
 /// The shape of its chunks.
-pub(super) fn chunk_shape(value: Option<&Value>, shape: &[u64]) -> Result<Vec<u64>, Refusal> {
-    let missing = || Refusal::fault("the array has no shape of chunks");
+pub(super) fn chunk_shape(
+    value: Option<&Value>,
+    shape: &[u64],
+) -> Result<Vec<u64>, DocumentRefusal> {
+    let missing = || DocumentRefusal::fault("the array has no shape of chunks");
     let value = value.ok_or_else(missing)?;
     let chunk = lengths(value).filter(|chunk| !chunk.contains(&0));
     let fits = chunk.filter(|chunk| chunk.len() == shape.len());
     fits.ok_or_else(|| {
-        let fault = Refusal::fault("the chunks have no such shape");
+        let fault = DocumentRefusal::fault("the chunks have no such shape");
         fault
             .expected(format_args!("{} lengths of 1 and more", shape.len()))
             .found(value)

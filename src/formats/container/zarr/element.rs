@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use super::document::{Refusal, configuration, named};
+use super::document::{DocumentRefusal, configuration, named};
 use crate::array::dtype::Dtype;
 use crate::array::dtype::literal::Literal;
-use crate::codec::numcodecs::{Number, NumberType, Turn};
+use crate::codec::numcodecs::{ByteTurn, NumberType, NumpyNumber};
 
 /// Deepest nesting of structures.
 const DEEPEST: usize = 16;
@@ -34,28 +34,28 @@ pub(super) enum Kind {
     Void(usize),
     /// Characters of four bytes.
     Unicode(usize),
-    Record(Vec<Field>),
+    Record(Vec<RecordField>),
     /// Texts, or bytes shown as such, of variable length.
     Text,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Field {
+pub(super) struct RecordField {
     pub(super) name: String,
-    pub(super) element: Element,
+    pub(super) element: ZarrElement,
     /// Elements in it, in dimensions.
     pub(super) shape: Vec<u64>,
     pub(super) count: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Element {
+pub(super) struct ZarrElement {
     pub(super) kind: Kind,
     /// As stored.
     pub(super) is_big: bool,
 }
 
-impl Element {
+impl ZarrElement {
     /// Bytes, of one that has always the same number.
     pub(super) fn size(&self) -> usize {
         match &self.kind {
@@ -64,7 +64,7 @@ impl Element {
             Kind::Time(..) => 8,
             Kind::Bytes(n) | Kind::Void(n) => *n,
             Kind::Unicode(n) => n * 4,
-            Kind::Record(fields) => fields.iter().map(Field::size).sum(),
+            Kind::Record(fields) => fields.iter().map(RecordField::size).sum(),
             Kind::Text => 0,
         }
     }
@@ -89,27 +89,27 @@ impl Element {
 
     /// What puts elements into little-endian order, if something has to. `big`: the order of all
     /// numbers, where it is not each one's own.
-    pub(super) fn turn(&self, big: Option<bool>) -> Option<Turn> {
+    pub(super) fn turn(&self, big: Option<bool>) -> Option<ByteTurn> {
         let mut parts = Vec::new();
         self.parts(big, &mut |len, is_big| parts.push((len, is_big)));
-        Turn::new(parts)
+        ByteTurn::new(parts)
     }
 
     /// The number that it is, if it is one.
     pub(super) fn number(&self) -> Option<NumberType> {
         let number = match self.kind {
-            Kind::Bool => Number::Bool,
-            Kind::Signed(1) => Number::I8,
-            Kind::Signed(2) => Number::I16,
-            Kind::Signed(4) => Number::I32,
-            Kind::Signed(8) | Kind::Time(..) => Number::I64,
-            Kind::Unsigned(1) => Number::U8,
-            Kind::Unsigned(2) => Number::U16,
-            Kind::Unsigned(4) => Number::U32,
-            Kind::Unsigned(8) => Number::U64,
-            Kind::Float(2) => Number::F16,
-            Kind::Float(4) => Number::F32,
-            Kind::Float(8) => Number::F64,
+            Kind::Bool => NumpyNumber::Bool,
+            Kind::Signed(1) => NumpyNumber::I8,
+            Kind::Signed(2) => NumpyNumber::I16,
+            Kind::Signed(4) => NumpyNumber::I32,
+            Kind::Signed(8) | Kind::Time(..) => NumpyNumber::I64,
+            Kind::Unsigned(1) => NumpyNumber::U8,
+            Kind::Unsigned(2) => NumpyNumber::U16,
+            Kind::Unsigned(4) => NumpyNumber::U32,
+            Kind::Unsigned(8) => NumpyNumber::U64,
+            Kind::Float(2) => NumpyNumber::F16,
+            Kind::Float(4) => NumpyNumber::F32,
+            Kind::Float(8) => NumpyNumber::F64,
             _ => return None,
         };
         let is_big = self.is_big;
@@ -137,25 +137,25 @@ impl Element {
             Kind::Unicode(n) => format!("<U{n}"),
             Kind::Text => "|O".to_owned(),
             Kind::Record(fields) => {
-                return Literal::List(fields.iter().map(Field::descr).collect());
+                return Literal::List(fields.iter().map(RecordField::descr).collect());
             }
         };
         Literal::Str(code)
     }
 
-    fn checked(self) -> Result<Element, Refusal> {
+    fn checked(self) -> Result<ZarrElement, DocumentRefusal> {
         match self.kind {
             Kind::Text => Ok(self),
-            _ if self.size() == 0 => Err(Refusal::not_shown("elements of no bytes")),
+            _ if self.size() == 0 => Err(DocumentRefusal::not_shown("elements of no bytes")),
             _ if self.size() > LONGEST || spelled(&self.descr()).len() > SPELLING_MOST => Err(
-                Refusal::not_shown("elements of more than 1 GiB, or of too many fields"),
+                DocumentRefusal::not_shown("elements of more than 1 GiB, or of too many fields"),
             ),
             _ => Ok(self),
         }
     }
 }
 
-impl Field {
+impl RecordField {
     fn size(&self) -> usize {
         self.element.size().saturating_mul(self.count)
     }
@@ -183,12 +183,12 @@ fn spelled(descr: &Literal) -> String {
 }
 
 /// A type of version 2: as NumPy spells it, or a list of fields.
-pub(super) fn of_version_2(dtype: &Value) -> Result<Element, Refusal> {
+pub(super) fn of_version_2(dtype: &Value) -> Result<ZarrElement, DocumentRefusal> {
     within_version_2(dtype, DEEPEST)?.checked()
 }
 
-fn within_version_2(dtype: &Value, depth: usize) -> Result<Element, Refusal> {
-    let unknown = || Refusal::not_shown(format!("the data type {dtype}"));
+fn within_version_2(dtype: &Value, depth: usize) -> Result<ZarrElement, DocumentRefusal> {
+    let unknown = || DocumentRefusal::not_shown(format!("the data type {dtype}"));
     match dtype {
         Value::String(code) => of_code(code).ok_or_else(unknown),
         Value::Array(fields) if !fields.is_empty() => {
@@ -196,12 +196,12 @@ fn within_version_2(dtype: &Value, depth: usize) -> Result<Element, Refusal> {
             let fields = fields.iter().map(|field| field_of_version_2(field, depth));
             record(fields.collect::<Result<_, _>>()?)
         }
-        _ => Err(Refusal::fault("the data type is none").found(dtype)),
+        _ => Err(DocumentRefusal::fault("the data type is none").found(dtype)),
     }
 }
 
-fn field_of_version_2(field: &Value, depth: usize) -> Result<Field, Refusal> {
-    let broken = || Refusal::fault("a field is no name and type").found(field);
+fn field_of_version_2(field: &Value, depth: usize) -> Result<RecordField, DocumentRefusal> {
+    let broken = || DocumentRefusal::fault("a field is no name and type").found(field);
     let parts = field.as_array().map(Vec::as_slice).unwrap_or_default();
     let (name, dtype, shape) = match parts {
         [name, dtype] => (name, dtype, &Value::Null),
@@ -229,34 +229,34 @@ fn field_of_version_2(field: &Value, depth: usize) -> Result<Field, Refusal> {
     let count = count
         .and_then(|n| usize::try_from(n).ok())
         .filter(|n| *n <= 1 << 20);
-    Ok(Field {
+    Ok(RecordField {
         name: name.ok_or_else(broken)?.to_owned(),
         element: within_version_2(dtype, depth)?,
-        count: count.ok_or_else(|| Refusal::not_shown("a field of very many elements"))?,
+        count: count.ok_or_else(|| DocumentRefusal::not_shown("a field of very many elements"))?,
         shape,
     })
 }
 
-fn record(fields: Vec<Field>) -> Result<Element, Refusal> {
+fn record(fields: Vec<RecordField>) -> Result<ZarrElement, DocumentRefusal> {
     let total = fields
         .iter()
         .try_fold(0usize, |n, field| n.checked_add(field.size()));
     if fields.iter().any(|field| field.element.kind == Kind::Text) {
-        return Err(Refusal::not_shown(
+        return Err(DocumentRefusal::not_shown(
             "a structure with texts of variable length",
         ));
     }
     match total {
-        Some(total) if total <= LONGEST => Ok(Element {
+        Some(total) if total <= LONGEST => Ok(ZarrElement {
             kind: Kind::Record(fields),
             is_big: false,
         }),
-        _ => Err(Refusal::not_shown("elements of more than 1 GiB")),
+        _ => Err(DocumentRefusal::not_shown("elements of more than 1 GiB")),
     }
 }
 
 /// `<f8`, `|S3`, `>M8[10us]`.
-fn of_code(code: &str) -> Option<Element> {
+fn of_code(code: &str) -> Option<ZarrElement> {
     let mut chars = code.chars();
     let order = chars
         .next()
@@ -299,18 +299,18 @@ fn of_code(code: &str) -> Option<Element> {
         return None;
     }
     let is_big = order == '>';
-    Some(Element { kind, is_big })
+    Some(ZarrElement { kind, is_big })
 }
 
 /// A type of version 3: a name, or an object of a name and its configuration.
-pub(super) fn of_version_3(data_type: &Value) -> Result<Element, Refusal> {
+pub(super) fn of_version_3(data_type: &Value) -> Result<ZarrElement, DocumentRefusal> {
     within_version_3(data_type, DEEPEST)?.checked()
 }
 
-fn within_version_3(data_type: &Value, depth: usize) -> Result<Element, Refusal> {
+fn within_version_3(data_type: &Value, depth: usize) -> Result<ZarrElement, DocumentRefusal> {
     let (name, configured) = named(data_type)
-        .ok_or_else(|| Refusal::fault("the data type has no name").found(data_type))?;
-    let unknown = || Refusal::not_shown(format!("the data type {name}"));
+        .ok_or_else(|| DocumentRefusal::fault("the data type has no name").found(data_type))?;
+    let unknown = || DocumentRefusal::not_shown(format!("the data type {name}"));
     let kind = match name {
         "bool" => Kind::Bool,
         "int8" => Kind::Signed(1),
@@ -347,7 +347,7 @@ fn within_version_3(data_type: &Value, depth: usize) -> Result<Element, Refusal>
             let len = configuration(configured, "length_bytes").and_then(Value::as_u64);
             let len = len.and_then(|len| usize::try_from(len).ok());
             let len = len.filter(|len| *len <= LONGEST);
-            let missing = || Refusal::fault("the data type has no length").found(data_type);
+            let missing = || DocumentRefusal::fault("the data type has no length").found(data_type);
             match (name, len.ok_or_else(missing)?) {
                 ("null_terminated_bytes", len) => Kind::Bytes(len),
                 ("raw_bytes", len) => Kind::Void(len),
@@ -365,7 +365,7 @@ fn within_version_3(data_type: &Value, depth: usize) -> Result<Element, Refusal>
         },
     };
     let is_big = false;
-    Ok(Element { kind, is_big })
+    Ok(ZarrElement { kind, is_big })
 }
 
 /// `r24`: so many bits without a meaning.
@@ -379,8 +379,11 @@ fn raw_bits(name: &str) -> Option<usize> {
 }
 
 /// Pairs of a name and a type, or objects of both.
-fn fields_of_version_3(configured: &Value, depth: usize) -> Result<Vec<Field>, Refusal> {
-    let broken = || Refusal::fault("the structure has no fields");
+fn fields_of_version_3(
+    configured: &Value,
+    depth: usize,
+) -> Result<Vec<RecordField>, DocumentRefusal> {
+    let broken = || DocumentRefusal::fault("the structure has no fields");
     let fields = configuration(configured, "fields").and_then(Value::as_array);
     let fields = fields
         .filter(|fields| !fields.is_empty())
@@ -390,7 +393,7 @@ fn fields_of_version_3(configured: &Value, depth: usize) -> Result<Vec<Field>, R
             Value::Array(pair) => (pair.first(), pair.get(1)),
             object => (object.get("name"), object.get("data_type")),
         };
-        Ok(Field {
+        Ok(RecordField {
             name: name.and_then(Value::as_str).ok_or_else(broken)?.to_owned(),
             element: within_version_3(data_type.ok_or_else(broken)?, depth)?,
             shape: Vec::new(),

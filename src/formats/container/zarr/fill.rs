@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::document::Refusal;
-use super::element::{Element, Kind};
+use super::document::DocumentRefusal;
+use super::element::{Kind, ZarrElement};
 use crate::codec::numcodecs::half;
 
 /// The version of a document, where spellings differ.
@@ -19,28 +19,28 @@ pub(super) enum Version {
 /// The fill value as an element is shown; of a text, the text.
 pub(super) fn bytes(
     value: &Value,
-    element: &Element,
+    element: &ZarrElement,
     version: Version,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Vec<u8>, DocumentRefusal> {
     if value.is_null() && version == Version::V2 {
         return Ok(of_null(element));
     }
     let parsed = one(value, element, version);
     parsed.ok_or_else(|| {
-        let fault = Refusal::fault("the fill value is none of the data type");
+        let fault = DocumentRefusal::fault("the fill value is none of the data type");
         fault.expected(element.dtype().name()).found(value)
     })
 }
 
 /// Zeros, the empty text, and no time.
-fn of_null(element: &Element) -> Vec<u8> {
+fn of_null(element: &ZarrElement) -> Vec<u8> {
     match element.kind {
         Kind::Time(..) => i64::MIN.to_le_bytes().into(),
         _ => vec![0; element.size()],
     }
 }
 
-fn one(value: &Value, element: &Element, version: Version) -> Option<Vec<u8>> {
+fn one(value: &Value, element: &ZarrElement, version: Version) -> Option<Vec<u8>> {
     let is_old = version == Version::V2;
     match &element.kind {
         Kind::Bool => boolean(value, is_old).map(|b| vec![b.into()]),

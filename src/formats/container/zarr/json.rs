@@ -1,15 +1,16 @@
 //! JSON as Python's writer makes it: `NaN`, `Infinity`, numbers that no type holds, halves of
 //! surrogate pairs, keys that are repeated.
 //!
-//! What has no place in a [`Value`] becomes the nearest that has: numbers beyond 64 bits are floats,
-//! those that are none are their names as text (as fill values are spelled), a lone surrogate is the
-//! replacement character, and of repeated keys the last one counts. Pure. Used by all that reads
-//! documents of a store.
+//! What has no place in a [`Value`] becomes the nearest that has: numbers beyond 64 bits are
+//! floats, those that are none are their names as text (as fill values are spelled), a lone
+//! surrogate is the replacement character, and of repeated keys the last one counts. Pure. Used by
+//! all that reads documents of a store.
 
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting: as Python's own.
-const DEEPEST: usize = 900;
+/// Deepest nesting that is shown, and that readers of `arrays.json` take: what lies deeper is left
+/// out.
+const DEEPEST: usize = 120;
 
 /// The value of a whole document; why it has none, and at which byte.
 pub(super) fn parse(document: &[u8]) -> Result<Value, (String, usize)> {
@@ -17,7 +18,7 @@ pub(super) fn parse(document: &[u8]) -> Result<Value, (String, usize)> {
     let skipped = document.len() - bytes.len();
     let text = std::str::from_utf8(bytes)
         .map_err(|e| ("it is not UTF-8".to_owned(), skipped + e.valid_up_to()))?;
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = JsonParser { text, at: 0 };
     let parsed = parser.value(DEEPEST).and_then(|value| match parser.peek() {
         None => Ok(value),
         Some(_) => Err("something follows it"),
@@ -25,14 +26,14 @@ pub(super) fn parse(document: &[u8]) -> Result<Value, (String, usize)> {
     parsed.map_err(|what| (what.to_owned(), skipped + parser.at))
 }
 
-type Parsed<T> = Result<T, &'static str>;
+type JsonResult<T> = Result<T, &'static str>;
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn rest(&self) -> &str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -50,8 +51,10 @@ impl Parser<'_> {
         found
     }
 
-    fn value(&mut self, depth: usize) -> Parsed<Value> {
-        let depth = depth.checked_sub(1).ok_or("it is nested too deeply")?;
+    fn value(&mut self, depth: usize) -> JsonResult<Value> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return self.pass_over().map(|()| Value::Null);
+        };
         match self.peek().ok_or("it ends too early")? {
             b'{' => self.object(depth).map(Value::Object),
             b'[' => self.list(depth).map(Value::Array),
@@ -74,7 +77,34 @@ impl Parser<'_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Parsed<Map<String, Value>> {
+    /// Passes over a value that is not shown.
+    fn pass_over(&mut self) -> JsonResult<()> {
+        let mut open = 0usize;
+        loop {
+            match self.peek().ok_or("it ends too early")? {
+                b'"' => drop(self.string()?),
+                b'[' | b'{' => (open, self.at) = (open + 1, self.at + 1),
+                b']' | b'}' | b',' | b':' if open == 0 => return Ok(()),
+                b']' | b'}' => (open, self.at) = (open - 1, self.at + 1),
+                b',' | b':' => self.at += 1,
+                _ => {
+                    let rest = self.rest();
+                    let is_token = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+                    let len = rest.find(|c| !is_token(c)).unwrap_or(rest.len());
+                    self.at += if len > 0 {
+                        len
+                    } else {
+                        return Err("a value is expected");
+                    };
+                }
+            }
+            if open == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> JsonResult<Map<String, Value>> {
         self.at += 1;
         let mut object = Map::new();
         if self.peek() == Some(b'}') {
@@ -98,7 +128,7 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Parsed<Vec<Value>> {
+    fn list(&mut self, depth: usize) -> JsonResult<Vec<Value>> {
         self.at += 1;
         let mut list = Vec::new();
         if self.peek() == Some(b']') {
@@ -114,7 +144,7 @@ impl Parser<'_> {
     }
 
     /// Whether the end comes next, rather than a comma.
-    fn ends(&mut self, end: u8) -> Parsed<bool> {
+    fn ends(&mut self, end: u8) -> JsonResult<bool> {
         let next = self.peek().ok_or("it ends too early")?;
         if next != end && next != b',' {
             return Err("a comma or an end is expected");
@@ -123,7 +153,7 @@ impl Parser<'_> {
         Ok(next == end)
     }
 
-    fn string(&mut self) -> Parsed<String> {
+    fn string(&mut self) -> JsonResult<String> {
         self.at += 1;
         let mut string = String::new();
         loop {
@@ -144,7 +174,7 @@ impl Parser<'_> {
         }
     }
 
-    fn escape(&mut self) -> Parsed<char> {
+    fn escape(&mut self) -> JsonResult<char> {
         let escaped = self.text.as_bytes().get(self.at + 1).copied();
         let c = match escaped.ok_or("a string has no end")? {
             c @ (b'"' | b'\\' | b'/') => c.into(),
@@ -161,7 +191,7 @@ impl Parser<'_> {
     }
 
     /// One escape of four digits, or a pair of them.
-    fn unicode(&mut self) -> Parsed<char> {
+    fn unicode(&mut self) -> JsonResult<char> {
         let first = self.unit().ok_or("four digits are expected")?;
         self.at += 6;
         if (0xd800..0xdc00).contains(&first)
@@ -180,7 +210,7 @@ impl Parser<'_> {
         are_digits.then(|| u32::from_str_radix(digits, 16).ok())?
     }
 
-    fn number(&mut self) -> Parsed<Value> {
+    fn number(&mut self) -> JsonResult<Value> {
         let rest = self.rest();
         let len = rest.find(|c: char| !matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'));
         let token = &rest[..len.unwrap_or(rest.len())];
@@ -262,6 +292,8 @@ mod tests {
         let deep = "[".repeat(100) + &"]".repeat(100);
         assert!(parse(deep.as_bytes()).is_ok());
         assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+        let deeper = "[".repeat(100_000) + "{\"a]\": 1}, NaN" + &"]".repeat(100_000);
+        assert!(parse(deeper.as_bytes()).is_ok());
     }
 
     #[test]

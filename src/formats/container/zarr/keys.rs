@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::document::{Refusal, configuration, named};
+use super::document::{DocumentRefusal, configuration, named};
 
 /// How places in the grid become keys, below the array's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct KeyEncoding {
 }
 
 impl KeyEncoding {
-    pub(super) fn of_version_2(separator: Option<&Value>) -> Result<KeyEncoding, Refusal> {
+    pub(super) fn of_version_2(separator: Option<&Value>) -> Result<KeyEncoding, DocumentRefusal> {
         let separator = separator.filter(|separator| !separator.is_null());
         Ok(KeyEncoding {
             has_prefix: false,
@@ -21,13 +21,17 @@ impl KeyEncoding {
         })
     }
 
-    pub(super) fn of_version_3(encoding: Option<&Value>) -> Result<KeyEncoding, Refusal> {
-        let missing = || Refusal::fault("the keys of chunks have no encoding");
+    pub(super) fn of_version_3(encoding: Option<&Value>) -> Result<KeyEncoding, DocumentRefusal> {
+        let missing = || DocumentRefusal::fault("the keys of chunks have no encoding");
         let (name, configured) = encoding.and_then(named).ok_or_else(missing)?;
         let (has_prefix, usual) = match name {
             "default" => (true, '/'),
             "v2" => (false, '.'),
-            name => return Err(Refusal::not_shown(format!("the encoding {name} of keys"))),
+            name => {
+                return Err(DocumentRefusal::not_shown(format!(
+                    "the encoding {name} of keys"
+                )));
+            }
         };
         let separator = configuration(configured, "separator");
         Ok(KeyEncoding {
@@ -70,7 +74,7 @@ impl KeyEncoding {
 
     /// Whether a directory of this name, so many below the array's own, can be one of chunks.
     pub(super) fn is_directory(self, name: &str, depth: usize, dimensions: usize) -> bool {
-        if !self.is_nested() || depth >= dimensions + usize::from(self.has_prefix) {
+        if !self.is_nested() || depth + 1 >= dimensions + usize::from(self.has_prefix) {
             return false;
         }
         match self.has_prefix && depth == 0 {
@@ -89,12 +93,12 @@ fn numbers(text: &str, encoding: KeyEncoding) -> Option<Vec<u64>> {
     numbers.collect()
 }
 
-fn one_of_two(separator: &Value) -> Result<char, Refusal> {
+fn one_of_two(separator: &Value) -> Result<char, DocumentRefusal> {
     match separator.as_str() {
         Some(".") => Ok('.'),
         Some("/") => Ok('/'),
         _ => {
-            let fault = Refusal::fault("the separator of keys is none");
+            let fault = DocumentRefusal::fault("the separator of keys is none");
             Err(fault.expected("\".\" or \"/\"").found(separator))
         }
     }

@@ -3,9 +3,10 @@
 //!
 //! What recognises: [`recognise`]. What describes: [`nodes`] finds groups and arrays, by the
 //! documents that [`version_2`] and [`version_3`] read ([`document`], [`element`] types, [`fill`]
-//! values, [`keys`] of chunks, [`codecs`] and the [`plan`] of decoding them); [`assemble`] makes the
-//! container of them, and [`current`] tells when that is another one. What reads: [`members`] fetches stored bytes, [`array`] decodes chunks, and
-//! [`text`] those of strings. What checks: [`check`]. See docs/formats.md.
+//! values, [`keys`] of chunks, [`codecs`] and the [`plan`] of decoding them); [`assemble`] makes
+//! the container of them, and [`current`] tells when that is another one. What reads: [`members`]
+//! fetches stored bytes, [`array`] decodes chunks, and [`text`] those of strings. What checks:
+//! [`check`]. See docs/formats.md.
 //!
 //! A store is opened by its documents alone: no chunk is looked for before it is read, and no
 //! directory of chunks is gone through. Consolidated metadata are not believed over a node's own.

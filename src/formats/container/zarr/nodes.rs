@@ -2,8 +2,8 @@
 //! documents say.
 //!
 //! Each node's own document decides: `zarr.json`, else `.zarray`, else `.zgroup`. A directory
-//! without one is a group if there is a node below it. Nothing looks into the directories of chunks.
-//! Used by [`super::assemble`].
+//! without one is a group if there is a node below it. Nothing looks into the directories of
+//! chunks. Used by [`super::assemble`].
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::current::{SeenDirectory, digest};
-use super::document::{ArrayDocument, Refusal};
+use super::document::{ArrayDocument, DocumentRefusal};
 use super::members::{MemberKind, Members, document, join};
 use super::{json, version_2, version_3};
 use crate::container::describe::value_room;
@@ -36,27 +36,27 @@ const OF_GROUPS: [&str; 4] = [
     "consolidated_metadata",
 ];
 
-pub(super) struct Node {
+pub(super) struct StoreNode {
     /// Its directory, below the root.
     pub(super) key: PathBuf,
     /// Its number among the nodes; the root's own is its parent.
     pub(super) parent: usize,
     pub(super) name: Vec<u8>,
-    pub(super) content: Content,
+    pub(super) content: NodeContent,
     pub(super) attributes: Map<String, Value>,
     pub(super) version: u8,
 }
 
-pub(super) enum Content {
+pub(super) enum NodeContent {
     Group,
-    Array(std::result::Result<Box<ArrayDocument>, Refusal>),
+    Array(std::result::Result<Box<ArrayDocument>, DocumentRefusal>),
     /// It cannot be told which of the two.
-    Unknown(Refusal),
+    Unknown(DocumentRefusal),
 }
 
 /// All nodes, each behind its parent, those of a group in order of their names.
 pub(super) struct Nodes {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<StoreNode>,
     /// What is wrong beside the nodes themselves: the number of the node, and what.
     pub(super) faults: Vec<(usize, Fault)>,
     /// Documents as they were when they were read, by their keys.
@@ -75,7 +75,7 @@ pub(super) struct Discovery<'m> {
 
 /// A directory with documents: what they make of it.
 struct Documented {
-    content: Content,
+    content: NodeContent,
     attributes: Map<String, Value>,
     version: u8,
     faults: Vec<Fault>,
@@ -109,16 +109,16 @@ impl Discovery<'_> {
         let key = PathBuf::new();
         let found = self.documented(&key)?;
         let mut root = found.unwrap_or_else(|| Documented {
-            content: Content::Group,
+            content: NodeContent::Group,
             attributes: Map::new(),
             version: 0,
             faults: Vec::new(),
         });
         // Whatever its document was to say, it is a group of what lies below.
-        if let Content::Unknown(refusal) = root.content {
-            root.content = Content::Group;
+        if let NodeContent::Unknown(refusal) = root.content {
+            root.content = NodeContent::Group;
             match refusal {
-                Refusal::Fault(fault) => root.faults.push(fault),
+                DocumentRefusal::Fault(fault) => root.faults.push(*fault),
                 not_shown => return Err(not_shown.into()),
             }
         }
@@ -130,7 +130,7 @@ impl Discovery<'_> {
         let number = self.found.nodes.len();
         let faults = of.faults.into_iter().map(|fault| (number, fault));
         self.found.faults.extend(faults);
-        self.found.nodes.push(Node {
+        self.found.nodes.push(StoreNode {
             key,
             parent,
             name,
@@ -147,8 +147,8 @@ impl Discovery<'_> {
         };
         let key = node.key.clone();
         match &node.content {
-            Content::Group => {}
-            Content::Array(Ok(array)) => {
+            NodeContent::Group => {}
+            NodeContent::Array(Ok(array)) => {
                 let (keys, dimensions) = (array.keys, array.shape.len());
                 let is_of_chunks = |name: &[u8]| {
                     let name = std::str::from_utf8(name);
@@ -156,7 +156,7 @@ impl Discovery<'_> {
                 };
                 return self.look_into_array(number, &key, &is_of_chunks);
             }
-            Content::Array(Err(_)) | Content::Unknown(_) => return Ok(()),
+            NodeContent::Array(Err(_)) | NodeContent::Unknown(_) => return Ok(()),
         }
         let depth = key.iter().count();
         if depth >= DEEPEST {
@@ -176,7 +176,7 @@ impl Discovery<'_> {
                 Some(found) => self.add(below, (number, name), found),
                 None if self.has_nodes(&below, DEEPEST - depth)? => {
                     let implied = Documented {
-                        content: Content::Group,
+                        content: NodeContent::Group,
                         attributes: Map::new(),
                         version: 0,
                         faults: Vec::new(),
@@ -300,13 +300,13 @@ impl Discovery<'_> {
     }
 
     /// A document; none if there is none.
-    fn read(&mut self, key: &Path) -> Result<Option<std::result::Result<Value, Refusal>>> {
+    fn read(&mut self, key: &Path) -> Result<Option<std::result::Result<Value, DocumentRefusal>>> {
         let named = |fault: Fault| fault.file(&key.display().to_string());
         let read = match document(self.members, key) {
             Ok(None) => return Ok(None),
             Ok(Some(read)) => read,
-            Err(Error::Fault(fault)) => return Ok(Some(Err(Refusal::Fault(*fault)))),
-            Err(Error::NotShown(not)) => return Ok(Some(Err(Refusal::NotShown(not.why)))),
+            Err(Error::Fault(fault)) => return Ok(Some(Err(DocumentRefusal::Fault(fault)))),
+            Err(Error::NotShown(not)) => return Ok(Some(Err(DocumentRefusal::NotShown(not.why)))),
             Err(e) => return Err(e),
         };
         self.found
@@ -318,13 +318,16 @@ impl Discovery<'_> {
         Ok(Some(parsed.map_err(|(what, at)| {
             let at = at as u64;
             let fault = named(Fault::new(format!("the document is no JSON: {what}")));
-            Refusal::Fault(fault.bytes(at..at))
+            DocumentRefusal::Fault(Box::new(fault.bytes(at..at)))
         })))
     }
 
-    fn of_version_3(&mut self, document: std::result::Result<Value, Refusal>) -> Documented {
+    fn of_version_3(
+        &mut self,
+        document: std::result::Result<Value, DocumentRefusal>,
+    ) -> Documented {
         let broken = |refusal| Documented {
-            content: Content::Unknown(refusal),
+            content: NodeContent::Unknown(refusal),
             attributes: Map::new(),
             version: 3,
             faults: Vec::new(),
@@ -335,7 +338,7 @@ impl Discovery<'_> {
         };
         if document.get("zarr_format").and_then(Value::as_u64) != Some(3) {
             let found = document.get("zarr_format").unwrap_or(&Value::Null);
-            let fault = Refusal::fault("the document has another version");
+            let fault = DocumentRefusal::fault("the document has another version");
             return broken(fault.expected(3).found(found));
         }
         let mut faults = Vec::new();
@@ -343,12 +346,12 @@ impl Discovery<'_> {
         let attributes = attributes_of(attributes.unwrap_or(Value::Null), &mut faults);
         let content = match document.get("node_type").and_then(Value::as_str) {
             Some("group") => match version_3::unknown_fields(&document, &OF_GROUPS) {
-                Ok(()) => Content::Group,
-                Err(refusal) => Content::Unknown(refusal),
+                Ok(()) => NodeContent::Group,
+                Err(refusal) => NodeContent::Unknown(refusal),
             },
             Some("array") => {
                 let array = version_3::array(&document);
-                Content::Array(array.map(|mut array| {
+                NodeContent::Array(array.map(|mut array| {
                     if array.dims.is_empty() {
                         array.dims = version_2::dims(&attributes, array.shape.len());
                     }
@@ -357,8 +360,8 @@ impl Discovery<'_> {
             }
             _ => {
                 let found = document.get("node_type").unwrap_or(&Value::Null);
-                let fault = Refusal::fault("the node is of no type");
-                Content::Unknown(fault.expected("array or group").found(found))
+                let fault = DocumentRefusal::fault("the node is of no type");
+                NodeContent::Unknown(fault.expected("array or group").found(found))
             }
         };
         Documented {
@@ -374,11 +377,11 @@ impl Discovery<'_> {
         Ok(match self.read(&key.join(".zattrs"))? {
             None => Map::new(),
             Some(Ok(attributes)) => attributes_of(attributes, faults),
-            Some(Err(Refusal::Fault(fault))) => {
-                faults.push(fault);
+            Some(Err(DocumentRefusal::Fault(fault))) => {
+                faults.push(*fault);
                 Map::new()
             }
-            Some(Err(Refusal::NotShown(why))) => {
+            Some(Err(DocumentRefusal::NotShown(why))) => {
                 faults.push(Fault::new(why));
                 Map::new()
             }
@@ -388,13 +391,13 @@ impl Discovery<'_> {
     fn array_of_version_2(
         &mut self,
         key: &Path,
-        document: std::result::Result<Value, Refusal>,
+        document: std::result::Result<Value, DocumentRefusal>,
     ) -> Result<Documented> {
         let mut faults = Vec::new();
         let attributes = self.attributes(key, &mut faults)?;
         let array = document.and_then(|document| version_2::array(&document, &attributes));
         Ok(Documented {
-            content: Content::Array(array.map(Box::new)),
+            content: NodeContent::Array(array.map(Box::new)),
             attributes,
             version: 2,
             faults,
@@ -404,7 +407,7 @@ impl Discovery<'_> {
     fn group_of_version_2(
         &mut self,
         key: &Path,
-        document: std::result::Result<Value, Refusal>,
+        document: std::result::Result<Value, DocumentRefusal>,
     ) -> Result<Documented> {
         let mut faults = Vec::new();
         let attributes = self.attributes(key, &mut faults)?;
@@ -418,11 +421,11 @@ impl Discovery<'_> {
                 let found = found.unwrap_or(Value::Null);
                 faults.push(fault.expected(2).found(found).file(".zgroup"));
             }
-            Err(Refusal::Fault(fault)) => faults.push(fault.clone()),
-            Err(Refusal::NotShown(why)) => faults.push(Fault::new(why.clone())),
+            Err(DocumentRefusal::Fault(fault)) => faults.push(Fault::clone(fault)),
+            Err(DocumentRefusal::NotShown(why)) => faults.push(Fault::new(why.clone())),
         }
         Ok(Documented {
-            content: Content::Group,
+            content: NodeContent::Group,
             attributes,
             version: 2,
             faults,

@@ -1,16 +1,20 @@
 //! How the chunks of an array are decoded: through how many shards, by which codecs.
 //!
-//! Codecs of version 3 may transpose, put chunks into shards, and these into others; what is done to
-//! elements one by one before that is the same as done within the innermost chunks, so it is done
-//! there. Pure. Used by the documents of arrays.
+//! Codecs of version 3 may transpose, put chunks into shards, and these into others; what is done
+//! to elements one by one before that is the same as done within the innermost chunks, so it is
+//! done there. Pure. Used by the documents of arrays.
+
+mod shard;
 
 use serde_json::Value;
 
-use super::codecs::{Known, codec};
-use super::document::{Refusal, chunk_shape, configuration, named};
-use super::element::{Element, Kind};
+use super::codecs::{KnownCodec, codec};
+use super::document::{DocumentRefusal, configuration, named};
+use super::element::{Kind, ZarrElement};
 use crate::array::grid::{CHUNK_MOST, product};
-use crate::codec::numcodecs::{Chain, Codec, Length, Number, NumberType, Reorder, Turn};
+use crate::codec::numcodecs::{
+    ByteTurn, Chain, ChunkCodec, Length, NumberType, NumpyNumber, Reorder,
+};
 
 /// Bytes of an entry of a shard's index: where a chunk begins, and how long it is.
 pub(super) const ENTRY: usize = 16;
@@ -24,7 +28,7 @@ pub(super) const TEXT_MOST: usize = 256 << 20;
 /// Deepest nesting of shards.
 const DEEPEST: usize = 8;
 
-pub(super) struct Plan {
+pub(super) struct DecodePlan {
     /// The outermost first.
     pub(super) shards: Vec<ShardLevel>,
     /// Elements of an innermost chunk along each dimension.
@@ -51,7 +55,7 @@ pub(super) struct ShardLevel {
     pub(super) around: Chain,
 }
 
-impl Plan {
+impl DecodePlan {
     pub(super) fn outer_chunk(&self) -> &[u64] {
         self.shards
             .first()
@@ -61,23 +65,25 @@ impl Plan {
     /// Of version 2.
     pub(super) fn of_version_2(
         chunk: Vec<u64>,
-        element: &Element,
+        element: &ZarrElement,
         is_fortran: bool,
         (filters, compressor): (&[Value], Option<&Value>),
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<DecodePlan, DocumentRefusal> {
         let mut order: Vec<usize> = (0..chunk.len()).collect();
         if is_fortran {
             order.reverse();
         }
-        let mut draft = Draft::new(&chunk, element)?;
+        let mut draft = PlanDraft::new(&chunk, element)?;
         if element.kind != Kind::Text {
-            draft.codecs.extend(element.turn(None).map(Codec::Turn));
+            draft
+                .codecs
+                .extend(element.turn(None).map(ChunkCodec::ByteTurn));
             draft.reorder(&order);
         }
         let mut has_texts = false;
         for codec in filters.iter().chain(compressor) {
             let id = codec.get("id").and_then(Value::as_str);
-            let broken = || Refusal::fault("a codec has no id").found(codec);
+            let broken = || DocumentRefusal::fault("a codec has no id").found(codec);
             match id.ok_or_else(broken)? {
                 "vlen-utf8" | "vlen-bytes" if element.kind == Kind::Text && !has_texts => {
                     has_texts = true;
@@ -87,7 +93,7 @@ impl Plan {
             }
         }
         if element.kind == Kind::Text && !has_texts {
-            return Err(Refusal::not_shown("objects of no known type"));
+            return Err(DocumentRefusal::not_shown("objects of no known type"));
         }
         Ok(draft.finish(chunk, order, Vec::new()))
     }
@@ -95,19 +101,35 @@ impl Plan {
     /// Of version 3.
     pub(super) fn of_version_3(
         chunk: Vec<u64>,
-        element: &Element,
+        element: &ZarrElement,
         codecs: &[Value],
-    ) -> Result<Plan, Refusal> {
+    ) -> Result<DecodePlan, DocumentRefusal> {
         let order = (0..chunk.len()).collect();
         let mut shards = Vec::new();
         let moved = Vec::new();
-        of_codecs((chunk, order), element, codecs, moved, &mut shards)
+        let mut plan = of_codecs((chunk, order), element, codecs, moved, &mut shards)?;
+        plan.bound_shards();
+        Ok(plan)
+    }
+
+    /// A shard that is encoded as a whole has no more bytes than its chunks and its index.
+    fn bound_shards(&mut self) {
+        let mut most = self.chain.stored().most() as u64;
+        for level in self.shards.iter_mut().rev() {
+            most = most
+                .saturating_mul(level.entries)
+                .saturating_add(level.index_bytes);
+            let plain = usize::try_from(most.min(CHUNK_MOST)).unwrap_or(usize::MAX);
+            let codecs = level.around.codecs().cloned().collect();
+            level.around = Chain::new(codecs, Length::AtMost(plain));
+            most = level.around.stored().most() as u64;
+        }
     }
 }
 
 /// The codecs of chunks, gathered in order of writing.
-struct Draft {
-    codecs: Vec<Codec>,
+struct PlanDraft {
+    codecs: Vec<ChunkCodec>,
     names: Vec<String>,
     /// What is there to be encoded next: its dimensions, and its numbers if it is of such.
     shape: Vec<usize>,
@@ -116,17 +138,18 @@ struct Draft {
     plain: Length,
 }
 
-impl Draft {
-    fn new(chunk: &[u64], element: &Element) -> Result<Draft, Refusal> {
-        let large =
-            || Refusal::not_shown(format!("chunks of {chunk:?} elements, of 4 GiB and more"));
+impl PlanDraft {
+    fn new(chunk: &[u64], element: &ZarrElement) -> Result<PlanDraft, DocumentRefusal> {
+        let large = || {
+            DocumentRefusal::not_shown(format!("chunks of {chunk:?} elements, of 4 GiB and more"))
+        };
         let bytes = product(chunk, element.size().max(1) as u64);
         let bytes = bytes.filter(|n| *n <= CHUNK_MOST).ok_or_else(large)?;
         let bytes = usize::try_from(bytes).map_err(|_| large())?;
         let shape = chunk
             .iter()
             .map(|len| usize::try_from(*len).map_err(|_| large()));
-        Ok(Draft {
+        Ok(PlanDraft {
             codecs: Vec::new(),
             names: Vec::new(),
             shape: shape.collect::<Result<_, _>>()?,
@@ -141,7 +164,7 @@ impl Draft {
 
     fn reorder(&mut self, order: &[usize]) {
         self.codecs
-            .extend(Reorder::new(&self.shape, order, self.size).map(Codec::Reorder));
+            .extend(Reorder::new(&self.shape, order, self.size).map(ChunkCodec::Reorder));
         self.shape = order
             .iter()
             .filter_map(|dim| self.shape.get(*dim).copied())
@@ -149,26 +172,26 @@ impl Draft {
     }
 
     /// Adds a codec, and notes what it leaves.
-    fn add(&mut self, name: &str, configured: &Value) -> Result<(), Refusal> {
+    fn add(&mut self, name: &str, configured: &Value) -> Result<(), DocumentRefusal> {
         self.names.push(name.to_owned());
         match codec(name, configured, self.number)? {
-            Known::Nothing => {}
-            Known::Codec(codec) => self.push(codec),
+            KnownCodec::Nothing => {}
+            KnownCodec::Undone(codec) => self.push(codec),
         }
         Ok(())
     }
 
-    fn push(&mut self, codec: Codec) {
+    fn push(&mut self, codec: ChunkCodec) {
         match &codec {
-            Codec::Delta { stored, .. }
-            | Codec::AsType { stored, .. }
-            | Codec::FixedScaleOffset { stored, .. }
-            | Codec::Categorize { stored, .. } => {
+            ChunkCodec::Delta { stored, .. }
+            | ChunkCodec::AsType { stored, .. }
+            | ChunkCodec::FixedScaleOffset { stored, .. }
+            | ChunkCodec::Categorize { stored, .. } => {
                 (self.size, self.number) = (stored.size(), Some(*stored));
             }
-            Codec::Packbits => {
+            ChunkCodec::Packbits => {
                 let bytes = NumberType {
-                    number: Number::U8,
+                    number: NumpyNumber::U8,
                     is_big: false,
                 };
                 (self.size, self.number) = (1, Some(bytes));
@@ -179,7 +202,7 @@ impl Draft {
         self.codecs.push(codec);
     }
 
-    fn finish(self, chunk: Vec<u64>, order: Vec<usize>, shards: Vec<ShardLevel>) -> Plan {
+    fn finish(self, chunk: Vec<u64>, order: Vec<usize>, shards: Vec<ShardLevel>) -> DecodePlan {
         let shown = |name: &String| !["bytes", "transpose", "vlen"].contains(&name.as_str());
         let names: Vec<String> = self.names.into_iter().filter(shown).collect();
         let mut name = match names.is_empty() {
@@ -189,7 +212,7 @@ impl Draft {
         for _ in &shards {
             name = format!("sharding_indexed({name})");
         }
-        Plan {
+        DecodePlan {
             shards,
             chunk,
             chain: Chain::new(self.codecs, self.plain),
@@ -231,11 +254,11 @@ const OF_ELEMENTS: [&str; 8] = [
     "categorize",
 ];
 
-fn parted(codecs: &[Value]) -> Result<Parted<'_>, Refusal> {
+fn parted(codecs: &[Value]) -> Result<Parted<'_>, DocumentRefusal> {
     let (mut before, mut packer, mut after) = (Vec::new(), None, Vec::new());
     let mut unknown = None;
     for codec in codecs {
-        let broken = || Refusal::fault("a codec has no name").found(codec);
+        let broken = || DocumentRefusal::fault("a codec has no name").found(codec);
         let (full, configured) = named(codec).ok_or_else(broken)?;
         let name = full.strip_prefix("numcodecs.").unwrap_or(full);
         let is_packer = PACKERS.contains(&name);
@@ -245,8 +268,8 @@ fn parted(codecs: &[Value]) -> Result<Parted<'_>, Refusal> {
         if !is_known && unknown.is_none() {
             // It may be of any kind, so the order tells nothing.
             unknown = Some(match super::codecs::codec(name, configured, None) {
-                Err(refusal @ Refusal::Fault(_)) => refusal,
-                _ => Refusal::not_shown(format!("the codec {full}")),
+                Err(refusal @ DocumentRefusal::Fault(_)) => refusal,
+                _ => DocumentRefusal::not_shown(format!("the codec {full}")),
             });
         }
         match (&packer, is_packer, OF_ELEMENTS.contains(&name)) {
@@ -254,13 +277,18 @@ fn parted(codecs: &[Value]) -> Result<Parted<'_>, Refusal> {
             (None, false, true) => before.push((name, configured)),
             (Some(_), false, false) => after.push((name, configured)),
             _ if unknown.is_some() => {}
-            _ => return Err(Refusal::fault("the codecs stand in no possible order").found(full)),
+            _ => {
+                return Err(
+                    DocumentRefusal::fault("the codecs stand in no possible order").found(full),
+                );
+            }
         }
     }
     if let Some(unknown) = unknown {
         return Err(unknown);
     }
-    let packer = packer.ok_or_else(|| Refusal::fault("no codec makes bytes of the elements"))?;
+    let packer =
+        packer.ok_or_else(|| DocumentRefusal::fault("no codec makes bytes of the elements"))?;
     Ok(Parted {
         before,
         packer,
@@ -272,11 +300,11 @@ fn parted(codecs: &[Value]) -> Result<Parted<'_>, Refusal> {
 /// `moved`: codecs of elements, one by one, that stand before the shards.
 fn of_codecs(
     (chunk, mut order): (Vec<u64>, Vec<usize>),
-    element: &Element,
+    element: &ZarrElement,
     codecs: &[Value],
     mut moved: Vec<(String, Value)>,
     shards: &mut Vec<ShardLevel>,
-) -> Result<Plan, Refusal> {
+) -> Result<DecodePlan, DocumentRefusal> {
     let parts = parted(codecs)?;
     let (packer, configured) = parts.packer;
     if packer == "sharding_indexed" {
@@ -284,23 +312,23 @@ fn of_codecs(
             match name {
                 "transpose" => order = transposed(&order, configured)?,
                 "delta" | "packbits" => {
-                    return Err(Refusal::not_shown(format!("{name} before shards")));
+                    return Err(DocumentRefusal::not_shown(format!("{name} before shards")));
                 }
                 name => moved.push((name.to_owned(), configured.clone())),
             }
         }
-        let (level, inner) = shard((chunk, &order), configured, &parts.after)?;
+        let (level, inner) = shard::shard((chunk, &order), configured, &parts.after)?;
         shards.push(level);
         if shards.len() > DEEPEST {
-            return Err(Refusal::not_shown(format!(
+            return Err(DocumentRefusal::not_shown(format!(
                 "more than {DEEPEST} shards in each other"
             )));
         }
         let codecs = configuration(configured, "codecs").and_then(Value::as_array);
-        let codecs = codecs.ok_or_else(|| Refusal::fault("the shards have no codecs"))?;
+        let codecs = codecs.ok_or_else(|| DocumentRefusal::fault("the shards have no codecs"))?;
         return of_codecs((inner, order), element, codecs, moved, shards);
     }
-    let mut draft = Draft::new(&chunk, element)?;
+    let mut draft = PlanDraft::new(&chunk, element)?;
     let moved = moved
         .iter()
         .map(|(name, configured)| (name.as_str(), configured));
@@ -321,7 +349,7 @@ fn of_codecs(
     }
     let is_text = matches!(packer, "vlen-utf8" | "vlen-bytes");
     if is_text != (element.kind == Kind::Text) {
-        return Err(Refusal::fault("a codec is none of the data type").found(packer));
+        return Err(DocumentRefusal::fault("a codec is none of the data type").found(packer));
     }
     if !is_text {
         draft.reorder(&pending);
@@ -338,29 +366,35 @@ fn of_codecs(
 }
 
 /// What `bytes` does to the numbers, which may be of another type than the array's by then.
-fn turn(element: &Element, draft: &Draft, configured: &Value) -> Result<Option<Codec>, Refusal> {
+fn turn(
+    element: &ZarrElement,
+    draft: &PlanDraft,
+    configured: &Value,
+) -> Result<Option<ChunkCodec>, DocumentRefusal> {
     let is_big = match configuration(configured, "endian").map(Value::as_str) {
         None | Some(Some("little")) => return Ok(None),
         Some(Some("big")) => true,
         Some(_) => {
-            return Err(Refusal::fault("the codec bytes has no such order").found(configured));
+            return Err(
+                DocumentRefusal::fault("the codec bytes has no such order").found(configured)
+            );
         }
     };
     let turn = match draft
         .codecs
         .iter()
-        .any(|codec| !matches!(codec, Codec::Reorder(_)))
+        .any(|codec| !matches!(codec, ChunkCodec::Reorder(_)))
     {
-        true => Turn::new([(draft.size, is_big)]),
+        true => ByteTurn::new([(draft.size, is_big)]),
         false => element.turn(Some(is_big)),
     };
-    Ok(turn.map(Codec::Turn))
+    Ok(turn.map(ChunkCodec::ByteTurn))
 }
 
 /// An order of dimensions after one of them is put upon it.
-fn transposed(order: &[usize], configured: &Value) -> Result<Vec<usize>, Refusal> {
+fn transposed(order: &[usize], configured: &Value) -> Result<Vec<usize>, DocumentRefusal> {
     let given = configuration(configured, "order");
-    let broken = || Refusal::fault("the transposition is none of the dimensions");
+    let broken = || DocumentRefusal::fault("the transposition is none of the dimensions");
     let dims: Vec<usize> = match given {
         Some(Value::Array(dims)) => {
             let dims = dims.iter().map(|dim| usize::try_from(dim.as_u64()?).ok());
@@ -382,87 +416,4 @@ fn transposed(order: &[usize], configured: &Value) -> Result<Vec<usize>, Refusal
         .into_iter()
         .filter_map(|dim| order.get(dim).copied())
         .collect())
-}
-
-/// A level of shards, and the shape of the chunks in them.
-fn shard(
-    (chunk, order): (Vec<u64>, &[usize]),
-    configured: &Value,
-    around: &[(&str, &Value)],
-) -> Result<(ShardLevel, Vec<u64>), Refusal> {
-    let given = chunk_shape(configuration(configured, "chunk_shape"), &chunk)?;
-    let mut inner = chunk.clone();
-    for (len, dim) in given.iter().zip(order) {
-        if let Some(inner) = inner.get_mut(*dim) {
-            *inner = *len;
-        }
-    }
-    if chunk
-        .iter()
-        .zip(&inner)
-        .any(|(outer, inner)| outer % inner != 0)
-    {
-        let fault = Refusal::fault("the chunks do not divide their shard");
-        return Err(fault
-            .expected(format_args!("{chunk:?}"))
-            .found(format_args!("{inner:?}")));
-    }
-    let counts: Vec<u64> = chunk
-        .iter()
-        .zip(&inner)
-        .map(|(outer, inner)| outer / inner)
-        .collect();
-    let entries = product(&counts, 1);
-    let large = || Refusal::not_shown(format!("shards of {counts:?} chunks"));
-    let entries = entries.filter(|n| n.saturating_mul(ENTRY as u64) <= INDEX_MOST);
-    let entries = entries.ok_or_else(large)?;
-    let is_index_at_end = match configuration(configured, "index_location").map(Value::as_str) {
-        None | Some(Some("end")) => true,
-        Some(Some("start")) => false,
-        Some(_) => return Err(Refusal::fault("the index of the shards lies nowhere")),
-    };
-    let index = index(&counts, order, configured)?;
-    let Length::Exactly(index_bytes) = index.stored() else {
-        return Err(Refusal::not_shown("a compressed index of shards"));
-    };
-    let none = Element {
-        kind: Kind::Void(1),
-        is_big: false,
-    };
-    let mut draft = Draft::new(&[], &none)?;
-    draft.plain = Length::AtMost(usize::try_from(CHUNK_MOST).unwrap_or(usize::MAX));
-    for (name, configured) in around {
-        draft.add(name, configured)?;
-    }
-    let level = ShardLevel {
-        entries,
-        counts,
-        order: order.to_vec(),
-        index,
-        index_bytes: index_bytes as u64,
-        is_index_at_end,
-        around: Chain::new(draft.codecs, draft.plain),
-        chunk,
-    };
-    Ok((level, inner))
-}
-
-/// The codecs of an index: two numbers for each chunk, in the order in which chunks are stored.
-fn index(counts: &[u64], order: &[usize], configured: &Value) -> Result<Chain, Refusal> {
-    let codecs = configuration(configured, "index_codecs").and_then(Value::as_array);
-    let codecs = codecs.ok_or_else(|| Refusal::fault("the index of the shards has no codecs"))?;
-    let mut shape: Vec<u64> = order
-        .iter()
-        .filter_map(|dim| counts.get(*dim).copied())
-        .collect();
-    shape.push(2);
-    let number = Element {
-        kind: Kind::Unsigned(8),
-        is_big: false,
-    };
-    let plan = Plan::of_version_3(shape, &number, codecs)?;
-    match plan.shards.is_empty() {
-        true => Ok(plan.chain),
-        false => Err(Refusal::not_shown("an index of shards in shards")),
-    }
 }

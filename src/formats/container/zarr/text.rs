@@ -1,9 +1,9 @@
 //! Strings of variable length, and bytes of such, shown as text: each value and a line feed, in C
 //! order.
 //!
-//! Chunks hold as many values as they have elements, whatever their lengths, so the shown size takes
-//! one pass over all of them, made when it is first asked for. A block is what lies between two
-//! boundaries of chunks along the first dimension. Used by [`super::assemble`].
+//! Chunks hold as many values as they have elements, whatever their lengths, so the shown size
+//! takes one pass over all of them, made when it is first asked for. A block is what lies between
+//! two boundaries of chunks along the first dimension. Used by [`super::assemble`].
 
 mod chunk;
 mod layout;
@@ -11,18 +11,22 @@ mod layout;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::array::{ArrayPlace, places};
+use super::array::{ArrayPlace, name_places, places};
 use super::current::ReadChunks;
 use super::document::ArrayDocument;
-use super::plan::Plan;
+use super::plan::DecodePlan;
 use crate::array::dtype::Dtype;
 use crate::array::own_feeds::{FoundFeeds, OwnFeeds};
 use crate::array::{Array, BlockId, Info, Order, Piece, uneven_pieces};
 use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Arena, fallible, room};
-use chunk::{TextChunks, Value};
-use layout::Bands;
+use crate::source::StoredRanges;
+use chunk::{TextChunks, TextValue};
+use layout::TextBands;
+
+/// TextBands whose chunks are asked for at once of what is far away.
+const EXPECTED: u64 = 64;
 
 /// Most bytes of text, and most values.
 const MOST: u64 = 1 << 34;
@@ -35,7 +39,7 @@ pub(super) struct ZarrText {
     shape: Vec<u64>,
     codec: String,
     stored: u64,
-    bands: Bands,
+    bands: TextBands,
     chunks: TextChunks,
     budget: Arc<Budget>,
     starts: OnceLock<BandStarts>,
@@ -52,7 +56,7 @@ impl ZarrText {
     pub(super) fn new(name: &str, document: ArrayDocument, at: &ArrayPlace) -> Result<ZarrText> {
         let outer = document.outer_chunk().to_vec();
         let shape = document.shape;
-        let Plan {
+        let DecodePlan {
             shards,
             chunk,
             chain,
@@ -61,7 +65,7 @@ impl ZarrText {
         } = document.plan;
         let places = places(at, &shape, (document.keys, &outer), (shards, &chunk))?;
         let budget = at.nested.budget();
-        let bands = Bands::new(&shape, &chunk, &order);
+        let bands = TextBands::new(&shape, &chunk, &order);
         if bands.values() > MOST || bands.chunks() > CHUNKS_MOST {
             let why = format!("more text than can be shown: {MOST} values, {CHUNKS_MOST} chunks");
             return Err(NotShown::new(why).into());
@@ -97,6 +101,9 @@ impl ZarrText {
         let mut starts = fallible::room_for(count, "cannot measure a text")?;
         let mut at = 0u64;
         for band in 0..self.bands.count() {
+            if band % EXPECTED == 0 {
+                self.expect(band..band.saturating_add(EXPECTED).min(self.bands.count()));
+            }
             starts.push(at);
             self.each_value(band, &mut |_, value| {
                 at = at.saturating_add(value.len() + 1);
@@ -114,12 +121,42 @@ impl ZarrText {
         })
     }
 
+    /// Has what some bands are made of fetched at once, if it is far away. What cannot be is told
+    /// by who reads it.
+    fn expect(&self, bands: Range<u64>) {
+        let mut needed = StoredRanges::default();
+        if bands
+            .map(|band| self.name(band, &mut needed))
+            .all(|named| named.is_ok())
+        {
+            needed.hand_over();
+        }
+    }
+
+    /// Names what a band is made of.
+    fn name(&self, band: u64, needed: &mut StoredRanges) -> Result<()> {
+        let (places, chunks) = (self.bands.places(band), self.chunks.places());
+        let numbers = places
+            .iter()
+            .filter_map(|place| chunks.number(place))
+            .collect();
+        let mut before = StoredRanges::default();
+        name_places(chunks, numbers, &mut before)?;
+        before.hand_over();
+        for place in places {
+            if let Some(located) = chunks.locate(&place)? {
+                needed.name(&located.source, located.range);
+            }
+        }
+        Ok(())
+    }
+
     /// Visits the values of a band, in the order in which they are stored, each with its number
     /// among those that are shown of the band.
     fn each_value(
         &self,
         band: u64,
-        visit: &mut dyn FnMut(u64, Value<'_>) -> Result<()>,
+        visit: &mut dyn FnMut(u64, TextValue<'_>) -> Result<()>,
     ) -> Result<()> {
         for place in self.bands.places(band) {
             let walk = self.bands.walk(&place);
@@ -174,7 +211,7 @@ impl ReadChunks for ZarrText {
 }
 
 /// Writes a value and its line feed.
-fn put(out: &mut [u8], at: &mut usize, value: Value<'_>) -> Result<()> {
+fn put(out: &mut [u8], at: &mut usize, value: TextValue<'_>) -> Result<()> {
     let end = at.saturating_add(value.bytes.len());
     let place = out.get_mut(*at..end.saturating_add(1));
     let place = place.and_then(<[u8]>::split_last_mut);
@@ -243,6 +280,13 @@ impl Array for ZarrText {
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
         uneven_pieces(self.starts()?, range, out);
         Ok(())
+    }
+
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        if let Some(block) = piece.block() {
+            self.name(block.0, needed)?;
+        }
+        Ok(false)
     }
 
     fn scratch(&self, block: BlockId) -> u64 {

@@ -2,25 +2,25 @@
 
 use serde_json::{Map, Value};
 
-use super::document::{ArrayDocument, Refusal, chunk_shape, shape};
+use super::document::{ArrayDocument, DocumentRefusal, chunk_shape, shape};
 use super::element;
 use super::fill::{self, Version};
 use super::keys::KeyEncoding;
-use super::plan::Plan;
+use super::plan::DecodePlan;
 
 /// What an array's document says. `attributes`: those beside it, which may name its dimensions.
 pub(super) fn array(
     document: &Value,
     attributes: &Map<String, Value>,
-) -> Result<ArrayDocument, Refusal> {
+) -> Result<ArrayDocument, DocumentRefusal> {
     if document.get("zarr_format").and_then(Value::as_u64) != Some(2) {
         let found = document.get("zarr_format").unwrap_or(&Value::Null);
-        return Err(Refusal::fault("the document has another version")
+        return Err(DocumentRefusal::fault("the document has another version")
             .expected(2)
             .found(found));
     }
     let required = |key: &str| {
-        let missing = || Refusal::fault(format!("the document has no {key}"));
+        let missing = || DocumentRefusal::fault(format!("the document has no {key}"));
         document.get(key).ok_or_else(missing)
     };
     let element = element::of_version_2(required("dtype")?)?;
@@ -30,7 +30,7 @@ pub(super) fn array(
         Some("C") => false,
         Some("F") => true,
         _ => {
-            let fault = Refusal::fault("the order is none").expected("C or F");
+            let fault = DocumentRefusal::fault("the order is none").expected("C or F");
             return Err(fault.found(required("order")?));
         }
     };
@@ -38,10 +38,10 @@ pub(super) fn array(
     let filters = match document.get("filters") {
         None | Some(Value::Null) => &none,
         Some(Value::Array(filters)) => filters,
-        Some(other) => return Err(Refusal::fault("the filters are no list").found(other)),
+        Some(other) => return Err(DocumentRefusal::fault("the filters are no list").found(other)),
     };
     let compressor = document.get("compressor").filter(|codec| !codec.is_null());
-    let plan = Plan::of_version_2(chunk, &element, is_fortran, (filters, compressor))?;
+    let plan = DecodePlan::of_version_2(chunk, &element, is_fortran, (filters, compressor))?;
     let fill = document.get("fill_value").unwrap_or(&Value::Null);
     Ok(ArrayDocument {
         fill: fill::bytes(fill, &element, Version::V2)?,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::open_cache::OpenCache;
 use super::pinned::pinned;
 use crate::commit::through_log::open_through;
-use crate::container::Unchanged;
+use crate::container::StillStored;
 use crate::error::{Error, Result};
 use crate::live::ground::Ground;
 use crate::live::shown::open_container::OpenContainer;
@@ -77,7 +77,7 @@ impl VersionOpening {
     }
 
     /// What tells whether the container, as it is open now, is still what is stored.
-    pub(crate) fn unchanged(&self) -> Option<Arc<dyn Unchanged>> {
+    pub(crate) fn unchanged(&self) -> Option<Arc<dyn StillStored>> {
         let opened = self.look(|opened| opened.opened.upgrade()).flatten()?;
         opened.outermost().ok()?.unchanged.clone()
     }

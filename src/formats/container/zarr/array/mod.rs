@@ -1,8 +1,8 @@
-//! Arrays whose elements have all the same size: a block is a chunk, or an inner chunk of a shard, in
-//! its shown form, as large at the edges as elsewhere.
+//! Arrays whose elements have all the same size: a block is a chunk, or an inner chunk of a shard,
+//! in its shown form, as large at the edges as elsewhere.
 //!
-//! Where a chunk lies is found out when it is read ([`places`], [`shards`]). Chunks that are missing
-//! are made up, and cost one look. Used by [`super::assemble`].
+//! Where a chunk lies is found out when it is read ([`places`], [`shards`]). Chunks that are
+//! missing are made up, and cost one look. Used by [`super::assemble`].
 
 mod places;
 mod seen;
@@ -17,7 +17,7 @@ use super::damage;
 use super::document::ArrayDocument;
 use super::keys::KeyEncoding;
 use super::members::Members;
-use super::plan::Plan;
+use super::plan::DecodePlan;
 use crate::array::fill::Fill;
 use crate::array::grid::ChunkGrid;
 use crate::array::nested::NestedBlocks;
@@ -29,12 +29,15 @@ use crate::range_set::RangeSet;
 use crate::source::StoredRanges;
 use crate::sync::Mutex;
 use places::KeyedChunks;
-pub(super) use places::{ChunkPlaces, Counts, Located};
-use seen::SeenChunks;
+pub(super) use places::{ChunkAt, ChunkLookup, Counts};
+use seen::SeenKeys;
 use shards::ShardedChunks;
 
 /// So many separate runs of known chunks are remembered; of more, all are looked for again.
 const RUNS_MOST: usize = 4096;
+
+/// Of more chunks of one request, the indices are read one by one.
+const NAMED_MOST: usize = 4096;
 
 /// Where an array lies in its store.
 pub(super) struct ArrayPlace {
@@ -58,14 +61,14 @@ pub(super) fn places(
     shape: &[u64],
     (keys, outer): (KeyEncoding, &[u64]),
     (shards, chunk): (Vec<super::plan::ShardLevel>, &[u64]),
-) -> Result<Arc<dyn ChunkPlaces>> {
+) -> Result<Arc<dyn ChunkLookup>> {
     let counts = Counts::new(shape, outer);
     if counts.total().is_none() {
         return Err(Fault::new("the array has more chunks than there can be").into());
     }
-    let seen = SeenChunks::new(at.nested.budget());
+    let seen = SeenKeys::new(at.nested.budget());
     let keyed = KeyedChunks::new(&at.members, at.key.clone(), (keys, counts), seen);
-    let mut found: Arc<dyn ChunkPlaces> = Arc::new(keyed);
+    let mut found: Arc<dyn ChunkLookup> = Arc::new(keyed);
     let mut inner: Vec<Vec<u64>> = shards
         .iter()
         .skip(1)
@@ -83,13 +86,31 @@ pub(super) fn places(
     Ok(found)
 }
 
+/// Names what locating these chunks takes; of what has to be there before, it is asked for.
+pub(super) fn name_places(
+    places: &dyn ChunkLookup,
+    numbers: Vec<u64>,
+    needed: &mut StoredRanges,
+) -> Result<()> {
+    for round in 0..places.rounds() {
+        let mut own = StoredRanges::default();
+        let is_last = round + 1 == places.rounds();
+        for number in &numbers {
+            let into = if is_last { &mut *needed } else { &mut own };
+            places.name(&places.place(*number), round, into)?;
+        }
+        own.hand_over();
+    }
+    Ok(())
+}
+
 pub(super) struct ZarrArray {
     name: String,
     info: Info,
     grid: ChunkGrid,
     chain: Chain,
     fill: Fill,
-    places: Arc<dyn ChunkPlaces>,
+    places: Arc<dyn ChunkLookup>,
     known: Mutex<KnownChunks>,
 }
 
@@ -126,7 +147,7 @@ impl ZarrArray {
     pub(super) fn new(name: &str, document: ArrayDocument, at: &ArrayPlace) -> Result<ZarrArray> {
         let outer = document.outer_chunk().to_vec();
         let (shape, size) = (document.shape, document.element.size() as u64);
-        let Plan {
+        let DecodePlan {
             shards,
             chunk,
             chain,
@@ -155,7 +176,7 @@ impl ZarrArray {
         })
     }
 
-    fn locate(&self, number: u64) -> Result<Option<Located>> {
+    fn locate(&self, number: u64) -> Result<Option<ChunkAt>> {
         let located = self.places.locate(&self.places.place(number));
         located.map_err(|e| e.map_fault(|fault| fault.block(number)))
     }
@@ -184,7 +205,7 @@ impl ZarrArray {
     }
 
     /// The bytes of a stored chunk are too many, or too few, for it.
-    fn check_length(&self, located: &Located) -> Result<()> {
+    fn check_length(&self, located: &ChunkAt) -> Result<()> {
         let most = self.chain.stored().most() as u64;
         let is_exact = matches!(
             self.chain.stored(),
@@ -206,7 +227,7 @@ impl ZarrArray {
 
     fn decode_stored(
         &self,
-        located: &Located,
+        located: &ChunkAt,
         out: &mut [u8],
         mut scratch: Arena<'_>,
     ) -> Result<()> {
@@ -286,6 +307,13 @@ impl Array for ZarrArray {
             }
             _ => 0,
         }
+    }
+
+    /// The indices of shards are read.
+    fn stored_places(&self, range: &Range<u64>, needed: &mut StoredRanges) -> Result<()> {
+        let touched = self.grid.touched(range.clone()).into_iter().flatten();
+        let touched = touched.take(NAMED_MOST).collect();
+        name_places(&*self.places, touched, needed)
     }
 
     fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {

@@ -4,30 +4,34 @@
 //! that is missing that it is, of one that is there what tells its content, so that another content
 //! is never shown beside the first. Used by [`super`], and by [`super::shards`] for shards.
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use lru::LruCache;
 
-use super::seen::SeenChunks;
+use super::seen::SeenKeys;
 use crate::container::zarr::keys::KeyEncoding;
 use crate::container::zarr::members::Members;
 use crate::error::{Error, Fault, Result};
-use crate::source::{Source, SourceIdentity};
+use crate::source::{Source, SourceIdentity, StoredRanges};
 use crate::sync::Mutex;
 
 /// Sources that stay open for a while: between finding out how long a chunk is and decoding it.
 const OPEN_MOST: usize = 8;
 
+/// Of those that are far away, which take no descriptors and have been asked for what is wanted.
+const FAR_MOST: usize = 4096;
+
 /// Where a chunk's stored bytes are.
 #[derive(Clone)]
-pub(in super::super) struct Located {
+pub(in super::super) struct ChunkAt {
     pub(in super::super) source: Arc<dyn Source>,
     pub(in super::super) range: Range<u64>,
 }
 
-impl Located {
+impl ChunkAt {
     pub(in super::super) fn len(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -37,9 +41,19 @@ impl Located {
 pub(in super::super) type VisitPlace<'v> = &'v mut dyn FnMut(&[u64]) -> Result<()>;
 
 /// Finds chunks, of one level, by their places in the grid.
-pub(in super::super) trait ChunkPlaces: Send + Sync {
+pub(in super::super) trait ChunkLookup: Send + Sync {
     /// Where a chunk is stored; none if it is missing.
-    fn locate(&self, place: &[u64]) -> Result<Option<Located>>;
+    fn locate(&self, place: &[u64]) -> Result<Option<ChunkAt>>;
+
+    /// How many times something has to be fetched to locate a chunk, each before the next.
+    fn rounds(&self) -> u32 {
+        0
+    }
+
+    /// Names what that is in one of them, when those before have been fetched.
+    fn name(&self, _place: &[u64], _round: u32, _needed: &mut StoredRanges) -> Result<()> {
+        Ok(())
+    }
 
     /// Its number among all.
     fn number(&self, place: &[u64]) -> Option<u64>;
@@ -108,7 +122,7 @@ pub(in super::super) struct KeyedChunks {
     directory: PathBuf,
     keys: KeyEncoding,
     counts: Counts,
-    seen: SeenChunks,
+    seen: SeenKeys,
     open: Mutex<LruCache<u64, Arc<dyn Source>>>,
 }
 
@@ -117,9 +131,13 @@ impl KeyedChunks {
         members: &Arc<dyn Members>,
         directory: PathBuf,
         (keys, counts): (KeyEncoding, Counts),
-        seen: SeenChunks,
+        seen: SeenKeys,
     ) -> KeyedChunks {
-        let most = std::num::NonZeroUsize::new(OPEN_MOST).unwrap_or(std::num::NonZeroUsize::MIN);
+        let most = match members.is_far() {
+            true => FAR_MOST,
+            false => OPEN_MOST,
+        };
+        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
         KeyedChunks {
             members: Arc::clone(members),
             directory,
@@ -156,12 +174,12 @@ impl KeyedChunks {
     }
 }
 
-impl ChunkPlaces for KeyedChunks {
-    fn locate(&self, place: &[u64]) -> Result<Option<Located>> {
+impl ChunkLookup for KeyedChunks {
+    fn locate(&self, place: &[u64]) -> Result<Option<ChunkAt>> {
         let number = self.number(place);
         let number = number.ok_or_else(|| Fault::new("there is no such chunk"))?;
         let source = self.source(number, place)?;
-        Ok(source.map(|source| Located {
+        Ok(source.map(|source| ChunkAt {
             range: 0..source.len(),
             source,
         }))
@@ -204,6 +222,6 @@ impl ChunkPlaces for KeyedChunks {
 }
 
 /// The identity of something that follows from a chunk.
-pub(super) fn identity_of(located: &Located) -> SourceIdentity {
+pub(super) fn identity_of(located: &ChunkAt) -> SourceIdentity {
     located.source.identity().resized(located.len())
 }

@@ -1,8 +1,8 @@
 //! What is remembered of chunks that were looked for: which are missing, and of the others what
 //! tells their content.
 //!
-//! A few bytes each, charged to the budget. Where there is no memory for that, all is forgotten, and
-//! what was read counts as changed when it is asked for. Used by [`super::places`].
+//! A few bytes each, charged to the budget. Where there is no memory for that, all is forgotten,
+//! and what was read counts as changed when it is asked for. Used by [`super::places`].
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,13 +23,13 @@ const STEP: usize = 256;
 /// Most that are remembered; more than that is looked at again in no short time.
 const MOST: usize = 1 << 20;
 
-pub(in super::super) struct SeenChunks {
+pub(in super::super) struct SeenKeys {
     budget: Arc<Budget>,
-    known: Mutex<Known>,
+    known: Mutex<KnownKeys>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     missing: RangeSet,
     stored: HashMap<u64, u64>,
     /// For as many as there is room.
@@ -46,9 +46,9 @@ pub(super) fn digest(identity: &SourceIdentity) -> u64 {
     hasher.finish()
 }
 
-impl SeenChunks {
-    pub(in super::super) fn new(budget: &Arc<Budget>) -> SeenChunks {
-        SeenChunks {
+impl SeenKeys {
+    pub(in super::super) fn new(budget: &Arc<Budget>) -> SeenKeys {
+        SeenKeys {
             budget: Arc::clone(budget),
             known: Mutex::default(),
         }
@@ -103,7 +103,7 @@ impl SeenChunks {
     }
 }
 
-impl Known {
+impl KnownKeys {
     fn len(&self) -> usize {
         self.stored.len() + self.missing.ranges()
     }
@@ -128,9 +128,9 @@ impl Known {
     }
 
     fn forget(&mut self) {
-        *self = Known {
+        *self = KnownKeys {
             is_incomplete: true,
-            ..Known::default()
+            ..KnownKeys::default()
         };
     }
 }

@@ -1,22 +1,24 @@
 //! Chunks that lie in shards: found by the index of each, which is read once and kept for a while.
 //!
-//! An index is an array of its own ([`ShardIndex`]), whose blocks are kept by [`NestedBlocks`]; what
-//! its entries claim is checked when it is read: an entry that cannot be right costs its chunk alone,
-//! one that lies over others all of these. A shard that is encoded as a whole is decoded before
-//! ([`WrappedShards`]). Used by [`super`].
+//! An index is an array of its own ([`ShardIndex`]), whose blocks are kept by [`NestedBlocks`];
+//! what its entries claim is checked when it is read: an entry that cannot be right costs its chunk
+//! alone, one that lies over others all of these. A shard that is encoded as a whole is decoded
+//! before ([`WrappedShards`]). Used by [`super`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::places::{ChunkPlaces, Counts, Located, VisitPlace, identity_of};
+use super::places::{ChunkAt, ChunkLookup, Counts, VisitPlace, identity_of};
 use crate::array::dtype::Dtype;
 use crate::array::nested::{NestedArray, NestedBlocks};
 use crate::array::{Array, BlockId, Info, Order, Piece, even_pieces};
+use crate::codec::numcodecs::ChunkCodec;
 use crate::container::zarr::damage;
 use crate::container::zarr::members::{DecodedBlocks, DecodesWhole};
 use crate::container::zarr::plan::{ENTRY, ShardLevel};
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Arena, room};
+use crate::source::StoredRanges;
 
 /// An entry of a chunk that is missing.
 const MISSING: u64 = u64::MAX;
@@ -27,7 +29,7 @@ const OVERLAPS: u64 = 2;
 
 /// Chunks of a level, in shards of the one around.
 pub(in super::super) struct ShardedChunks {
-    outer: Arc<dyn ChunkPlaces>,
+    outer: Arc<dyn ChunkLookup>,
     level: Arc<ShardLevel>,
     /// Of the chunks in the whole array.
     counts: Counts,
@@ -37,7 +39,7 @@ pub(in super::super) struct ShardedChunks {
 impl ShardedChunks {
     /// The chunks in the shards that `outer` finds. `shape`: of the array.
     pub(in super::super) fn new(
-        outer: Arc<dyn ChunkPlaces>,
+        outer: Arc<dyn ChunkLookup>,
         level: ShardLevel,
         (shape, inner): (&[u64], &[u64]),
         nested: &Arc<NestedBlocks>,
@@ -98,8 +100,8 @@ impl ShardedChunks {
     }
 }
 
-impl ChunkPlaces for ShardedChunks {
-    fn locate(&self, place: &[u64]) -> Result<Option<Located>> {
+impl ChunkLookup for ShardedChunks {
+    fn locate(&self, place: &[u64]) -> Result<Option<ChunkAt>> {
         let found = self.in_shard(place);
         let (shard, number) = found.ok_or_else(|| Fault::new("there is no such chunk"))?;
         let Some(around) = self.outer.locate(&shard)? else {
@@ -115,12 +117,35 @@ impl ChunkPlaces for ShardedChunks {
             [MISSING, _] => wrong("lies outside of the shard, or in its index"),
             [start, len] => {
                 let start = around.range.start.saturating_add(start);
-                Ok(Some(Located {
+                Ok(Some(ChunkAt {
                     range: start..start.saturating_add(len),
                     source: around.source,
                 }))
             }
         }
+    }
+
+    fn rounds(&self) -> u32 {
+        self.outer.rounds() + 1
+    }
+
+    /// What lies around comes first, then the index.
+    fn name(&self, place: &[u64], round: u32, needed: &mut StoredRanges) -> Result<()> {
+        let Some((shard, _)) = self.in_shard(place) else {
+            return Ok(());
+        };
+        if round < self.outer.rounds() {
+            return self.outer.name(&shard, round, needed);
+        }
+        let number = self.outer.number(&shard);
+        let Some(number) = number.filter(|number| !self.index.has(BlockId(*number))) else {
+            return Ok(());
+        };
+        let len = self.level.entries.saturating_mul(ENTRY as u64);
+        let at = number.saturating_mul(len);
+        self.index
+            .stored(at..at.saturating_add(len), 0, needed)
+            .map(drop)
     }
 
     fn number(&self, place: &[u64]) -> Option<u64> {
@@ -158,7 +183,7 @@ impl ChunkPlaces for ShardedChunks {
 
 /// The indices of all shards of a level: a block each, as little-endian numbers.
 struct ShardIndex {
-    outer: Arc<dyn ChunkPlaces>,
+    outer: Arc<dyn ChunkLookup>,
     level: Arc<ShardLevel>,
     bytes: u64,
 }
@@ -169,7 +194,7 @@ impl ShardIndex {
     }
 
     /// Where the index of a shard lies in it.
-    fn index_range(&self, shard: &Located) -> Result<Range<u64>> {
+    fn index_range(&self, shard: &ChunkAt) -> Result<Range<u64>> {
         let (len, bytes) = (self.level.index_bytes, &shard.range);
         if shard.len() < len {
             let fault = Fault::new("the shard is too short for its index");
@@ -212,6 +237,15 @@ impl Array for ShardIndex {
         room(self.level.index_bytes)
             .saturating_add(self.level.index.scratch())
             .saturating_add(numbers)
+    }
+
+    fn stored(&self, piece: &Piece, _round: u32, needed: &mut StoredRanges) -> Result<bool> {
+        if let Some(block) = piece.block()
+            && let Some(shard) = self.outer.locate(&self.outer.place(block.0))?
+        {
+            needed.name(&shard.source, self.index_range(&shard)?);
+        }
+        Ok(false)
     }
 
     fn decode(&self, block: BlockId, out: &mut [u8], mut scratch: Arena<'_>) -> Result<()> {
@@ -297,21 +331,21 @@ fn check(entries: &mut [u8], (len, index): (u64, Range<u64>), sorted: &mut [u64]
 
 /// Shards that are encoded as a whole.
 struct WrappedShards {
-    outer: Arc<dyn ChunkPlaces>,
+    outer: Arc<dyn ChunkLookup>,
     decoded: Arc<DecodedBlocks>,
 }
 
 struct Wrapping {
-    outer: Arc<dyn ChunkPlaces>,
+    outer: Arc<dyn ChunkLookup>,
     level: Arc<ShardLevel>,
 }
 
 impl WrappedShards {
     fn around(
-        outer: Arc<dyn ChunkPlaces>,
+        outer: Arc<dyn ChunkLookup>,
         level: &Arc<ShardLevel>,
         nested: &Arc<NestedBlocks>,
-    ) -> Arc<dyn ChunkPlaces> {
+    ) -> Arc<dyn ChunkLookup> {
         let wrapping = Wrapping {
             outer: Arc::clone(&outer),
             level: Arc::clone(level),
@@ -323,13 +357,30 @@ impl WrappedShards {
     }
 }
 
-impl ChunkPlaces for WrappedShards {
-    fn locate(&self, place: &[u64]) -> Result<Option<Located>> {
+impl ChunkLookup for WrappedShards {
+    fn rounds(&self) -> u32 {
+        self.outer.rounds() + 1
+    }
+
+    fn name(&self, place: &[u64], round: u32, needed: &mut StoredRanges) -> Result<()> {
+        if round < self.outer.rounds() {
+            return self.outer.name(place, round, needed);
+        }
+        if let Some(number) = self.number(place)
+            && !self.decoded.has(number)
+            && let Some(located) = self.outer.locate(place)?
+        {
+            needed.name(&located.source, located.range);
+        }
+        Ok(())
+    }
+
+    fn locate(&self, place: &[u64]) -> Result<Option<ChunkAt>> {
         let (Some(located), Some(number)) = (self.outer.locate(place)?, self.number(place)) else {
             return Ok(None);
         };
         let source = self.decoded.source(number, identity_of(&located))?;
-        Ok(Some(Located {
+        Ok(Some(ChunkAt {
             range: 0..source.len(),
             source,
         }))
@@ -353,23 +404,27 @@ impl ChunkPlaces for WrappedShards {
 }
 
 impl Wrapping {
-    fn located(&self, number: u64) -> Result<Located> {
+    fn located(&self, number: u64) -> Result<ChunkAt> {
         let located = self.outer.locate(&self.outer.place(number))?;
         located.ok_or_else(|| Error::from(Fault::new("the shard is missing")))
     }
 }
 
-/// Most that a byte of a shard that is encoded as a whole stands for.
-const DENSEST: u64 = 64;
-
 impl DecodesWhole for Wrapping {
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// It has been named when it was located.
+    fn expect(&self, _number: u64) {}
+
     fn most(&self, number: u64) -> u64 {
-        let stored = self.located(number).map_or(0, |located| located.len());
         let most = self.level.around.plain().most() as u64;
-        stored
-            .saturating_mul(DENSEST)
-            .saturating_add(1 << 20)
-            .min(most)
+        let is_sum = |codec: &ChunkCodec| matches!(codec, ChunkCodec::Sum { .. });
+        match self.level.around.codecs().all(is_sum) {
+            true => self.located(number).map_or(0, |located| located.len()),
+            false => most,
+        }
     }
 
     fn scratch(&self, number: u64) -> u64 {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::followed::{Way, follow};
+use super::followed::{LinkWay, follow};
 use super::{MemberKind, Members, leads_outside};
 use crate::error::{Error, Result};
 use crate::source::{FileKind, Source, SourceIdentity, Stat, Store};
@@ -42,10 +42,10 @@ impl DirectoryMembers {
         match with(&path) {
             Ok(done) => Ok(Some(done)),
             Err(e) if is_link(&e) => match follow(&*self.store, &path)? {
-                Way::To(found) if found == path => Err(e),
-                Way::To(found) => present(with(&found)),
-                Way::Nowhere => Ok(None),
-                Way::Outside => Err(leads_outside(key)),
+                LinkWay::To(found) if found == path => Err(e),
+                LinkWay::To(found) => present(with(&found)),
+                LinkWay::Nowhere => Ok(None),
+                LinkWay::Outside => Err(leads_outside(key)),
             },
             Err(e) => present(Err(e)),
         }
@@ -142,6 +142,10 @@ impl Members for DirectoryMembers {
         let stat = self.stat(directory)?;
         let has_others = |stat: Stat| stat.nlink != 2 && stat.size <= SMALL;
         Ok(!self.store.is_far() && stat.is_some_and(has_others))
+    }
+
+    fn is_far(&self) -> bool {
+        self.store.is_far()
     }
 
     fn place(&self, directory: &Path) -> Option<SourceIdentity> {

@@ -15,7 +15,7 @@ use crate::source::{FileKind, Store};
 const LINKS_MOST: u32 = 40;
 
 /// Where a path leads.
-pub(super) enum Way {
+pub(super) enum LinkWay {
     /// A path without links.
     To(PathBuf),
     /// Nowhere: it has no end, or something on it is missing.
@@ -25,9 +25,9 @@ pub(super) enum Way {
 }
 
 /// Follows the links of a path.
-pub(super) fn follow(store: &dyn Store, path: &Path) -> Result<Way> {
+pub(super) fn follow(store: &dyn Store, path: &Path) -> Result<LinkWay> {
     let Some(posix) = store.as_posix() else {
-        return Ok(Way::To(path.to_owned()));
+        return Ok(LinkWay::To(path.to_owned()));
     };
     let mut rest: VecDeque<OsString> = path.iter().map(OsString::from).collect();
     let (mut done, mut links) = (PathBuf::new(), 0);
@@ -35,7 +35,7 @@ pub(super) fn follow(store: &dyn Store, path: &Path) -> Result<Way> {
         let at = done.join(&name);
         let kind = match store.stat(&at) {
             Ok(stat) => stat.kind,
-            Err(e) if e.is_not_found() => return Ok(Way::Nowhere),
+            Err(e) if e.is_not_found() => return Ok(LinkWay::Nowhere),
             Err(e) => return Err(e),
         };
         if kind != FileKind::Symlink {
@@ -44,7 +44,7 @@ pub(super) fn follow(store: &dyn Store, path: &Path) -> Result<Way> {
         }
         links += 1;
         if links > LINKS_MOST {
-            return Ok(Way::Nowhere);
+            return Ok(LinkWay::Nowhere);
         }
         let target = PathBuf::from(posix.read_link(&at)?);
         let (mut steps, mut up) = (Vec::new(), done.clone());
@@ -54,18 +54,18 @@ pub(super) fn follow(store: &dyn Store, path: &Path) -> Result<Way> {
                 // What lies behind a link may be above another place, so names wait their turn.
                 Component::ParentDir if steps.is_empty() => {
                     if !up.pop() {
-                        return Ok(Way::Outside);
+                        return Ok(LinkWay::Outside);
                     }
                 }
                 Component::ParentDir => {
                     // A name and its parent again: where the name is no link that is here.
                     match store.stat(&steps.iter().fold(up.clone(), |p, s: &OsString| p.join(s))) {
                         Ok(stat) if stat.kind == FileKind::Directory => drop(steps.pop()),
-                        _ => return Ok(Way::Nowhere),
+                        _ => return Ok(LinkWay::Nowhere),
                     }
                 }
                 Component::Normal(name) => steps.push(name.to_owned()),
-                Component::RootDir | Component::Prefix(_) => return Ok(Way::Outside),
+                Component::RootDir | Component::Prefix(_) => return Ok(LinkWay::Outside),
             }
         }
         done = up;
@@ -73,5 +73,5 @@ pub(super) fn follow(store: &dyn Store, path: &Path) -> Result<Way> {
             rest.push_front(step);
         }
     }
-    Ok(Way::To(done))
+    Ok(LinkWay::To(done))
 }

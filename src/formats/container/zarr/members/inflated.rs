@@ -26,6 +26,11 @@ pub(in super::super) trait DecodesWhole: Send + Sync {
     /// Memory beside these; a sum of [`crate::memory::room`]s.
     fn scratch(&self, number: u64) -> u64;
 
+    /// Whether what they are decoded from is far away; and tells it that one will be wanted.
+    fn is_far(&self) -> bool;
+
+    fn expect(&self, number: u64);
+
     /// Decodes one to the front of `out`, which is as long as the most that it has; returns the
     /// number of bytes.
     fn decode(&self, number: u64, out: &mut [u8], scratch: Arena<'_>) -> Result<u64>;
@@ -33,6 +38,7 @@ pub(in super::super) trait DecodesWhole: Send + Sync {
 
 /// The decoded ones of one kind.
 pub(in super::super) struct DecodedBlocks {
+    of: Arc<dyn DecodesWhole>,
     blocks: NestedArray,
 }
 
@@ -97,10 +103,18 @@ impl DecodedBlocks {
         of: Arc<dyn DecodesWhole>,
         nested: &Arc<NestedBlocks>,
     ) -> Arc<DecodedBlocks> {
-        let array: Arc<dyn Array> = Arc::new(WholeArray { of });
+        let array: Arc<dyn Array> = Arc::new(WholeArray {
+            of: Arc::clone(&of),
+        });
         Arc::new(DecodedBlocks {
+            of,
             blocks: nested.array(array),
         })
+    }
+
+    /// Whether one is kept by now.
+    pub(in super::super) fn has(&self, number: u64) -> bool {
+        self.blocks.has(BlockId(number))
     }
 
     /// One of them as a source, of which it is known how long it is when it is decoded: that is
@@ -151,6 +165,16 @@ impl Source for DecodedSource {
 
     fn identity(&self) -> SourceIdentity {
         self.identity
+    }
+
+    fn is_far(&self) -> bool {
+        self.of.of.is_far()
+    }
+
+    fn expect(&self, ranges: &[Range<u64>]) {
+        if !ranges.is_empty() {
+            self.of.of.expect(self.start / APART);
+        }
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {

@@ -53,6 +53,9 @@ pub(super) trait Members: Send + Sync {
     /// where that would take long.
     fn is_looked_through(&self, directory: &Path) -> Result<bool>;
 
+    /// Whether they are far away.
+    fn is_far(&self) -> bool;
+
     /// Tells a directory from others, where several ways may lead to one.
     fn place(&self, directory: &Path) -> Option<SourceIdentity>;
 

@@ -1,14 +1,14 @@
 //! Chunks of a text: as many values as the chunk has elements, each behind its length.
 //!
-//! How long a decoded chunk is, is told by nothing but its bytes, so room for it is tried, little at
-//! first, and all of it charged. Used by [`super`].
+//! How long a decoded chunk is, is told by nothing but its bytes, so room for it is tried, little
+//! at first, and all of it charged. Used by [`super`].
 
 use std::sync::Arc;
 
-use super::layout::ChunkWalk;
+use super::layout::ValueWalk;
 use crate::codec::filters::FilterError;
-use crate::codec::numcodecs::{Chain, Codec, Length};
-use crate::container::zarr::array::{ChunkPlaces, Located};
+use crate::codec::numcodecs::{Chain, ChunkCodec, Length};
+use crate::container::zarr::array::{ChunkAt, ChunkLookup};
 use crate::container::zarr::damage;
 use crate::container::zarr::plan::TEXT_MOST;
 use crate::error::{Error, Fault, Result};
@@ -20,19 +20,19 @@ use crate::memory::room;
 const TRIED: [(u64, u64); 2] = [(4, 64 << 10), (64, 1 << 20)];
 
 pub(super) struct TextChunks {
-    places: Arc<dyn ChunkPlaces>,
-    codecs: Vec<Codec>,
+    places: Arc<dyn ChunkLookup>,
+    codecs: Vec<ChunkCodec>,
     fill: Vec<u8>,
     budget: Arc<Budget>,
 }
 
 /// A value of a chunk.
 #[derive(Clone, Copy)]
-pub(super) struct Value<'c> {
+pub(super) struct TextValue<'c> {
     pub(super) bytes: &'c [u8],
 }
 
-impl Value<'_> {
+impl TextValue<'_> {
     pub(super) fn len(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -40,7 +40,7 @@ impl Value<'_> {
 
 impl TextChunks {
     pub(super) fn new(
-        places: Arc<dyn ChunkPlaces>,
+        places: Arc<dyn ChunkLookup>,
         chain: Chain,
         fill: Vec<u8>,
         budget: &Arc<Budget>,
@@ -53,7 +53,7 @@ impl TextChunks {
         }
     }
 
-    pub(super) fn places(&self) -> &dyn ChunkPlaces {
+    pub(super) fn places(&self) -> &dyn ChunkLookup {
         &*self.places
     }
 
@@ -61,13 +61,13 @@ impl TextChunks {
     pub(super) fn read(
         &self,
         place: &[u64],
-        mut walk: ChunkWalk<'_>,
-        visit: &mut dyn FnMut(u64, Value<'_>) -> Result<()>,
+        mut walk: ValueWalk<'_>,
+        visit: &mut dyn FnMut(u64, TextValue<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(located) = self.places.locate(place)? else {
             while let Some(number) = walk.next() {
                 if let Some(number) = number {
-                    visit(number, Value { bytes: &self.fill })?;
+                    visit(number, TextValue { bytes: &self.fill })?;
                 }
             }
             return Ok(());
@@ -80,7 +80,7 @@ impl TextChunks {
     }
 
     /// A chunk without its codecs, and how many bytes of the block it is.
-    fn decoded(&self, located: &Located) -> Result<(Block, usize)> {
+    fn decoded(&self, located: &ChunkAt) -> Result<(Block, usize)> {
         let most = (self.budget.limit() / 4).min(TEXT_MOST as u64);
         let tried = TRIED
             .iter()
@@ -105,7 +105,7 @@ impl TextChunks {
 
     fn decode(
         &self,
-        located: &Located,
+        located: &ChunkAt,
         most: u64,
     ) -> Result<std::result::Result<(Block, usize), FilterError>> {
         let len = usize::try_from(most).unwrap_or(usize::MAX);
@@ -138,8 +138,8 @@ impl TextChunks {
 /// Visits the values of a decoded chunk: their number, then the length of each before it.
 fn each(
     bytes: &[u8],
-    walk: &mut ChunkWalk<'_>,
-    visit: &mut dyn FnMut(u64, Value<'_>) -> Result<()>,
+    walk: &mut ValueWalk<'_>,
+    visit: &mut dyn FnMut(u64, TextValue<'_>) -> Result<()>,
 ) -> Result<()> {
     let early = || Error::from(Fault::new("the chunk ends before its values"));
     let (count, mut rest) = bytes.split_first_chunk().ok_or_else(early)?;
@@ -154,7 +154,7 @@ fn each(
         let (value, behind) = behind.split_at_checked(len).ok_or_else(early)?;
         rest = behind;
         if let Some(number) = number {
-            visit(number, Value { bytes: value })?;
+            visit(number, TextValue { bytes: value })?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! the chunks that have values of it. Arithmetic alone. Used by [`super`].
 
 /// The bands of an array.
-pub(super) struct Bands {
+pub(super) struct TextBands {
     shape: Vec<u64>,
     chunk: Vec<u64>,
     /// Which dimension each one is where chunks are stored.
@@ -10,17 +10,17 @@ pub(super) struct Bands {
 }
 
 /// Goes through the values of a chunk as they are stored, and tells which of the band each one is.
-pub(super) struct ChunkWalk<'b> {
-    bands: &'b Bands,
+pub(super) struct ValueWalk<'b> {
+    bands: &'b TextBands,
     /// First place of the chunk in the array.
     first: Vec<u64>,
     at: Vec<u64>,
     left: u64,
 }
 
-impl Bands {
-    pub(super) fn new(shape: &[u64], chunk: &[u64], order: &[usize]) -> Bands {
-        Bands {
+impl TextBands {
+    pub(super) fn new(shape: &[u64], chunk: &[u64], order: &[usize]) -> TextBands {
+        TextBands {
             shape: shape.to_vec(),
             chunk: chunk.to_vec(),
             order: order.to_vec(),
@@ -84,9 +84,9 @@ impl Bands {
         places
     }
 
-    pub(super) fn walk(&self, place: &[u64]) -> ChunkWalk<'_> {
+    pub(super) fn walk(&self, place: &[u64]) -> ValueWalk<'_> {
         let first = place.iter().zip(&self.chunk);
-        ChunkWalk {
+        ValueWalk {
             bands: self,
             first: first.map(|(at, chunk)| at.saturating_mul(*chunk)).collect(),
             at: vec![0; self.chunk.len()],
@@ -102,7 +102,7 @@ fn product(lens: &[u64]) -> u64 {
     lens.iter().fold(1, |n, len| n.saturating_mul(*len))
 }
 
-impl ChunkWalk<'_> {
+impl ValueWalk<'_> {
     /// Values of the chunk that have not been gone through.
     pub(super) fn left(&self) -> u64 {
         self.left
@@ -157,7 +157,7 @@ mod tests {
             if turned {
                 order.reverse();
             }
-            let bands = Bands::new(&shape, &chunk, &order);
+            let bands = TextBands::new(&shape, &chunk, &order);
             let mut seen = 0;
             for band in 0..bands.count() {
                 let mut numbers = Vec::new();

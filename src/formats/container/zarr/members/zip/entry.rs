@@ -1,7 +1,7 @@
 //! Entries of the directory of a zip file. Pure. Used by [`super`].
 
 use super::end::{u16_at, u32_at, u64_at};
-use crate::error::Fault;
+use crate::error::{Error, Fault, Result};
 
 const SIGNATURE: [u8; 4] = *b"PK\x01\x02";
 
@@ -36,8 +36,9 @@ pub(super) struct ZipEntry<'d> {
 
 impl<'d> ZipEntry<'d> {
     /// The entry with which these bytes of a directory begin.
-    pub(super) fn parse(directory: &'d [u8]) -> Result<ZipEntry<'d>, Fault> {
-        let broken = |what: &str| Fault::new(format!("an entry of the zip directory {what}"));
+    pub(super) fn parse(directory: &'d [u8]) -> Result<ZipEntry<'d>> {
+        let broken =
+            |what: &str| Error::from(Fault::new(format!("an entry of the zip directory {what}")));
         if directory.len() < ENTRY_LEN || !directory.starts_with(&SIGNATURE) {
             return Err(broken("has no signature"));
         }

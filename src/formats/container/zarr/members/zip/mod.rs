@@ -1,8 +1,8 @@
 //! A store that is a zip file: its members are those of the archive, stored or deflated.
 //!
-//! The directory is read when the store is opened, kept as it is, and its entries are found by their
-//! names in order; of two members of one name the later one counts. A deflated member is decoded as
-//! a whole. Members whose names lead elsewhere are none. Used by [`super::super`].
+//! The directory is read when the store is opened, kept as it is, and its entries are found by
+//! their names in order; of two members of one name the later one counts. A deflated member is
+//! decoded as a whole. Members whose names lead elsewhere are none. Used by [`super::super`].
 
 mod end;
 mod entry;
@@ -12,7 +12,7 @@ mod verify;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(in super::super) use recognise::{holds_store, is_zip};
 
@@ -30,6 +30,8 @@ use entry::{ENTRY_LEN, Method, ZipEntry};
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 /// Bytes of a local header before the name.
 const LOCAL_LEN: u64 = 30;
+/// What a local header may have more than its entry in the directory.
+const SLACK: u64 = 64;
 
 pub(in super::super) struct ZipMembers {
     archive: Arc<ZipArchive>,
@@ -157,6 +159,16 @@ impl ZipArchive {
         }
     }
 
+    /// The bytes that [`ZipArchive::stored`] and the member lie in, as far as the directory tells.
+    fn around(&self, entry: &ZipEntry) -> Range<u64> {
+        let beside = LOCAL_LEN + (entry.len - ENTRY_LEN) as u64 + SLACK;
+        let end = entry
+            .header
+            .saturating_add(beside)
+            .saturating_add(entry.stored);
+        entry.header..end.min(self.source.len())
+    }
+
     fn identity(&self, entry: &ZipEntry) -> SourceIdentity {
         self.source.identity().resized(entry.plain)
     }
@@ -177,6 +189,20 @@ impl DecodesWhole for ZipArchive {
         entry
             .and_then(Result::ok)
             .map_or(0, |entry| room(entry.stored))
+    }
+
+    fn is_far(&self) -> bool {
+        self.source.is_far()
+    }
+
+    fn expect(&self, number: u64) {
+        let entry = usize::try_from(number)
+            .ok()
+            .map(|number| self.entry(number));
+        if let Some(Ok(entry)) = entry {
+            self.source
+                .expect(std::slice::from_ref(&self.around(&entry)));
+        }
     }
 
     fn decode(&self, number: u64, out: &mut [u8], mut scratch: Arena<'_>) -> Result<u64> {
@@ -214,12 +240,13 @@ impl Members for ZipMembers {
                 Err(named(fault.expected(entry.plain).found(entry.stored)).into())
             }
             Method::Stored => Ok(Some(Arc::new(StoredMember {
-                range: self.archive.stored(&entry)?,
+                number,
+                start: OnceLock::new(),
+                around: self.archive.around(&entry),
                 identity: self.archive.identity(&entry),
-                source: Arc::clone(&self.archive.source),
+                archive: Arc::clone(&self.archive),
             }))),
             Method::Deflated => {
-                self.archive.stored(&entry)?;
                 let identity = self.archive.identity(&entry);
                 self.deflated.sized(number as u64, identity).map(Some)
             }
@@ -272,6 +299,10 @@ impl Members for ZipMembers {
         Ok(true)
     }
 
+    fn is_far(&self) -> bool {
+        self.archive.source.is_far()
+    }
+
     fn place(&self, _directory: &Path) -> Option<SourceIdentity> {
         None
     }
@@ -295,16 +326,32 @@ impl Members for ZipMembers {
     }
 }
 
-/// A member that is stored as it is.
+/// A member that is stored as it is. Its local header says where it begins, and is read when the
+/// first bytes are.
 struct StoredMember {
-    source: Arc<dyn Source>,
-    range: Range<u64>,
+    archive: Arc<ZipArchive>,
+    number: usize,
+    start: OnceLock<u64>,
+    around: Range<u64>,
     identity: SourceIdentity,
+}
+
+impl StoredMember {
+    fn start(&self) -> Result<u64> {
+        if let Some(start) = self.start.get() {
+            return Ok(*start);
+        }
+        let start = self
+            .archive
+            .stored(&self.archive.entry(self.number)?)?
+            .start;
+        Ok(*self.start.get_or_init(|| start))
+    }
 }
 
 impl Source for StoredMember {
     fn len(&self) -> u64 {
-        self.range.end - self.range.start
+        self.identity.size()
     }
 
     fn identity(&self) -> SourceIdentity {
@@ -312,13 +359,29 @@ impl Source for StoredMember {
     }
 
     fn is_far(&self) -> bool {
-        self.source.is_far()
+        self.archive.source.is_far()
     }
 
     fn expect(&self, ranges: &[Range<u64>]) {
-        let at = |at: u64| self.range.start.saturating_add(at).min(self.range.end);
+        let source = &self.archive.source;
+        let Some(start) = self.start.get() else {
+            // The header, and what is wanted wherever that begins.
+            let last = ranges.last().map_or(0, |range| range.end);
+            let beside = self.around.end - self.around.start;
+            let beside = beside.saturating_sub(self.len());
+            let end = self
+                .around
+                .start
+                .saturating_add(beside)
+                .saturating_add(last);
+            source.expect(std::slice::from_ref(
+                &(self.around.start..end.min(self.around.end)),
+            ));
+            return;
+        };
+        let at = |at: u64| start.saturating_add(at).min(self.around.end);
         let ranges = ranges.iter().map(|range| at(range.start)..at(range.end));
-        self.source.expect(&ranges.collect::<Vec<_>>());
+        source.expect(&ranges.collect::<Vec<_>>());
     }
 
     fn fetch(&self, ranges: &mut [Fetch<'_>]) -> Result<()> {
@@ -326,16 +389,17 @@ impl Source for StoredMember {
         let is_within = |range: &Fetch| end(range).is_some_and(|end| end <= self.len());
         if !ranges.iter().all(is_within) {
             let fault = Fault::new("the member ends too early");
-            return Err(fault.bytes(self.range.clone()).into());
+            return Err(fault.bytes(self.around.clone()).into());
         }
+        let start = self.start()?;
         let mut within: Vec<Fetch<'_>> = Vec::new();
         let reserved = within.try_reserve(ranges.len());
         reserved.map_err(|_| no_memory("cannot read a member"))?;
         within.extend(ranges.iter_mut().map(|range| Fetch {
-            offset: self.range.start + range.offset,
+            offset: start + range.offset,
             buf: &mut *range.buf,
         }));
-        self.source.fetch(&mut within)
+        self.archive.source.fetch(&mut within)
     }
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {

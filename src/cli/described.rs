@@ -69,15 +69,12 @@ impl<'a, W: Write> DescriptionWriter<'a, W> {
         arrays: &[ArrayDescription],
     ) -> io::Result<()> {
         writeln!(self.out, "{}: {what}", Styled(NAME, title))?;
-        let sum = |of: fn(&ArrayDescription) -> u64| {
-            arrays
-                .iter()
-                .fold(0u64, |sum, array| sum.saturating_add(of(array)))
+        let sum = |of: fn(&ArrayDescription) -> Option<u64>| {
+            let mut sizes = arrays.iter().map(of);
+            sizes.try_fold(0u64, |sum, size| Some(sum.saturating_add(size?)))
         };
-        let (bytes, stored) = (
-            sum(|array| array.bytes),
-            sum(|array| array.stored_bytes.unwrap_or(array.bytes)),
-        );
+        let bytes = sum(|array| Some(array.bytes)).unwrap_or(0);
+        let stored = sum(|array| array.stored_bytes);
         let arrays = counted(arrays.len() as u64, "array");
         writeln!(self.out, "  {arrays}, {}", in_stored(bytes, stored))
     }
@@ -296,8 +293,11 @@ impl<'a, W: Write> DescriptionWriter<'a, W> {
     }
 }
 
-/// `7.6 MiB in 2.1 MiB, ratio 3.62`
-pub(super) fn in_stored(bytes: u64, stored: u64) -> String {
+/// `7.6 MiB in 2.1 MiB, ratio 3.62`; `7.6 MiB` if nobody has counted what is stored.
+pub(super) fn in_stored(bytes: u64, stored: Option<u64>) -> String {
+    let Some(stored) = stored else {
+        return size::show(bytes);
+    };
     let ratio = ratio_text(bytes, stored);
     let ratio = ratio.map_or_else(String::new, |ratio| format!(", ratio {ratio}"));
     format!("{} in {}{ratio}", size::show(bytes), size::show(stored))

@@ -117,6 +117,8 @@ struct Totals {
     arrays: u64,
     bytes: u64,
     stored: u64,
+    /// Of some arrays nobody has counted what is stored.
+    has_uncounted: bool,
 }
 
 impl Totals {
@@ -125,9 +127,8 @@ impl Totals {
         for array in &description.arrays {
             self.arrays += 1;
             self.bytes = self.bytes.saturating_add(array.bytes);
-            self.stored = self
-                .stored
-                .saturating_add(array.stored_bytes.unwrap_or(array.bytes));
+            self.stored = self.stored.saturating_add(array.stored_bytes.unwrap_or(0));
+            self.has_uncounted |= array.stored_bytes.is_none();
         }
     }
 
@@ -136,7 +137,7 @@ impl Totals {
             "{}, {}, {}",
             counted(self.containers, "container"),
             counted(self.arrays, "array"),
-            in_stored(self.bytes, self.stored)
+            in_stored(self.bytes, (!self.has_uncounted).then_some(self.stored))
         )
     }
 }

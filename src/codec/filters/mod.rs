@@ -18,7 +18,7 @@ mod bits;
 mod bitshuffle;
 pub(crate) mod blosc;
 mod blosc2;
-mod checked;
+pub(crate) mod checked;
 mod decode;
 mod encode;
 mod error;

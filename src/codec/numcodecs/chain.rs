@@ -87,6 +87,17 @@ impl Chain {
         self.stored
     }
 
+    /// Whether a chunk can have as many bytes as it has to, if it is stored in so many.
+    pub fn is_plausible(&self, stored: u64) -> bool {
+        let most = self
+            .undone()
+            .fold(stored, |bytes, step| step.codec.most(bytes));
+        match self.plain {
+            Length::Exactly(n) => most >= n as u64,
+            Length::AtMost(_) => true,
+        }
+    }
+
     pub fn codecs(&self) -> impl Iterator<Item = &ChunkCodec> {
         self.steps.iter().map(|step| &step.codec)
     }

@@ -27,6 +27,7 @@ pub use number::{NumberType, NumpyNumber, half};
 pub use reorder::{ByteTurn, Reorder};
 pub use sums::Sum;
 
+use crate::filters::checked::{BZIP2_RATIO, DEFLATE_RATIO, LZ4_RATIO, ZSTD_RATIO};
 use sums::SUM;
 
 /// A codec as the metadata of an array configure it.
@@ -96,6 +97,29 @@ impl ChunkCodec {
             ChunkCodec::Categorize { .. } => "categorize",
             ChunkCodec::Reorder(_) => "transpose",
             ChunkCodec::ByteTurn(_) => "bytes",
+        }
+    }
+
+    /// The most bytes that it can make of so many stored ones; `u64::MAX` where there is no bound.
+    fn most(&self, stored: u64) -> u64 {
+        let times = |ratio: u64| stored.saturating_mul(ratio);
+        match self {
+            ChunkCodec::Gzip | ChunkCodec::Zlib => times(DEFLATE_RATIO),
+            ChunkCodec::Lz4 => times(LZ4_RATIO),
+            ChunkCodec::Bz2 => times(BZIP2_RATIO),
+            ChunkCodec::Blosc | ChunkCodec::Zstd | ChunkCodec::Lzma(_) => times(ZSTD_RATIO),
+            ChunkCodec::Pcodec(_) => u64::MAX,
+            ChunkCodec::Sum { .. } => stored.saturating_sub(SUM as u64),
+            ChunkCodec::Shuffle { .. } | ChunkCodec::Reorder(_) | ChunkCodec::ByteTurn(_) => stored,
+            ChunkCodec::Delta { shown, stored: of }
+            | ChunkCodec::AsType { shown, stored: of }
+            | ChunkCodec::FixedScaleOffset {
+                shown, stored: of, ..
+            } => (stored / of.size() as u64).saturating_mul(shown.size() as u64),
+            ChunkCodec::Packbits => times(8),
+            ChunkCodec::Categorize {
+                size, stored: of, ..
+            } => (stored / of.size() as u64).saturating_mul(*size as u64),
         }
     }
 

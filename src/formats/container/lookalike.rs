@@ -139,7 +139,7 @@ pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
     };
     if candidate.is_directory() {
         let what = format!(
-            "named like a container and none of {}: it has none of {}",
+            "named like a container and no {} store: it has none of {}",
             format.name(),
             format.layout().identifying().join(", ")
         );

@@ -107,6 +107,8 @@ pub(super) fn discover(members: &dyn Members, budget: &Arc<Budget>) -> Result<No
 impl Discovery<'_> {
     fn root(&mut self) -> Result<()> {
         let key = PathBuf::new();
+        // A link may lead back to it.
+        self.has_been_met(&key);
         let found = self.documented(&key)?;
         let mut root = found.unwrap_or_else(|| Documented {
             content: NodeContent::Group,
@@ -314,6 +316,7 @@ impl Discovery<'_> {
             .push((key.to_owned(), Some(read.identity)));
         self.charge(NODE.saturating_add(AS_READ.saturating_mul(read.bytes.len() as u64)))?;
         let room = value_room(&read.bytes);
+        let _charge = self.budget.keep(room)?;
         let parsed = set_aside(room, "cannot read a document", || json::parse(&read.bytes))?;
         Ok(Some(parsed.map_err(|(what, at)| {
             let at = at as u64;

@@ -181,18 +181,18 @@ impl ZarrArray {
         located.map_err(|e| e.map_fault(|fault| fault.block(number)))
     }
 
-    /// Whether a chunk is stored; what cannot be found out is told by who decodes it.
-    fn is_stored(&self, number: u64) -> bool {
+    /// Whether a chunk is stored; what is wrong with it is told without memory for it.
+    fn is_stored(&self, number: u64) -> Result<bool> {
         if let Some(known) = self.known.lock().is_stored(number) {
-            return known;
+            return Ok(known);
         }
-        match self.locate(number) {
-            Ok(found) => {
-                self.known.lock().note(number, found.is_some());
-                found.is_some()
-            }
-            Err(_) => true,
+        let found = self.locate(number)?;
+        if let Some(located) = &found {
+            let checked = self.check_length(located);
+            checked.map_err(|e| e.map_fault(|fault| fault.block(number)))?;
         }
+        self.known.lock().note(number, found.is_some());
+        Ok(found.is_some())
     }
 
     fn block(&self, number: u64, skip: u64, take: u64) -> Piece {
@@ -211,13 +211,14 @@ impl ZarrArray {
             self.chain.stored(),
             crate::codec::numcodecs::Length::Exactly(n) if n as u64 != located.len()
         );
-        if located.len() <= most && !is_exact {
+        if located.len() <= most && !is_exact && self.chain.is_plausible(located.len()) {
             return Ok(());
         }
         let fault = Fault::new("the chunk is stored in another number of bytes");
         let fault = match is_exact {
             true => fault.expected(most),
-            false => fault.expected(format_args!("at most {most}")),
+            false if located.len() > most => fault.expected(format_args!("at most {most}")),
+            false => fault.expected("enough for what it is to hold"),
         };
         Err(fault
             .bytes(located.range.clone())
@@ -269,7 +270,8 @@ impl Array for ZarrArray {
         let mut made_up: Option<Range<u64>> = None;
         self.grid.runs(range, &mut |run| -> Result<()> {
             if last.0 != run.chunk {
-                last = (run.chunk, self.is_stored(run.chunk));
+                // What is bad is none that memory is taken for: reading it tells.
+                last = (run.chunk, self.is_stored(run.chunk).unwrap_or(false));
             }
             let end = run.at + run.take;
             if !last.1 {
@@ -343,6 +345,17 @@ impl Array for ZarrArray {
     }
 
     fn read_direct(&self, at: u64, out: &mut [u8]) -> Result<()> {
+        let end = at.saturating_add(out.len() as u64);
+        let mut last = u64::MAX;
+        self.grid.runs(at..end, &mut |run| {
+            let is_new = std::mem::replace(&mut last, run.chunk) != run.chunk;
+            match is_new && self.is_stored(run.chunk)? {
+                true => Err(Error::from(
+                    Fault::new("the chunk is stored by now").block(run.chunk),
+                )),
+                false => Ok(()),
+            }
+        })?;
         self.fill.put(at, out);
         Ok(())
     }
@@ -350,8 +363,15 @@ impl Array for ZarrArray {
     fn survey(&self, visit: &mut dyn FnMut(Piece)) -> Result<()> {
         let len = self.grid.chunk_bytes();
         self.places.each_stored(&mut |place| {
-            if let Some(number) = self.places.number(place) {
-                visit(self.block(number, 0, len));
+            let number = self.places.number(place).unwrap_or(u64::MAX);
+            match self.is_stored(number) {
+                Ok(true) => visit(self.block(number, 0, len)),
+                Ok(false) => {}
+                // A byte of it tells.
+                Err(_) => visit(Piece::Direct {
+                    at: self.grid.first_byte(number),
+                    take: 1,
+                }),
             }
             Ok(())
         })

@@ -20,7 +20,7 @@ use crate::memory::fallible;
 use crate::source::{Source, SourceIdentity};
 
 /// Longest document.
-pub(super) const DOCUMENT_MOST: u64 = 256 << 20;
+pub(super) const DOCUMENT_MOST: u64 = 32 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberKind {
@@ -34,6 +34,13 @@ pub(super) enum MemberKind {
 pub(super) trait Members: Send + Sync {
     /// A document or a chunk; none if there is none, also where a directory lies in its place.
     fn open(&self, key: &Path) -> Result<Option<Arc<dyn Source>>>;
+
+    /// All bytes of one that has been opened.
+    fn whole(&self, _key: &Path, source: &dyn Source) -> Result<Vec<u8>> {
+        let mut bytes = fallible::zeros(source.len(), "cannot read a document")?;
+        source.fetch_one(0, &mut bytes)?;
+        Ok(bytes)
+    }
 
     /// What it is told by now; none if there is none.
     fn identity(&self, key: &Path) -> Result<Option<SourceIdentity>> {
@@ -85,15 +92,11 @@ pub(super) fn document(members: &dyn Members, key: &Path) -> Result<Option<ReadD
     let len = source.len();
     if len > DOCUMENT_MOST {
         let fault = Fault::new("the document is too long").file(&key.display().to_string());
-        return Err(fault
-            .expected(format_args!("at most {DOCUMENT_MOST}"))
-            .found(len)
-            .into());
+        let fault = fault.expected(format_args!("at most {DOCUMENT_MOST}"));
+        return Err(fault.found(len).into());
     }
-    let mut bytes = fallible::zeros(len, "cannot read a document")?;
-    source.fetch_one(0, &mut bytes)?;
     Ok(Some(ReadDocument {
-        bytes,
+        bytes: members.whole(key, &*source)?,
         identity: source.identity(),
     }))
 }

@@ -81,7 +81,9 @@ impl TextChunks {
 
     /// A chunk without its codecs, and how many bytes of the block it is.
     fn decoded(&self, located: &ChunkAt) -> Result<(Block, usize)> {
-        let most = (self.budget.limit() / 4).min(TEXT_MOST as u64);
+        // What lies between two codecs is about as long.
+        let buffers = self.codecs.len().clamp(1, 2) as u64 + 2;
+        let most = (self.budget.limit() / 2 / buffers).min(TEXT_MOST as u64);
         let tried = TRIED
             .iter()
             .map(|(times, more)| located.len().saturating_mul(*times).saturating_add(*more));

@@ -20,7 +20,7 @@ use super::{DecodedBlocks, DecodesWhole, MemberKind, Members};
 use crate::array::nested::NestedBlocks;
 use crate::codec::checksum::Checksum;
 use crate::codec::numcodecs::inflate;
-use crate::error::{Fault, NotShown, Result};
+use crate::error::{Error, Fault, NotShown, Result};
 use crate::memory::budget::{Budget, Hold};
 use crate::memory::{Arena, fallible, no_memory, room};
 use crate::source::{Fetch, Source, SourceIdentity};
@@ -32,6 +32,8 @@ const LOCAL: [u8; 4] = *b"PK\x03\x04";
 const LOCAL_LEN: u64 = 30;
 /// What a local header may have more than its entry in the directory.
 const SLACK: u64 = 64;
+/// Documents are deflated to a part of their bytes that is not much smaller.
+const LIKELY: u64 = 64;
 
 pub(in super::super) struct ZipMembers {
     archive: Arc<ZipArchive>,
@@ -207,9 +209,34 @@ impl DecodesWhole for ZipArchive {
 
     fn decode(&self, number: u64, out: &mut [u8], mut scratch: Arena<'_>) -> Result<u64> {
         let entry = self.entry(usize::try_from(number).unwrap_or(usize::MAX))?;
-        let named = |fault: Fault| fault.file(&String::from_utf8_lossy(entry.name));
-        let range = self.stored(&entry)?;
         let stored = scratch.take(entry.stored)?;
+        self.inflate(&entry, stored, out)
+    }
+}
+
+impl ZipArchive {
+    /// A whole member, in room for what it is likely to have: what it claims it need not have.
+    fn inflated(&self, entry: &ZipEntry) -> Result<Vec<u8>> {
+        const DOING: &str = "cannot read a member of a zip file";
+        let likely = entry
+            .stored
+            .saturating_mul(LIKELY)
+            .saturating_add(LIKELY << 10);
+        let mut stored = fallible::zeros(entry.stored, DOING)?;
+        let mut out = fallible::zeros(entry.plain.min(likely), DOING)?;
+        match self.inflate(entry, &mut stored, &mut out) {
+            Err(Error::Fault(_)) if likely < entry.plain => {
+                out = fallible::zeros(entry.plain, DOING)?;
+                self.inflate(entry, &mut stored, &mut out).map(|_| out)
+            }
+            other => other.map(|_| out),
+        }
+    }
+
+    /// Decodes a deflated member, which must be as long as `out`.
+    fn inflate(&self, entry: &ZipEntry, stored: &mut [u8], out: &mut [u8]) -> Result<u64> {
+        let named = |fault: Fault| fault.file(&String::from_utf8_lossy(entry.name));
+        let range = self.stored(entry)?;
         self.source.fetch_one(range.start, stored)?;
         let inflated = inflate(stored, out).map_err(super::super::damage::error);
         let len = inflated.map_err(|e| e.map_fault(|fault| named(fault).bytes(range.clone())))?;
@@ -253,6 +280,18 @@ impl Members for ZipMembers {
             Method::Unknown(method) => {
                 let why = format!("a member of the zip file by method {method}, or encrypted");
                 Err(NotShown::new(why).into())
+            }
+        }
+    }
+
+    fn whole(&self, key: &Path, source: &dyn Source) -> Result<Vec<u8>> {
+        let number = self.archive.search(key.as_os_str().as_bytes());
+        match number.map(|number| self.archive.entry(number)) {
+            Ok(Ok(entry)) if entry.method == Method::Deflated => self.archive.inflated(&entry),
+            _ => {
+                let mut bytes = fallible::zeros(source.len(), "cannot read a document")?;
+                source.fetch_one(0, &mut bytes)?;
+                Ok(bytes)
             }
         }
     }

@@ -261,7 +261,15 @@ impl Members for ZipMembers {
             return Ok(None);
         }
         let named = |fault: Fault| fault.file(&key.display().to_string());
+        let end = entry
+            .header
+            .saturating_add(LOCAL_LEN)
+            .saturating_add(entry.stored);
         match entry.method {
+            _ if end > self.archive.source.len() => {
+                let fault = Fault::new("the member lies behind the end of the zip file");
+                Err(named(fault.found(end)).into())
+            }
             _ if !entry.is_plausible() => {
                 let fault = Fault::new("the member has fewer stored bytes than it needs");
                 Err(named(fault.expected(entry.plain).found(entry.stored)).into())

@@ -51,6 +51,12 @@ impl DirectoryMembers {
         }
     }
 
+    /// Whether a link is a second way to something in the store, which is shown at its own place.
+    fn leads_back(&self, key: &Path) -> Result<bool> {
+        let way = follow(&*self.store, &self.path(key))?;
+        Ok(matches!(way, LinkWay::To(found) if found.starts_with(&self.root)))
+    }
+
     fn stat(&self, key: &Path) -> Result<Option<Stat>> {
         self.at(key, &mut |path| {
             let stat = self.store.stat(path)?;
@@ -125,8 +131,13 @@ impl Members for DirectoryMembers {
         listed?;
         for name in links {
             let kind = match self.stat(&super::join(directory, &name)) {
-                Ok(Some(stat)) if stat.kind == FileKind::Directory => MemberKind::Directory,
                 Ok(Some(stat)) if stat.kind == FileKind::File => MemberKind::File,
+                Ok(Some(stat)) if stat.kind == FileKind::Directory => {
+                    match self.leads_back(&super::join(directory, &name))? {
+                        true => MemberKind::Other,
+                        false => MemberKind::Directory,
+                    }
+                }
                 Ok(_) => MemberKind::Other,
                 // Whoever opens it is told.
                 Err(Error::Fault(_)) => MemberKind::File,

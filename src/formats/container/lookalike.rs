@@ -173,7 +173,7 @@ fn promised_by_name(candidate: &Candidate<'_>) -> Option<&'static dyn Format> {
     };
     let mut formats = FORMATS.iter().filter(|format| may_be(format.layout()));
     formats
-        .find(|format| format.extensions().iter().any(is_named))
+        .find(|format| format.promised_by().iter().any(is_named))
         .copied()
 }
 

@@ -147,6 +147,11 @@ pub trait Format: Send + Sync {
     /// a name is to be a new one.
     fn extensions(&self) -> &'static [&'static str];
 
+    /// What is named so, and is none of this format, is told as damaged: behind a dot.
+    fn promised_by(&self) -> &'static [&'static str] {
+        self.extensions()
+    }
+
     /// Whether a container is one by its name alone: nothing in it says so.
     fn goes_by_name(&self) -> bool {
         false

@@ -93,7 +93,12 @@ impl Format for Zarr {
         Layout::Directory(&StoreFiles)
     }
 
+    /// A directory of any name may become one.
     fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn promised_by(&self) -> &'static [&'static str] {
         &["zarr"]
     }
 
@@ -115,6 +120,10 @@ impl Format for ZippedZarr {
     }
 
     fn extensions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn promised_by(&self) -> &'static [&'static str] {
         &["zarr.zip", "zarr"]
     }
 

@@ -1,6 +1,7 @@
 //! Stores that others change: the next open shows what is stored by then, whichever file has
 //! changed.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -72,4 +73,40 @@ fn documents_below_the_root_make_another_version_as_well() {
     std::fs::remove_dir_all(store.join("g/x")).unwrap();
     wait_until("the array has gone", || !shown.exists());
     assert_eq!(names(&mounted.join("s.zarr/g")), ["arrays.json", "later"]);
+}
+
+/// Reads past the page cache: chunks that nobody has looked for yet.
+fn read_rest(file: &std::fs::File) -> std::io::Result<Vec<u8>> {
+    let mut rest = vec![0; 2 * CHUNK * 4];
+    file.read_exact_at(&mut rest, (CHUNK * 4) as u64)?;
+    Ok(rest)
+}
+
+#[test]
+fn chunks_of_a_store_that_is_moved_through_the_mount_are_found() {
+    let source = scratch_directory();
+    let array = source.path().join("s.zarr/x");
+    write_group(&source.path().join("s.zarr"));
+    write_document(&array, 3 * CHUNK, 9);
+    write_chunk(&array, 1, 2);
+    let mounted = Mounted::new(source.path(), &["rw", "direct_io"]);
+    let file = std::fs::File::open(mounted.join("s.zarr/x")).unwrap();
+    std::fs::rename(mounted.join("s.zarr"), mounted.join("t.zarr")).unwrap();
+    assert_eq!(read_rest(&file).unwrap(), elements(&[2, 9]));
+    let shown = std::fs::read(mounted.join("t.zarr/x")).unwrap();
+    assert_eq!(shown, elements(&[9, 2, 9]));
+}
+
+#[test]
+fn chunks_of_a_store_that_others_move_away_are_not_taken_for_missing() {
+    let source = scratch_directory();
+    let array = source.path().join("s.zarr/x");
+    write_group(&source.path().join("s.zarr"));
+    write_document(&array, 3 * CHUNK, 9);
+    write_chunk(&array, 1, 2);
+    let mounted = Mounted::new(source.path(), &["ro", "direct_io"]);
+    let file = std::fs::File::open(mounted.join("s.zarr/x")).unwrap();
+    std::fs::rename(source.path().join("s.zarr"), source.path().join("t.zarr")).unwrap();
+    assert!(read_rest(&file).is_err());
+    assert_comes_to_show(&mounted.join("t.zarr/x"), &elements(&[9, 2, 9]));
 }

@@ -5,12 +5,13 @@
 //! it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::array::{ArrayPlace, ZarrArray};
+use super::MAKE_NODES;
+use super::array::{ArrayPlace, OpenChunks, ZarrArray};
 use super::check::{NodeHolds, StoreCheck};
 use super::current::{ReadChunks, StoreDirectories, StoreState};
 use super::members::Members;
@@ -24,6 +25,7 @@ use crate::container::{Container, Inner, Text, Unreadable, binsparse, names};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::memory::set_aside;
+use crate::source::SourceIdentity;
 
 /// What an array takes while the container is put together.
 const NODE: u64 = 4 << 10;
@@ -58,6 +60,8 @@ struct StoreAssembly<'a> {
     drafts: Vec<StoreDraft>,
     /// Of each node that is a group.
     groups: HashMap<usize, GroupPlace>,
+    documents: &'a HashMap<&'a Path, SourceIdentity>,
+    open: Arc<OpenChunks>,
     /// Arrays by their paths from the root.
     read: BTreeMap<String, Arc<dyn ReadChunks>>,
 }
@@ -87,9 +91,15 @@ fn assemble(
         directories,
         charge: _charge,
     } = nodes;
+    let identified = documents
+        .iter()
+        .filter_map(|(key, was)| Some((key.as_path(), (*was)?)));
+    let known: HashMap<&Path, SourceIdentity> = identified.collect();
     let mut assembly = StoreAssembly {
         members,
         nested,
+        documents: &known,
+        open: Arc::new(OpenChunks::new(members.is_far())),
         drafts: Vec::new(),
         groups: HashMap::new(),
         read: BTreeMap::new(),
@@ -111,8 +121,9 @@ fn assemble(
             });
         }
     }
-    let mut container = finish(assembly.drafts)?;
-    let state = StoreState::new(members, documents, directories, assembly.read);
+    let StoreAssembly { drafts, read, .. } = assembly;
+    let mut container = finish(drafts)?;
+    let state = StoreState::new(members, documents, directories, read);
     container.unchanged = Some(Arc::new(state));
     container.own_files = Some(Arc::new(own));
     container.checks.push(Arc::new(StoreCheck {
@@ -279,11 +290,12 @@ impl StoreAssembly<'_> {
         (path, full): (&str, &str),
         node: StoreNode,
     ) -> Result<()> {
-        let at = ArrayPlace {
-            members: Arc::clone(self.members),
-            key: node.key,
-            nested: Arc::clone(self.nested),
-        };
+        let own = MAKE_NODES.iter().map(|name| node.key.join(name));
+        let mut own =
+            own.filter_map(|key| Some((self.documents.get(key.as_path()).copied()?, key)));
+        let own = own.next();
+        let (members, nested) = (Arc::clone(self.members), Arc::clone(self.nested));
+        let (key, open) = (node.key, Arc::clone(&self.open));
         let Some(draft) = self.drafts.get_mut(draft) else {
             return Ok(());
         };
@@ -294,6 +306,14 @@ impl StoreAssembly<'_> {
         };
         draft.container.describe(path, node.attributes);
         let array = document.map_err(Error::from).and_then(|document| {
+            let (was, own) = own.ok_or_else(|| Fault::new("the document has gone"))?;
+            let at = ArrayPlace {
+                members,
+                key,
+                nested,
+                document: (own, was),
+                open,
+            };
             let dims = document.dims.clone();
             let (array, read): (Arc<dyn Array>, Arc<dyn ReadChunks>) = match document.is_text() {
                 true => both(ZarrText::new(path, document, &at)?),

@@ -40,13 +40,33 @@ pub(super) struct StoreState {
     digest: u64,
     arrays: BTreeMap<String, Arc<dyn ReadChunks>>,
     looked: Mutex<Looked>,
+    seldom: Seldom,
 }
 
 struct Looked {
     directories: Vec<SeenDirectory>,
-    /// Until then nothing is looked at.
-    next: Instant,
     has_changed: bool,
+}
+
+/// What is looked at again now and then.
+#[derive(Default)]
+pub(super) struct Seldom {
+    /// Until then nothing is looked at.
+    next: Mutex<Option<Instant>>,
+}
+
+impl Seldom {
+    /// Looks, if it has been long enough; says else that nothing has changed.
+    pub(super) fn when_due(&self, look: impl FnOnce() -> Result<bool>) -> Result<bool> {
+        let start = Instant::now();
+        if self.next.lock().is_some_and(|next| start < next) {
+            return Ok(true);
+        }
+        let looked = look();
+        let took = start.elapsed().max(Duration::from_micros(50));
+        *self.next.lock() = Some(Instant::now() + took * SELDOM);
+        looked
+    }
 }
 
 impl StoreState {
@@ -68,9 +88,9 @@ impl StoreState {
             arrays,
             looked: Mutex::new(Looked {
                 directories,
-                next: Instant::now(),
                 has_changed: false,
             }),
+            seldom: Seldom::default(),
         }
     }
 
@@ -120,11 +140,12 @@ impl StillStored for StoreState {
 
     fn is_unchanged(&self) -> Result<bool> {
         let mut looked = self.looked.lock();
-        let start = Instant::now();
-        if !looked.has_changed && start >= looked.next {
-            looked.has_changed = self.has_changed(&mut looked.directories)?;
-            let took = start.elapsed().max(Duration::from_micros(50));
-            looked.next = Instant::now() + took * SELDOM;
+        if !looked.has_changed {
+            let Looked { directories, .. } = &mut *looked;
+            let unchanged = self
+                .seldom
+                .when_due(|| Ok(!self.has_changed(directories)?))?;
+            looked.has_changed = !unchanged;
         }
         Ok(!looked.has_changed)
     }

@@ -26,9 +26,10 @@ use crate::codec::numcodecs::Chain;
 use crate::error::{Error, Fault, Result};
 use crate::memory::{Arena, room};
 use crate::range_set::RangeSet;
-use crate::source::StoredRanges;
+use crate::source::{SourceIdentity, StoredRanges};
 use crate::sync::Mutex;
 use places::KeyedChunks;
+pub(super) use places::OpenChunks;
 pub(super) use places::{ChunkAt, ChunkLookup, Counts};
 use seen::SeenKeys;
 use shards::ShardedChunks;
@@ -44,6 +45,9 @@ pub(super) struct ArrayPlace {
     pub(super) members: Arc<dyn Members>,
     pub(super) key: PathBuf,
     pub(super) nested: Arc<NestedBlocks>,
+    /// The array's document.
+    pub(super) document: (PathBuf, SourceIdentity),
+    pub(super) open: Arc<OpenChunks>,
 }
 
 impl ArrayPlace {
@@ -67,7 +71,8 @@ pub(super) fn places(
         return Err(Fault::new("the array has more chunks than there can be").into());
     }
     let seen = SeenKeys::new(at.nested.budget());
-    let keyed = KeyedChunks::new(&at.members, at.key.clone(), (keys, counts), seen);
+    let known = (seen, at.document.clone(), &at.open);
+    let keyed = KeyedChunks::new(&at.members, at.key.clone(), (keys, counts), known);
     let mut found: Arc<dyn ChunkLookup> = Arc::new(keyed);
     let mut inner: Vec<Vec<u64>> = shards
         .iter()

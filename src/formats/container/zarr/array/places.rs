@@ -8,10 +8,12 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use lru::LruCache;
 
 use super::seen::SeenKeys;
+use crate::container::zarr::current::Seldom;
 use crate::container::zarr::keys::KeyEncoding;
 use crate::container::zarr::members::Members;
 use crate::error::{Error, Fault, Result};
@@ -19,7 +21,7 @@ use crate::source::{Source, SourceIdentity, StoredRanges};
 use crate::sync::Mutex;
 
 /// Sources that stay open for a while: between finding out how long a chunk is and decoding it.
-const OPEN_MOST: usize = 8;
+const OPEN_MOST: usize = 64;
 
 /// Of those that are far away, which take no descriptors and have been asked for what is wanted.
 const FAR_MOST: usize = 4096;
@@ -123,7 +125,33 @@ pub(in super::super) struct KeyedChunks {
     keys: KeyEncoding,
     counts: Counts,
     seen: SeenKeys,
-    open: Mutex<LruCache<u64, Arc<dyn Source>>>,
+    /// The array's own, and what it was when the array was opened: as long as it is there, what is
+    /// missing beside it is.
+    document: (PathBuf, SourceIdentity),
+    open: Arc<OpenChunks>,
+    /// Among the arrays of the store.
+    array: u64,
+    compared: Seldom,
+}
+
+/// The sources of a store that stay open for a while, by array and chunk.
+pub(in super::super) struct OpenChunks {
+    open: Mutex<LruCache<(u64, u64), Arc<dyn Source>>>,
+    arrays: AtomicU64,
+}
+
+impl OpenChunks {
+    pub(in super::super) fn new(is_far: bool) -> OpenChunks {
+        let most = match is_far {
+            true => FAR_MOST,
+            false => OPEN_MOST,
+        };
+        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
+        OpenChunks {
+            open: Mutex::new(LruCache::new(most)),
+            arrays: AtomicU64::new(0),
+        }
+    }
 }
 
 impl KeyedChunks {
@@ -131,20 +159,18 @@ impl KeyedChunks {
         members: &Arc<dyn Members>,
         directory: PathBuf,
         (keys, counts): (KeyEncoding, Counts),
-        seen: SeenKeys,
+        (seen, document, open): (SeenKeys, (PathBuf, SourceIdentity), &Arc<OpenChunks>),
     ) -> KeyedChunks {
-        let most = match members.is_far() {
-            true => FAR_MOST,
-            false => OPEN_MOST,
-        };
-        let most = NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN);
         KeyedChunks {
             members: Arc::clone(members),
             directory,
             keys,
             counts,
             seen,
-            open: Mutex::new(LruCache::new(most)),
+            document,
+            array: open.arrays.fetch_add(1, Ordering::Relaxed),
+            open: Arc::clone(open),
+            compared: Seldom::default(),
         }
     }
 
@@ -156,18 +182,26 @@ impl KeyedChunks {
         if self.seen.is_missing(number) {
             return Ok(None);
         }
-        let open = self.open.lock().get(&number).cloned();
+        let at = (self.array, number);
+        let open = self.open.open.lock().get(&at).cloned();
         if open.is_some() {
             return Ok(open);
         }
         let key = self.key(place);
         let found = self.members.open(&key)?;
         let identity = found.as_ref().map(|source| source.identity());
+        if found.is_none() && !self.members.is_far() {
+            // It may be the whole store that has gone, or has been moved.
+            let (document, was) = &self.document;
+            if self.members.identity(document)? != Some(*was) {
+                return Err(Error::Changed { path: key });
+            }
+        }
         if !self.seen.note(number, identity.as_ref()) {
             return Err(Error::Changed { path: key });
         }
         if let Some(source) = &found {
-            let replaced = self.open.lock().push(number, Arc::clone(source));
+            let replaced = self.open.open.lock().push(at, Arc::clone(source));
             drop(replaced);
         }
         Ok(found)
@@ -214,9 +248,11 @@ impl ChunkLookup for KeyedChunks {
     }
 
     fn are_unchanged(&self) -> Result<bool> {
-        self.seen.all(&mut |number, was: Option<u64>| {
-            let now = self.members.identity(&self.key(&self.place(number)));
-            Ok(now?.as_ref().map(super::seen::digest) == was)
+        self.compared.when_due(|| {
+            self.seen.all(&mut |number, was: Option<u64>| {
+                let now = self.members.identity(&self.key(&self.place(number)));
+                Ok(now?.as_ref().map(super::seen::digest) == was)
+            })
         })
     }
 }

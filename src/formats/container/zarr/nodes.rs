@@ -5,24 +5,23 @@
 //! without one is a group if there is a node below it. Nothing looks into the directories of
 //! chunks. Used by [`super::assemble`].
 
-use std::collections::HashSet;
+mod documents;
+
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::current::{SeenDirectory, digest};
 use super::document::{ArrayDocument, DocumentRefusal};
-use super::members::{MemberKind, Members, document, join};
-use super::{json, version_2, version_3};
-use crate::container::describe::value_room;
-use crate::error::{Error, Fault, Result};
+use super::members::{MemberKind, Members, join};
+use crate::error::{Fault, Result};
 use crate::memory::budget::{Budget, Hold};
-use crate::memory::set_aside;
 use crate::source::SourceIdentity;
 use std::sync::Arc;
 
 /// Deepest nesting of groups.
-const DEEPEST: usize = 64;
+const DEEPEST: usize = 512;
 
 /// What a node takes beside its document, and how many times that it takes as read.
 const NODE: u64 = 1 << 10;
@@ -69,6 +68,8 @@ pub(super) struct Discovery<'m> {
     members: &'m dyn Members,
     budget: &'m Arc<Budget>,
     found: Nodes,
+    /// Of a store whose directories cannot be listed: those that its consolidated metadata name.
+    consolidated: Option<BTreeSet<PathBuf>>,
     /// Directories on the ways to groups that were reached by links, so that none is met twice.
     met: HashSet<SourceIdentity>,
 }
@@ -93,6 +94,7 @@ pub(super) fn discover(members: &dyn Members, budget: &Arc<Budget>) -> Result<No
             directories: Vec::new(),
             charge: Vec::new(),
         },
+        consolidated: None,
         met: HashSet::new(),
     };
     discovery.root()?;
@@ -167,7 +169,15 @@ impl Discovery<'_> {
             return Ok(());
         }
         self.charge(NODE)?;
-        for name in self.directories(&key)? {
+        let names = match self.directories(&key) {
+            Err(e) if e.is_permission_denied() && number > 0 => {
+                let fault = Fault::new("the group may not be listed");
+                self.found.faults.push((number, fault));
+                return Ok(());
+            }
+            other => other?,
+        };
+        for name in names {
             let below = join(&key, &name);
             if name == b"__MACOSX" || self.has_been_met(&below) {
                 continue;
@@ -204,15 +214,25 @@ impl Discovery<'_> {
 
     /// Names of the directories in one, in order.
     fn directories(&mut self, key: &Path) -> Result<Vec<Vec<u8>>> {
+        if self.consolidated.is_some() {
+            return Ok(self.consolidated_in(key));
+        }
         // Before it is listed, so that what comes later is seen.
         let identity = self.members.directory_identity(key)?;
         let (mut names, mut bytes) = (Vec::new(), 0u64);
-        self.members.list(key, &mut |name, kind| {
+        let listed = self.members.list(key, &mut |name, kind| {
             if kind == MemberKind::Directory {
                 bytes = bytes.saturating_add(name.len() as u64 + 64);
                 names.push(name.to_owned());
             }
-        })?;
+        });
+        if listed.is_err() && self.members.is_far() && key.as_os_str().is_empty() {
+            self.consolidated = self.consolidated_nodes()?;
+            if self.consolidated.is_some() {
+                return Ok(self.consolidated_in(key));
+            }
+        }
+        listed?;
         self.charge(bytes)?;
         names.sort_unstable();
         self.found.directories.push(SeenDirectory {
@@ -221,6 +241,42 @@ impl Discovery<'_> {
             names: digest(&names),
         });
         Ok(names)
+    }
+
+    /// Nodes that consolidated metadata name, with the groups above them; none if there are none.
+    fn consolidated_nodes(&mut self) -> Result<Option<BTreeSet<PathBuf>>> {
+        let mut keys = BTreeSet::new();
+        let mut add = |node: &Path| keys.extend(node.ancestors().map(Path::to_owned));
+        let listed = |document: Option<&Value>| {
+            let metadata = document
+                .and_then(|document| document.get("metadata"))
+                .cloned();
+            metadata.and_then(|metadata| metadata.as_object().cloned())
+        };
+        let inline = match self.read(Path::new("zarr.json"))? {
+            Some(Ok(document)) => listed(document.get("consolidated_metadata")),
+            _ => None,
+        };
+        let beside = match self.read(Path::new(".zmetadata"))? {
+            Some(Ok(document)) => listed(Some(&document)),
+            _ => None,
+        };
+        let found = inline.is_some() || beside.is_some();
+        for node in inline.into_iter().flatten() {
+            add(Path::new(&node.0));
+        }
+        for document in beside.into_iter().flatten() {
+            add(Path::new(&document.0).parent().unwrap_or(Path::new("")));
+        }
+        Ok(found.then_some(keys))
+    }
+
+    /// Of these, the names in a directory.
+    fn consolidated_in(&self, key: &Path) -> Vec<Vec<u8>> {
+        let nodes = self.consolidated.iter().flatten();
+        let below = nodes.filter(|node| node.parent() == Some(key));
+        let names = below.filter_map(|node| Some(node.file_name()?.as_encoded_bytes().to_vec()));
+        names.collect()
     }
 
     /// Whether a way leads to a directory that another has led to: links may go round in circles.
@@ -232,6 +288,9 @@ impl Discovery<'_> {
     /// Whether there is a node below a directory that has no document.
     fn has_nodes(&mut self, key: &Path, depth: usize) -> Result<bool> {
         const LOOKED_AT: usize = 10_000;
+        if let Some(nodes) = &self.consolidated {
+            return Ok(nodes.iter().any(|node| node.parent() == Some(key)));
+        }
         let (mut left, mut looked) = (vec![(key.to_owned(), depth)], 0);
         while let Some((key, depth)) = left.pop() {
             let (mut below, mut has_document) = (Vec::new(), false);
@@ -285,164 +344,5 @@ impl Discovery<'_> {
             }
         }
         Ok(())
-    }
-
-    /// What the documents of a directory say; none if it has none.
-    fn documented(&mut self, key: &Path) -> Result<Option<Documented>> {
-        if let Some(document) = self.read(&key.join("zarr.json"))? {
-            return Ok(Some(self.of_version_3(document)));
-        }
-        if let Some(document) = self.read(&key.join(".zarray"))? {
-            return self.array_of_version_2(key, document).map(Some);
-        }
-        if let Some(document) = self.read(&key.join(".zgroup"))? {
-            return self.group_of_version_2(key, document).map(Some);
-        }
-        Ok(None)
-    }
-
-    /// A document; none if there is none.
-    fn read(&mut self, key: &Path) -> Result<Option<std::result::Result<Value, DocumentRefusal>>> {
-        let named = |fault: Fault| fault.file(&key.display().to_string());
-        let read = match document(self.members, key) {
-            Ok(None) => return Ok(None),
-            Ok(Some(read)) => read,
-            Err(Error::Fault(fault)) => return Ok(Some(Err(DocumentRefusal::Fault(fault)))),
-            Err(Error::NotShown(not)) => return Ok(Some(Err(DocumentRefusal::NotShown(not.why)))),
-            Err(e) => return Err(e),
-        };
-        self.found
-            .documents
-            .push((key.to_owned(), Some(read.identity)));
-        self.charge(NODE.saturating_add(AS_READ.saturating_mul(read.bytes.len() as u64)))?;
-        let room = value_room(&read.bytes);
-        let _charge = self.budget.keep(room)?;
-        let parsed = set_aside(room, "cannot read a document", || json::parse(&read.bytes))?;
-        Ok(Some(parsed.map_err(|(what, at)| {
-            let at = at as u64;
-            let fault = named(Fault::new(format!("the document is no JSON: {what}")));
-            DocumentRefusal::Fault(Box::new(fault.bytes(at..at)))
-        })))
-    }
-
-    fn of_version_3(
-        &mut self,
-        document: std::result::Result<Value, DocumentRefusal>,
-    ) -> Documented {
-        let broken = |refusal| Documented {
-            content: NodeContent::Unknown(refusal),
-            attributes: Map::new(),
-            version: 3,
-            faults: Vec::new(),
-        };
-        let mut document = match document {
-            Ok(document) => document,
-            Err(refusal) => return broken(refusal),
-        };
-        if document.get("zarr_format").and_then(Value::as_u64) != Some(3) {
-            let found = document.get("zarr_format").unwrap_or(&Value::Null);
-            let fault = DocumentRefusal::fault("the document has another version");
-            return broken(fault.expected(3).found(found));
-        }
-        let mut faults = Vec::new();
-        let attributes = document.get_mut("attributes").map(Value::take);
-        let attributes = attributes_of(attributes.unwrap_or(Value::Null), &mut faults);
-        let content = match document.get("node_type").and_then(Value::as_str) {
-            Some("group") => match version_3::unknown_fields(&document, &OF_GROUPS) {
-                Ok(()) => NodeContent::Group,
-                Err(refusal) => NodeContent::Unknown(refusal),
-            },
-            Some("array") => {
-                let array = version_3::array(&document);
-                NodeContent::Array(array.map(|mut array| {
-                    if array.dims.is_empty() {
-                        array.dims = version_2::dims(&attributes, array.shape.len());
-                    }
-                    Box::new(array)
-                }))
-            }
-            _ => {
-                let found = document.get("node_type").unwrap_or(&Value::Null);
-                let fault = DocumentRefusal::fault("the node is of no type");
-                NodeContent::Unknown(fault.expected("array or group").found(found))
-            }
-        };
-        Documented {
-            content,
-            attributes,
-            version: 3,
-            faults,
-        }
-    }
-
-    /// The attributes beside a node of version 2.
-    fn attributes(&mut self, key: &Path, faults: &mut Vec<Fault>) -> Result<Map<String, Value>> {
-        Ok(match self.read(&key.join(".zattrs"))? {
-            None => Map::new(),
-            Some(Ok(attributes)) => attributes_of(attributes, faults),
-            Some(Err(DocumentRefusal::Fault(fault))) => {
-                faults.push(*fault);
-                Map::new()
-            }
-            Some(Err(DocumentRefusal::NotShown(why))) => {
-                faults.push(Fault::new(why));
-                Map::new()
-            }
-        })
-    }
-
-    fn array_of_version_2(
-        &mut self,
-        key: &Path,
-        document: std::result::Result<Value, DocumentRefusal>,
-    ) -> Result<Documented> {
-        let mut faults = Vec::new();
-        let attributes = self.attributes(key, &mut faults)?;
-        let array = document.and_then(|document| version_2::array(&document, &attributes));
-        Ok(Documented {
-            content: NodeContent::Array(array.map(Box::new)),
-            attributes,
-            version: 2,
-            faults,
-        })
-    }
-
-    fn group_of_version_2(
-        &mut self,
-        key: &Path,
-        document: std::result::Result<Value, DocumentRefusal>,
-    ) -> Result<Documented> {
-        let mut faults = Vec::new();
-        let attributes = self.attributes(key, &mut faults)?;
-        let version = document
-            .as_ref()
-            .map(|document| document.get("zarr_format").cloned());
-        match version {
-            Ok(found) if found.as_ref().and_then(Value::as_u64) == Some(2) => {}
-            Ok(found) => {
-                let fault = Fault::new("the group's document has another version");
-                let found = found.unwrap_or(Value::Null);
-                faults.push(fault.expected(2).found(found).file(".zgroup"));
-            }
-            Err(DocumentRefusal::Fault(fault)) => faults.push(Fault::clone(fault)),
-            Err(DocumentRefusal::NotShown(why)) => faults.push(Fault::new(why.clone())),
-        }
-        Ok(Documented {
-            content: NodeContent::Group,
-            attributes,
-            version: 2,
-            faults,
-        })
-    }
-}
-
-fn attributes_of(value: Value, faults: &mut Vec<Fault>) -> Map<String, Value> {
-    match value {
-        Value::Object(attributes) => attributes,
-        Value::Null => Map::new(),
-        _ => {
-            faults.push(Fault::new("the attributes are no object"));
-            Map::new()
-        }
     }
 }

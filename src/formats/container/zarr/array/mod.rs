@@ -7,6 +7,7 @@
 mod places;
 mod seen;
 mod shards;
+mod wrapped;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -270,16 +271,15 @@ impl Array for ZarrArray {
     }
 
     fn pieces(&self, range: Range<u64>, out: &mut Vec<Piece>) -> Result<()> {
-        let mut last = (u64::MAX, false);
+        let mut last = (u64::MAX, None);
         // Bytes that are made up, as far as they lie behind each other.
         let mut made_up: Option<Range<u64>> = None;
         self.grid.runs(range, &mut |run| -> Result<()> {
             if last.0 != run.chunk {
-                // What is bad is none that memory is taken for: reading it tells.
-                last = (run.chunk, self.is_stored(run.chunk).unwrap_or(false));
+                last = (run.chunk, self.is_stored(run.chunk).ok());
             }
             let end = run.at + run.take;
-            if !last.1 {
+            if last.1 == Some(false) {
                 let start = made_up.as_ref().map_or(run.at, |before| before.start);
                 made_up = Some(start..end);
                 return Ok(());
@@ -287,7 +287,11 @@ impl Array for ZarrArray {
             if let Some(before) = made_up.take() {
                 direct_piece(before, out);
             }
-            out.push(self.block(run.chunk, run.skip, run.take));
+            match last.1 {
+                // What is bad is none that memory is taken for: reading it tells.
+                None => direct_piece(run.at..end, out),
+                Some(_) => out.push(self.block(run.chunk, run.skip, run.take)),
+            }
             Ok(())
         })?;
         if let Some(rest) = made_up {

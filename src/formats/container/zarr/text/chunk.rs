@@ -57,6 +57,20 @@ impl TextChunks {
         &*self.places
     }
 
+    /// Shown bytes of the values of a chunk that are in the array.
+    pub(super) fn shown_bytes(&self, place: &[u64], walk: ValueWalk<'_>) -> Result<u64> {
+        if self.places.locate(place)?.is_none() {
+            let each = self.fill.len() as u64 + 1;
+            return Ok(walk.within().left().saturating_mul(each));
+        }
+        let mut bytes = 0u64;
+        self.read(place, walk, &mut |_, value| {
+            bytes = bytes.saturating_add(value.len() + 1);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
     /// Visits the values of a chunk that are in the array, as they are stored.
     pub(super) fn read(
         &self,
@@ -65,6 +79,7 @@ impl TextChunks {
         visit: &mut dyn FnMut(u64, TextValue<'_>) -> Result<()>,
     ) -> Result<()> {
         let Some(located) = self.places.locate(place)? else {
+            let mut walk = walk.within();
             while let Some(number) = walk.next() {
                 if let Some(number) = number {
                     visit(number, TextValue { bytes: &self.fill })?;

@@ -14,6 +14,8 @@ pub(super) struct ValueWalk<'b> {
     bands: &'b TextBands,
     /// First place of the chunk in the array.
     first: Vec<u64>,
+    /// Values that are gone through along each dimension.
+    lens: Vec<u64>,
     at: Vec<u64>,
     left: u64,
 }
@@ -89,6 +91,7 @@ impl TextBands {
         ValueWalk {
             bands: self,
             first: first.map(|(at, chunk)| at.saturating_mul(*chunk)).collect(),
+            lens: self.chunk.clone(),
             at: vec![0; self.chunk.len()],
             left: product(&self.chunk),
         }
@@ -103,6 +106,16 @@ fn product(lens: &[u64]) -> u64 {
 }
 
 impl ValueWalk<'_> {
+    /// Goes through those alone that are in the array: of a chunk that is missing.
+    pub(super) fn within(mut self) -> Self {
+        let pairs = self.bands.shape.iter().zip(&self.first);
+        for (len, (shape, first)) in self.lens.iter_mut().zip(pairs) {
+            *len = (*len).min(shape.saturating_sub(*first));
+        }
+        self.left = product(&self.lens);
+        self
+    }
+
     /// Values of the chunk that have not been gone through.
     pub(super) fn left(&self) -> u64 {
         self.left
@@ -113,7 +126,7 @@ impl ValueWalk<'_> {
         self.left = self.left.checked_sub(1)?;
         let number = self.number();
         for dim in self.bands.order.iter().rev() {
-            let (Some(at), Some(len)) = (self.at.get_mut(*dim), self.bands.chunk.get(*dim)) else {
+            let (Some(at), Some(len)) = (self.at.get_mut(*dim), self.lens.get(*dim)) else {
                 break;
             };
             *at += 1;
@@ -163,9 +176,16 @@ mod tests {
                 let mut numbers = Vec::new();
                 for place in bands.places(band) {
                     let mut walk = bands.walk(&place);
+                    let mut inner = bands.walk(&place).within();
+                    let mut same = Vec::new();
+                    while let Some(number) = inner.next() {
+                        same.push(number.unwrap());
+                    }
+                    let before = numbers.len();
                     while let Some(number) = walk.next() {
                         numbers.extend(number);
                     }
+                    prop_assert_eq!(&numbers[before..], &same[..]);
                 }
                 if bands.is_in_order() {
                     prop_assert!(numbers.is_sorted());

@@ -63,6 +63,10 @@ fn gzip(contexts: &mut Contexts, stored: &[u8], out: &mut [u8]) -> Result<usize,
         })?;
         let member = &out[done..done + written];
         done += written;
+        // Most chunks are one member, which fills its room.
+        if done == out.len() && rest.ends_with(&(written as u32).to_le_bytes()) {
+            return Ok(done);
+        }
         let mut trailer = [0; 8];
         trailer[..4].copy_from_slice(&crc32fast::hash(member).to_le_bytes());
         trailer[4..].copy_from_slice(&(written as u32).to_le_bytes());

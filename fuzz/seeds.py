@@ -47,6 +47,8 @@ def file_seeds(path: Path, out: Path) -> None:
             put(out, "hdf5" if data[:4] == b"\x89HDF" else "netcdf", data)
         case ".h5" | ".h5ad":
             put(out, "hdf5", data)
+        case ".zip":
+            put(out, "zarr_zip", data)
         case ".dbdf":
             files = member("", data)
             beside = path.with_name(path.name + ".meta")
@@ -55,8 +57,17 @@ def file_seeds(path: Path, out: Path) -> None:
             put(out, "daphne", files)
 
 
+def store_seeds(path: Path, files: list[Path], out: Path) -> None:
+    """A store below a group: names that begin with a point are files beside, else."""
+    group = member("zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+    named = (member(f"s/{file.relative_to(path)}", file.read_bytes()) for file in files)
+    put(out, "zarr", group + b"".join(named))
+
+
 def directory_seeds(path: Path, out: Path) -> None:
     files = sorted(file for file in path.rglob("*") if file.is_file())
+    if path.suffix == ".zarr":
+        return store_seeds(path, files, out)
     if sum(file.stat().st_size for file in files) <= MOST:
         named = (member(str(file.relative_to(path)), file.read_bytes()) for file in files)
         put(out, "bpcells", b"".join(named))
@@ -120,7 +131,7 @@ def main() -> None:
         for path in sorted(corpus.glob("sources/**/*")):
             if path.is_file():
                 file_seeds(path, out)
-            elif (path / "version").exists():
+            elif (path / "version").exists() or path.suffix == ".zarr":
                 directory_seeds(path, out)
         text_seeds(corpus / "manifest.json", out)
     made_seeds(out)

@@ -62,9 +62,19 @@ fn daphne_files_of_the_whole_corpus_decode_or_are_refused_as_known() {
     check_if_there("daphne");
 }
 
+#[test]
+fn zarr_stores_of_the_whole_corpus_decode_or_are_refused_as_known() {
+    check_if_in("golden-zarr", "zarr");
+}
+
 fn check_if_there(format: &str) {
+    check_if_in("golden", format);
+}
+
+fn check_if_in(corpora: &str, format: &str) {
     let whole = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../shared/golden")
+        .join("../shared")
+        .join(corpora)
         .join(format);
     if whole.join("manifest.json").exists() {
         check(&whole);

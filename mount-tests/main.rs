@@ -72,3 +72,4 @@ mod write_daphne;
 mod write_hdf5;
 mod write_netcdf;
 mod writing;
+mod zarr;

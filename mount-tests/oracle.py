@@ -5,8 +5,8 @@
                                                     into EXPECTED
     oracle.py compare EXPECTED MOUNT                every array through the mount, raw and as .npy
 
-LIBRARY is bpcells, bloscpack, h5py, netcdf, binsparse, anndata or daphne (which has no library: a small
-writer of its own). EXPECTED has a file CONTAINER/ARRAY.npy for every array.
+LIBRARY is bpcells, bloscpack, h5py, netcdf, binsparse, anndata, zarr or daphne (which has no library: a
+small writer of its own). EXPECTED has a file CONTAINER/ARRAY.npy for every array.
 """
 import collections
 import collections.abc
@@ -246,7 +246,7 @@ def main(command, *arguments):
     if library in ("bpcells", "bloscpack"):
         {"bpcells": write_bpcells, "bloscpack": write_bloscpack}[library](random, source, expected)
         return 0
-    module = importlib.import_module("oracle_daphne" if library == "daphne" else "oracle_hdf5")
+    module = importlib.import_module(f"oracle_{library}" if library in ("daphne", "zarr") else "oracle_hdf5")
     getattr(module, f"write_{library}")(random, source, expected, expect)
     return 0
 

@@ -97,3 +97,8 @@ fn numpy_reads_what_anndata_wrote() {
 fn numpy_reads_every_tiling_and_block_of_daphne() {
     read_back("daphne", &[]);
 }
+
+#[test]
+fn numpy_reads_what_zarr_wrote() {
+    read_back("zarr", &[]);
+}

@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/install.sh
 
-formats=" bloscpack netcdf hdf5 daphne bpcells "
+formats=" bloscpack netcdf hdf5 daphne bpcells zarr zarr_zip "
 minutes=
 if [ "${1:-}" = --minutes ]; then
     minutes=${2:-}
@@ -51,7 +51,7 @@ cargo fuzz build -O --debug-assertions --target-dir target/fuzz
 limits() {
     case $1 in
     hdf5) echo "-max_len=49152 -rss_limit_mb=320 -timeout=5 -detect_leaks=0" ;;
-    bloscpack | netcdf | daphne | bpcells) echo "-max_len=49152 -rss_limit_mb=320 -timeout=20" ;;
+    bloscpack | netcdf | daphne | bpcells | zarr | zarr_zip) echo "-max_len=49152 -rss_limit_mb=320 -timeout=20" ;;
     *) echo "-max_len=4096 -rss_limit_mb=260 -timeout=5" ;;
     esac
 }

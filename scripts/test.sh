@@ -220,6 +220,13 @@ else
         logged "$scratch/golden.log" "$ARRAYFS_PYTHON" ../shared/tools/check_golden.py \
             --skip '^bad-no-descriptor$' --bin target/release/arrayfs --root ../shared/golden || status=$?
         count "golden corpus" $status "$scratch/golden.log" '^([0-9]+) passed, ([0-9]+) failed.*'
+        if [ -d ../shared/golden-zarr ]; then
+            status=0
+            logged "$scratch/golden-zarr.log" "$ARRAYFS_PYTHON" ../shared/tools/check_golden.py \
+                --bin target/release/arrayfs --root ../shared/golden-zarr || status=$?
+            count "golden corpus of Zarr" $status "$scratch/golden-zarr.log" \
+                '^([0-9]+) passed, ([0-9]+) failed.*'
+        fi
     fi
 fi
 

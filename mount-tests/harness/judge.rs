@@ -32,6 +32,9 @@ pub struct Case {
     datasets: Vec<Array>,
     #[serde(default)]
     text: BTreeMap<String, String>,
+    /// Whole, and shown by nobody here.
+    #[serde(default)]
+    not_shown: Vec<String>,
     #[serde(default)]
     error: String,
     #[serde(default)]
@@ -149,6 +152,12 @@ impl<'a> Judge<'a> {
                 Ok(text) if sha256(&text) == *hash => {}
                 Ok(_) => self.complain(format!("{name}: the text differs")),
                 Err(e) => self.complain(format!("{name}: {e}")),
+            }
+        }
+        for name in &case.not_shown {
+            match std::fs::read(self.shown.join(name)) {
+                Err(e) if e.raw_os_error() == Some(libc::EIO) => {}
+                other => self.complain(format!("{name}: {:?}, expected EIO", other.map(drop))),
             }
         }
         if self.verified.code() != Some(0) {

@@ -303,7 +303,8 @@ fn not_a_container(path: &Path, preferences: Preferences) -> Failure {
 }
 
 fn no_container(path: &Path) -> Failure {
-    let formats: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let mut formats: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    formats.dedup();
     Failure::new(format!(
         "{} is not a container of a known format ({}); 'arrayfs ls' lists those in a directory",
         path.display(),
@@ -366,8 +367,10 @@ fn walk_place(
     visit: &mut dyn FnMut(Found),
 ) -> bool {
     let kind = root.store.stat(&root.path).map(|stat| stat.kind);
+    let mut has_directories = false;
     let is_container = match found_at(root, preferences) {
         Ok(Some(found)) => {
+            has_directories = found.recognised.layout().has_directories();
             visit(Found::Container(found));
             true
         }
@@ -384,7 +387,7 @@ fn walk_place(
             return false;
         }
     };
-    if !matches!(kind, Ok(FileKind::Directory)) {
+    if !matches!(kind, Ok(FileKind::Directory)) || has_directories {
         return is_container;
     }
     let (mut names, mut added) = (Vec::new(), Vec::new());

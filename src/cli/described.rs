@@ -69,12 +69,12 @@ impl<'a, W: Write> DescriptionWriter<'a, W> {
         arrays: &[ArrayDescription],
     ) -> io::Result<()> {
         writeln!(self.out, "{}: {what}", Styled(NAME, title))?;
-        let sum = |of: fn(&ArrayDescription) -> u64| {
-            arrays
-                .iter()
-                .fold(0u64, |sum, array| sum.saturating_add(of(array)))
+        let sum = |of: fn(&ArrayDescription) -> Option<u64>| {
+            let mut sizes = arrays.iter().map(of);
+            sizes.try_fold(0u64, |sum, size| Some(sum.saturating_add(size?)))
         };
-        let (bytes, stored) = (sum(|array| array.bytes), sum(|array| array.stored_bytes));
+        let bytes = sum(|array| Some(array.bytes)).unwrap_or(0);
+        let stored = sum(|array| array.stored_bytes);
         let arrays = counted(arrays.len() as u64, "array");
         writeln!(self.out, "  {arrays}, {}", in_stored(bytes, stored))
     }
@@ -162,10 +162,12 @@ impl<'a, W: Write> DescriptionWriter<'a, W> {
             "type",
             format_args!("{dtype} ({shape}), order {}", array.order),
         )?;
-        let ratio = ratio_text(array.bytes, array.stored_bytes);
-        let ratio = ratio.map_or_else(String::new, |ratio| format!(", ratio {ratio}"));
-        let (bytes, stored) = (size::show(array.bytes), size::show(array.stored_bytes));
-        self.line("size", format_args!("{bytes}, stored {stored}{ratio}"))?;
+        let ratio = ratio_of(array).map_or_else(String::new, |ratio| format!(", ratio {ratio}"));
+        let stored = array
+            .stored_bytes
+            .map(|stored| format!(", stored {}", size::show(stored)));
+        let (bytes, stored) = (size::show(array.bytes), stored.unwrap_or_default());
+        self.line("size", format_args!("{bytes}{stored}{ratio}"))?;
         let blocks = counted(array.blocks, "block");
         self.line("codec", format_args!("{}, {blocks}", array.codec))?;
         self.details(array)?;
@@ -291,8 +293,11 @@ impl<'a, W: Write> DescriptionWriter<'a, W> {
     }
 }
 
-/// `7.6 MiB in 2.1 MiB, ratio 3.62`
-pub(super) fn in_stored(bytes: u64, stored: u64) -> String {
+/// `7.6 MiB in 2.1 MiB, ratio 3.62`; `7.6 MiB` if nobody has counted what is stored.
+pub(super) fn in_stored(bytes: u64, stored: Option<u64>) -> String {
+    let Some(stored) = stored else {
+        return size::show(bytes);
+    };
     let ratio = ratio_text(bytes, stored);
     let ratio = ratio.map_or_else(String::new, |ratio| format!(", ratio {ratio}"));
     format!("{} in {}{ratio}", size::show(bytes), size::show(stored))
@@ -301,6 +306,11 @@ pub(super) fn in_stored(bytes: u64, stored: u64) -> String {
 /// How many times smaller something is stored; none of what is not stored.
 pub(super) fn ratio_text(bytes: u64, stored: u64) -> Option<String> {
     (stored > 0).then(|| format!("{:.2}", bytes as f64 / stored as f64))
+}
+
+/// How many times smaller an array is stored; none if nobody has counted.
+pub(super) fn ratio_of(array: &ArrayDescription) -> Option<String> {
+    ratio_text(array.bytes, array.stored_bytes?)
 }
 
 fn listed<T>(items: &[T], text: impl Fn(&T) -> String) -> String {

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::args::LsArgs;
 use super::container::{self, Found, FoundContainer, orphans_line};
 use super::counted::counted;
-use super::described::{in_stored, ratio_text};
+use super::described::{in_stored, ratio_of};
 use super::failure::{CommandResult, Failure};
 use super::styled::{FAULT, Styled, shortened};
 use super::table::{Column, ColumnSide, Table, TableLine};
@@ -117,6 +117,8 @@ struct Totals {
     arrays: u64,
     bytes: u64,
     stored: u64,
+    /// Of some arrays nobody has counted what is stored.
+    has_uncounted: bool,
 }
 
 impl Totals {
@@ -125,7 +127,8 @@ impl Totals {
         for array in &description.arrays {
             self.arrays += 1;
             self.bytes = self.bytes.saturating_add(array.bytes);
-            self.stored = self.stored.saturating_add(array.stored_bytes);
+            self.stored = self.stored.saturating_add(array.stored_bytes.unwrap_or(0));
+            self.has_uncounted |= array.stored_bytes.is_none();
         }
     }
 
@@ -134,7 +137,7 @@ impl Totals {
             "{}, {}, {}",
             counted(self.containers, "container"),
             counted(self.arrays, "array"),
-            in_stored(self.bytes, self.stored)
+            in_stored(self.bytes, (!self.has_uncounted).then_some(self.stored))
         )
     }
 }
@@ -289,8 +292,8 @@ fn row(prefix: &str, array: &ArrayDescription) -> Vec<String> {
         cut(&shortened(&array.dtype, CELL_MOST), Some(TYPE_MOST)),
         format!("({})", shape.join(", ")),
         size::show(array.bytes),
-        size::show(array.stored_bytes),
-        ratio_text(array.bytes, array.stored_bytes).unwrap_or_else(|| "-".into()),
+        array.stored_bytes.map_or_else(|| "-".into(), size::show),
+        ratio_of(array).unwrap_or_else(|| "-".into()),
         shortened(&array.codec, CELL_MOST),
     ]
 }

@@ -206,7 +206,9 @@ fn work(jobs: Receiver<CheckJob<'_>>, budget: &Arc<Budget>) {
             }
             Task::Between(group, check) => {
                 let tell = |e: Error| subject.error(e.map_fault(|fault| fault.inside(&group)));
-                if let Err(e) = guarded(|| check.check(budget, &mut |fault| tell(fault.into()))) {
+                let faults = guarded(|| check.check(budget, &mut |fault| tell(fault.into())));
+                let remarks = guarded(|| check.remarks(&mut |remark| tell(remark.into())));
+                for e in [faults, remarks].into_iter().filter_map(Result::err) {
                     tell(e);
                 }
             }

@@ -35,7 +35,7 @@ pub(super) struct Contexts {
 
 impl Contexts {
     /// Lends the contexts that were used last, or new ones.
-    pub(super) fn lend<T>(work: impl FnOnce(&mut Contexts) -> T) -> T {
+    pub(crate) fn lend<T>(work: impl FnOnce(&mut Contexts) -> T) -> T {
         let mut contexts = idle().pop().unwrap_or_default();
         let done = work(&mut contexts);
         contexts.encoders.shrink();

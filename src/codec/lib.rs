@@ -8,6 +8,7 @@ pub mod bp128;
 pub mod checksum;
 mod contexts;
 pub mod filters;
+pub mod numcodecs;
 
 pub(crate) use arrayfs_base::{error, memory, pipeline, sync};
 

@@ -34,6 +34,10 @@ pub const TARGETS: &[FuzzTarget] = &[
     ("bpcells", |data| {
         crate::container::fuzzed::several("x", data)
     }),
+    ("zarr", |data| {
+        crate::container::fuzzed::several("x.zarr", data)
+    }),
+    ("zarr_zip", |data| container("x.zarr.zip", data)),
     ("literal", literal),
     ("description", crate::container::fuzzed::description),
     ("names", crate::container::fuzzed::names),

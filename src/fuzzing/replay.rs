@@ -63,12 +63,12 @@ fn filters_end() {
 
 #[test]
 fn files_end() {
-    replay(&["bloscpack", "netcdf", "daphne"]);
+    replay(&["bloscpack", "netcdf", "daphne", "zarr_zip"]);
 }
 
 #[test]
 fn directories_end() {
-    replay(&["bpcells"]);
+    replay(&["bpcells", "zarr"]);
 }
 
 #[test]

@@ -103,7 +103,10 @@ impl ArrayCount<'_> {
     ) -> Result<Option<Vec<ColumnSums>>> {
         let count = self.info.shape.iter();
         let count = count.fold(1u64, |all, len| all.saturating_mul(*len));
-        if !self.is_own || self.info.stored_bytes > 0 || portions.count() < PORTIONS_FEW {
+        if !self.is_own
+            || self.info.stored().is_some_and(|stored| stored > 0)
+            || portions.count() < PORTIONS_FEW
+        {
             return Ok(None);
         }
         let mut is_stored = false;

@@ -10,13 +10,13 @@ use crate::memory::room;
 const GAPS: usize = 16 * 320;
 
 /// Memory to decode at most `plain` bytes: a block still in planes, and the tile of bit shuffle.
-pub(super) fn scratch(plain: usize) -> u64 {
+pub(crate) fn scratch(plain: usize) -> u64 {
     let planes = plain.saturating_add(GAPS);
     room(planes.saturating_add(plain.min(TILE_MOST)) as u64)
 }
 
 /// Decodes into the front of `out`; returns the number of bytes written.
-pub(super) fn decode(
+pub(crate) fn decode(
     tools: &mut Tools,
     stored: &[u8],
     out: &mut [u8],

@@ -11,14 +11,14 @@ use crate::error::NotShown;
 use crate::memory::room;
 
 /// Zstandard fills a block of 128 KiB with four bytes.
-pub(super) const ZSTD_RATIO: u64 = (128 << 10) / 4;
+pub(crate) const ZSTD_RATIO: u64 = (128 << 10) / 4;
 /// Deflate copies 258 bytes with two bits.
-const DEFLATE_RATIO: u64 = 1032;
+pub(crate) const DEFLATE_RATIO: u64 = 1032;
 /// LZF copies 264 bytes with three.
 const LZF_RATIO: u64 = 264 / 3;
-const LZ4_RATIO: u64 = 255;
+pub(crate) const LZ4_RATIO: u64 = 255;
 /// Bzip2 puts 45.9 million equal bytes into a block of some 40.
-const BZIP2_RATIO: u64 = 1 << 21;
+pub(crate) const BZIP2_RATIO: u64 = 1 << 21;
 
 /// A filter, ready to decode.
 #[derive(Debug, Clone)]

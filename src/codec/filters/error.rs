@@ -94,7 +94,7 @@ pub struct Undecodable {
 }
 
 impl FilterError {
-    pub(super) fn new(what: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
         Self::Damage(Box::new(Undecodable {
             filter: "",
             what: what.into(),
@@ -103,25 +103,25 @@ impl FilterError {
         }))
     }
 
-    pub(super) fn expected(self, expected: impl fmt::Display) -> Self {
+    pub(crate) fn expected(self, expected: impl fmt::Display) -> Self {
         self.with(|damage| damage.expected = Some(expected.to_string()))
     }
 
-    pub(super) fn found(self, found: impl fmt::Display) -> Self {
+    pub(crate) fn found(self, found: impl fmt::Display) -> Self {
         self.with(|damage| damage.found = Some(found.to_string()))
     }
 
     /// The stored bytes stop before the decoder has what it needs.
-    pub(super) fn truncated() -> Self {
+    pub(crate) fn truncated() -> Self {
         Self::new("the stored bytes end too early")
     }
 
     /// More comes out than the chunk can hold.
-    pub(super) fn too_long(room: usize) -> Self {
+    pub(crate) fn too_long(room: usize) -> Self {
         Self::new("it decodes to too many bytes").expected(format_args!("at most {room}"))
     }
 
-    pub(super) fn of(self, filter: &'static str) -> Self {
+    pub(crate) fn of(self, filter: &'static str) -> Self {
         self.with(|damage| damage.filter = filter)
     }
 

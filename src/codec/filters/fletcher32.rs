@@ -7,12 +7,12 @@
 use super::error::FilterError;
 
 /// Bytes of the checksum.
-pub(super) const LEN: usize = 4;
+pub(crate) const LEN: usize = 4;
 /// Words that can be added up before the second sum could exceed 32 bits.
 const RUN: usize = 360;
 
 /// The data in front of the checksum, once that is found right.
-pub(super) fn check(stored: &[u8]) -> Result<&[u8], FilterError> {
+pub(crate) fn check(stored: &[u8]) -> Result<&[u8], FilterError> {
     let (data, sum) = stored
         .split_last_chunk::<LEN>()
         .ok_or_else(FilterError::truncated)?;

@@ -10,7 +10,7 @@ use bzip2::{Decompress, Status};
 use libdeflater::DecompressionError;
 
 /// A zlib stream.
-pub(super) fn deflate(
+pub(crate) fn deflate(
     contexts: &mut Contexts,
     stored: &[u8],
     out: &mut [u8],
@@ -23,7 +23,7 @@ pub(super) fn deflate(
 }
 
 /// A zstandard frame, or several one after another.
-pub(super) fn zstd(
+pub(crate) fn zstd(
     contexts: &mut Contexts,
     stored: &[u8],
     out: &mut [u8],
@@ -34,7 +34,7 @@ pub(super) fn zstd(
 
 /// Most that the library allocates for a bzip2 stream, and cannot use again for the next. It is
 /// charged as scratch memory, which stays untouched.
-pub(super) const BZIP2: u64 = 4_000_000;
+pub(crate) const BZIP2: u64 = 4_000_000;
 
 /// A bzip2 stream.
 pub(super) fn bzip2(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {

@@ -16,23 +16,23 @@
 
 mod bits;
 mod bitshuffle;
-mod blosc;
+pub(crate) mod blosc;
 mod blosc2;
-mod checked;
+pub(crate) mod checked;
 mod decode;
 mod encode;
 mod error;
-mod fletcher32;
-mod libraries;
+pub(crate) mod fletcher32;
+pub(crate) mod libraries;
 mod lz4;
 mod lzf;
 mod nbit;
 mod scale_offset;
-mod shuffle;
+pub(crate) mod shuffle;
 mod szip;
 #[cfg(test)]
 mod tests;
-mod tools;
+pub(crate) mod tools;
 
 pub use encode::FilterEncoder;
 pub use error::{FilterError, Unsupported};

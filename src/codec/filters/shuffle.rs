@@ -28,7 +28,7 @@ pub(super) fn decode(width: usize, stored: &[u8], out: &mut [u8]) -> Result<usiz
 }
 
 /// Puts elements of `width` bytes together again; `out` is as long as `stored`.
-pub(super) fn unshuffle(width: usize, stored: &[u8], out: &mut [u8]) {
+pub(crate) fn unshuffle(width: usize, stored: &[u8], out: &mut [u8]) {
     // A single element is as it was; neither then may time grow with a width that is only claimed.
     if stored.len() / 2 < width {
         return out.copy_from_slice(stored);

@@ -5,14 +5,14 @@ use crate::error::Result;
 use crate::memory::Arena;
 
 /// Lent for one chunk, and by a filter for a part of it.
-pub(super) struct Tools<'t> {
-    pub(super) contexts: &'t mut Contexts,
-    pub(super) scratch: Arena<'t>,
+pub(crate) struct Tools<'t> {
+    pub(crate) contexts: &'t mut Contexts,
+    pub(crate) scratch: Arena<'t>,
 }
 
 impl<'t> Tools<'t> {
     /// For one of several decodes: what it takes is free again afterwards.
-    pub(super) fn lend(&mut self) -> Tools<'_> {
+    pub(crate) fn lend(&mut self) -> Tools<'_> {
         Tools {
             contexts: self.contexts,
             scratch: self.scratch.lend(),
@@ -20,7 +20,7 @@ impl<'t> Tools<'t> {
     }
 
     /// `len` bytes of arbitrary content.
-    pub(super) fn take(&mut self, len: usize) -> Result<&'t mut [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'t mut [u8]> {
         self.scratch.take(len as u64)
     }
 }

@@ -91,7 +91,8 @@ impl TextForm {
             .try_fold(1u64, |n, len| n.checked_mul(*len));
         // At one width no value is shorter than now, but for its line feed.
         let least = values.map(|values| info.bytes.saturating_sub(values));
-        info.stored_bytes <= STORED_MOST && least.is_some_and(|least| least <= MOST)
+        info.stored().unwrap_or(info.bytes) <= STORED_MOST
+            && least.is_some_and(|least| least <= MOST)
     }
 
     /// The form of a text that ends its values so. None if it has another number of values than its

@@ -10,6 +10,7 @@ pub mod chunking;
 pub mod direct;
 pub mod dtype;
 pub(crate) mod fetcher;
+pub mod fill;
 pub mod fixed_text;
 mod gather;
 pub mod grid;
@@ -67,13 +68,22 @@ pub struct Info {
     pub order: Order,
     /// Decoded size.
     pub bytes: u64,
-    /// What it occupies in the container.
+    /// What it occupies in the container; [`Info::UNCOUNTED`] if that is in more files than are
+    /// looked at.
     pub stored_bytes: u64,
     pub blocks: u64,
     pub codec: Cow<'static, str>,
 }
 
 impl Info {
+    /// Of an array of which nobody has counted what it occupies.
+    pub const UNCOUNTED: u64 = u64::MAX;
+
+    /// What it occupies, if that is known.
+    pub fn stored(&self) -> Option<u64> {
+        (self.stored_bytes != Info::UNCOUNTED).then_some(self.stored_bytes)
+    }
+
     /// Of a text of one value, which lies as it is shown.
     pub fn text(bytes: u64) -> Info {
         Info {

@@ -130,6 +130,11 @@ impl NestedArray {
         self.blocks.budget()
     }
 
+    /// Whether a block is kept.
+    pub fn has(&self, block: BlockId) -> bool {
+        self.blocks.kept.lock().contains(&(self.number, block))
+    }
+
     /// Fills `out` from byte `at` of the array on; the range must lie within it.
     pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         let from = at..at.saturating_add(out.len() as u64);

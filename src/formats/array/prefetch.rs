@@ -110,11 +110,14 @@ impl ReadAhead {
     pub fn of(array: &CachedArray, cache_limit: u64) -> Self {
         let info = array.is_far.then(|| array.array.info());
         let most = FETCHED_MOST.min(cache_limit / 8).max(FETCHED_LEAST);
-        let far = info.and_then(Result::ok).map(|info| FarWindow {
-            most,
-            ratio: array.bytes as f64 / info.stored_bytes.max(1) as f64,
-            blocks: most / (info.stored_bytes / info.blocks.max(1)).max(1),
-            strided: Mutex::default(),
+        let far = info.and_then(Result::ok).map(|info| {
+            let stored = info.stored().unwrap_or(info.bytes);
+            FarWindow {
+                most,
+                ratio: array.bytes as f64 / stored.max(1) as f64,
+                blocks: most / (stored / info.blocks.max(1)).max(1),
+                strided: Mutex::default(),
+            }
         });
         ReadAhead {
             far: far.map(Box::new),

@@ -72,6 +72,15 @@ impl<'a> Candidate<'a> {
         }
     }
 
+    /// Whether the directory has a file of this name, or a link that may lead to one.
+    pub fn has_member(&self, name: &str) -> Result<bool> {
+        match self.store.stat(&self.path.join(name)) {
+            Ok(stat) => Ok(matches!(stat.kind, FileKind::File | FileKind::Symlink)),
+            Err(e) if is_no_file(&e) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Bytes further on in the file; none if it ends before.
     pub fn bytes_at(&self, offset: u64, len: usize) -> Result<Option<Vec<u8>>> {
         if self.further.get().is_none() {

@@ -114,7 +114,8 @@ pub struct ArrayDescription {
     pub shape: Vec<u64>,
     pub order: &'static str,
     pub bytes: u64,
-    pub stored_bytes: u64,
+    /// `null` if nobody has counted.
+    pub stored_bytes: Option<u64>,
     pub blocks: u64,
     pub codec: Cow<'static, str>,
     /// `null` if it has a type but no space for elements; the shape of such an array is that of an
@@ -195,13 +196,14 @@ impl Description<'_> {
 
 impl ArrayDescription {
     fn new(name: String, info: Info, (attributes, details): (Attributes, ArrayDetails)) -> Self {
+        let stored_bytes = info.stored();
         ArrayDescription {
             name,
             dtype: info.dtype.name().into_owned(),
             shape: info.shape,
             order: info.order.name(),
             bytes: info.bytes,
-            stored_bytes: info.stored_bytes,
+            stored_bytes,
             blocks: info.blocks,
             codec: info.codec,
             space: None,
@@ -365,7 +367,8 @@ fn texts(faults: Vec<crate::error::Fault>) -> Vec<String> {
 
 /// How many times smaller the array is stored than shown.
 pub fn ratio(info: &Info) -> Option<f64> {
-    (info.stored_bytes > 0).then(|| info.bytes as f64 / info.stored_bytes as f64)
+    let stored = info.stored().filter(|stored| *stored > 0);
+    stored.map(|stored| info.bytes as f64 / stored as f64)
 }
 
 /// The text of `arrays.json`.

@@ -22,6 +22,7 @@ pub(super) fn corpora() -> Vec<PathBuf> {
     let at = [
         clone.join("../../mount-tests/golden"),
         clone.join("../../../shared/golden"),
+        clone.join("../../../shared/golden-zarr"),
     ];
     at.iter().flat_map(|at| corpora_in(at)).collect()
 }

@@ -5,6 +5,7 @@
 //! that make the identity are gone through. Used by all that knows that containers have files.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use super::writable::MemberNumber;
 
@@ -30,6 +31,19 @@ pub trait MemberNames: Sync {
 
     /// Whether a file of this name is a member: one that makes the identity, or another one.
     fn has(&self, name: &OsStr) -> bool;
+
+    /// Whether what lies in directories of it is the container's, too: nothing else is looked for
+    /// there.
+    fn has_directories(&self) -> bool {
+        false
+    }
+}
+
+/// What of a container's directory is its own, beside the members that [`MemberNames`] tell by
+/// their names: known when it has been opened.
+pub trait OwnFiles: Send + Sync {
+    /// Whether what lies at a path below the directory is the container's.
+    fn has(&self, path: &Path) -> bool;
 }
 
 /// Members that all make the identity.
@@ -74,6 +88,14 @@ impl Layout {
         match self {
             Layout::File { .. } => false,
             Layout::Directory(members) => members.has(name),
+        }
+    }
+
+    /// Whether what lies in directories of it is the container's.
+    pub fn has_directories(self) -> bool {
+        match self {
+            Layout::File { .. } => false,
+            Layout::Directory(members) => members.has_directories(),
         }
     }
 

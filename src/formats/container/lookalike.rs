@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use super::{Candidate, FORMATS, Format};
+use super::{Candidate, FORMATS, Format, Layout};
 use crate::error::{Fault, Result};
 use crate::source::Store;
 
@@ -131,13 +131,23 @@ pub struct Lookalike {
 
 /// Why a candidate that no format has recognised is none, if its name promises one.
 pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
-    let promised = candidate.is_file()
-        && !candidate.preferences.files_only
-        && candidate.store.is_looked_into(candidate.path);
+    let promised =
+        !candidate.preferences.files_only && candidate.store.is_looked_into(candidate.path);
     let format = promised.then(|| promised_by_name(candidate)).flatten();
     let Some(format) = format else {
         return Ok(None);
     };
+    if candidate.is_directory() {
+        let what = format!(
+            "named like a container and no {} store: it has none of {}",
+            format.name(),
+            format.layout().identifying().join(", ")
+        );
+        return Ok(Some(Lookalike {
+            fault: Fault::new(what).container(&candidate.store.display(candidate.path)),
+            is_something_else: false,
+        }));
+    }
     let head = candidate.head()?;
     let what = format!(
         "named like a container and no {} file: {}",
@@ -151,10 +161,19 @@ pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
 }
 
 fn promised_by_name(candidate: &Candidate<'_>) -> Option<&'static dyn Format> {
-    let extension = candidate.extension()?.to_str()?;
-    let mut files = FORMATS.iter().filter(|format| format.layout().is_file());
-    files
-        .find(|format| format.extensions().contains(&extension))
+    let name = candidate.path.file_name()?.to_str()?;
+    let is_named = |extension: &&'static str| {
+        let stem = name.strip_suffix(*extension);
+        stem.is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'))
+    };
+    // A directory is one of many things; what has directories of its own is told by its name.
+    let may_be = |layout: Layout| match candidate.is_file() {
+        true => layout.is_file(),
+        false => candidate.is_directory() && layout.has_directories(),
+    };
+    let mut formats = FORMATS.iter().filter(|format| may_be(format.layout()));
+    formats
+        .find(|format| format.promised_by().iter().any(is_named))
         .copied()
 }
 

@@ -42,6 +42,7 @@ pub mod restated;
 pub mod stored;
 mod walked;
 pub mod writable;
+mod zarr;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -55,7 +56,7 @@ use crate::source::{Source, Store};
 
 pub use candidate::Candidate;
 use creation::Creation;
-pub use layout::{AllMembers, Layout};
+pub use layout::{AllMembers, Layout, OwnFiles};
 use left_by_commits::LeftByCommits;
 pub use lookalike::lookalike;
 use only_read::OnlyRead;
@@ -71,6 +72,8 @@ pub static FORMATS: &[&dyn Format] = &[
     &hdf5::Hdf5,
     &netcdf::NetCdf,
     &daphne::Daphne,
+    &zarr::Zarr,
+    &zarr::ZippedZarr,
 ];
 
 /// What a format says about a candidate.
@@ -144,6 +147,11 @@ pub trait Format: Send + Sync {
     /// a name is to be a new one.
     fn extensions(&self) -> &'static [&'static str];
 
+    /// What is named so, and is none of this format, is told as damaged: behind a dot.
+    fn promised_by(&self) -> &'static [&'static str] {
+        self.extensions()
+    }
+
     /// Whether a container is one by its name alone: nothing in it says so.
     fn goes_by_name(&self) -> bool {
         false
@@ -214,6 +222,10 @@ pub struct Container {
     pub faults: Vec<Fault>,
     /// Rules between arrays.
     pub checks: Vec<Arc<dyn Check>>,
+    /// Of the outermost container: what of its directory is its own, and whether that is still as
+    /// it was when it was read, where its identity does not tell.
+    pub own_files: Option<Arc<dyn OwnFiles>>,
+    pub unchanged: Option<Arc<dyn StillStored>>,
     /// How it can be changed; none if it cannot.
     pub writable: Option<Arc<dyn WritableContainer>>,
     pub only_read: OnlyRead,
@@ -279,6 +291,24 @@ pub trait Check: Send + Sync {
     /// Reports every broken rule that it finds; an error means that it could not go on. Memory is
     /// charged to `budget`, of which the caller holds none.
     fn check(&self, budget: &Arc<Budget>, report: TellFault<'_>) -> Result<()>;
+
+    /// Tells what lies in the container that is no part of it, and is not shown.
+    fn remarks(&self, _tell: &mut dyn FnMut(NotShown)) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Tells whether a container is what it was when it was opened, where it has more files than could
+/// all make its identity.
+pub trait StillStored: Send + Sync {
+    /// Of what says which arrays there are: one number for one content.
+    fn documents(&self) -> u64;
+
+    /// Whether that is as it was. Asked for every entry, so it looks now and then alone.
+    fn is_unchanged(&self) -> Result<bool>;
+
+    /// Whether an array, as far as it has been read, is as it was.
+    fn is_array_unchanged(&self, name: &str) -> Result<bool>;
 }
 
 /// A small file shown beside the arrays.
@@ -309,6 +339,8 @@ impl Container {
             without_space: Arc::default(),
             faults: Vec::new(),
             checks: Vec::new(),
+            own_files: None,
+            unchanged: None,
             writable: None,
             only_read: OnlyRead::default(),
             is_far: false,

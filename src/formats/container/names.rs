@@ -36,34 +36,43 @@ const NAME: u64 = 3 * MOST as u64;
 /// The shown names of a group's members, in their order. `reserved`: the group is a container's
 /// directory.
 pub fn shown<N: AsRef<[u8]>>(stored: &[N], reserved: bool) -> Result<Vec<String>> {
-    let room = NAME.saturating_mul(stored.len() as u64);
-    set_aside(room, "cannot show names", || all_shown(stored, reserved))
+    shown_beside(stored, taken(reserved))
 }
 
-fn all_shown<N: AsRef<[u8]>>(stored: &[N], reserved: bool) -> Vec<String> {
+/// The shown names of members of a group in which these names are taken.
+pub fn shown_beside<N: AsRef<[u8]>>(stored: &[N], taken: &[&str]) -> Result<Vec<String>> {
+    let room = NAME.saturating_mul(stored.len() as u64);
+    set_aside(room, "cannot show names", || all_shown(stored, taken))
+}
+
+/// Names that a group's directory uses.
+fn taken(reserved: bool) -> &'static [&'static str] {
+    match reserved {
+        true => &RESERVED,
+        false => &RESERVED_IN_GROUPS,
+    }
+}
+
+fn all_shown<N: AsRef<[u8]>>(stored: &[N], taken: &[&str]) -> Vec<String> {
     let mut count: HashMap<&[u8], usize> = HashMap::new();
     for name in stored {
         *count.entry(name.as_ref()).or_default() += 1;
     }
     let show = |(number, name): (usize, &N)| {
         let repeated = count.get(name.as_ref()).is_some_and(|&n| n > 1);
-        show(name.as_ref(), number, repeated, reserved)
+        show(name.as_ref(), number, repeated, taken)
     };
     stored.iter().enumerate().map(show).collect()
 }
 
 /// The shown name of member `number` of a group in which every name occurs once.
 pub fn shown_as(name: &[u8], number: usize, reserved: bool) -> String {
-    show(name, number, false, reserved)
+    show(name, number, false, taken(reserved))
 }
 
-fn show(name: &[u8], number: usize, repeated: bool, reserved: bool) -> String {
+fn show(name: &[u8], number: usize, repeated: bool, taken: &[&str]) -> String {
     // No byte of it is shown as less than one, so what lies behind these cannot be.
     let escaped = escape(&name[..name.len().min(MOST + 4)]);
-    let taken: &[&str] = match reserved {
-        true => &RESERVED,
-        false => &RESERVED_IN_GROUPS,
-    };
     let hides = taken.contains(&escaped.as_str());
     let kept = cut(&escaped);
     if name.is_empty() || repeated || hides || kept.len() < escaped.len() {

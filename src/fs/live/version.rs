@@ -4,8 +4,8 @@
 //! it is the content of its identity, and any other is refused as changed. Opening it is the
 //! business of [`super::opening`]. Used by all of `live`, and by `tree::node`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::opening::opener::VersionOpening;
 use super::owner::Owner;
@@ -32,6 +32,10 @@ pub struct ContainerVersion {
     owner: Mutex<Owner>,
     pub(crate) tombstones: Arc<Tombstones>,
     pub(crate) text_views: TextViews,
+    /// Of the documents of a container that its identity does not tell, when it was opened first.
+    documents: OnceLock<u64>,
+    /// Something else is stored by now, whatever the identity says.
+    outdated: AtomicBool,
 }
 
 impl ContainerVersion {
@@ -53,6 +57,8 @@ impl ContainerVersion {
             owner: Mutex::new(Owner::of_container(found)),
             tombstones: Arc::default(),
             text_views: TextViews::default(),
+            documents: OnceLock::new(),
+            outdated: AtomicBool::new(false),
         })
     }
 
@@ -91,6 +97,34 @@ impl ContainerVersion {
     /// decide what is shown, too.
     pub(super) fn is_still(&self, found: &MemberStats) -> bool {
         let readable = || self.owner().lets_in_as(&Owner::of_container(found));
-        self.identity() == found.identity() && (!self.opening.is_damaged() || readable())
+        self.identity() == found.identity()
+            && (!self.opening.is_damaged() || readable())
+            && !self.is_outdated()
+    }
+
+    /// Whether something else is stored by now that the identity does not tell: in documents of
+    /// which there are too many for that.
+    fn is_outdated(&self) -> bool {
+        let looked = self.opening.unchanged().map(|opened| opened.is_unchanged());
+        match looked {
+            Some(Ok(false)) => self.outdate(),
+            Some(Err(e)) => log::debug!("{e}"),
+            Some(Ok(true)) | None => {}
+        }
+        self.outdated.load(Ordering::Relaxed)
+    }
+
+    /// Something else is stored by now.
+    pub(crate) fn outdate(&self) {
+        self.outdated.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes what the documents are that it was opened by; false if they were others before.
+    pub(super) fn note_documents(&self, digest: u64) -> bool {
+        let same = *self.documents.get_or_init(|| digest) == digest;
+        if !same {
+            self.outdate();
+        }
+        same
     }
 }

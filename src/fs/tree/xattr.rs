@@ -107,19 +107,28 @@ impl Xattrs {
 
     pub fn names(&self, inode: InodeId) -> Result<Vec<OsString>> {
         let node = self.fs.inodes.get(inode)?;
+        let mut is_counted = true;
         let own: &[&str] = match &*node {
             Node::Container(_) => &OF_CONTAINER,
             Node::Entry(version, entry) => {
                 let opened = self.fs.live.opener.open(version)?;
                 match (opened.part_at(*entry), opened.shown_array(*entry).is_some()) {
                     (Some(_), _) => &OF_CONTAINER,
-                    (None, true) => &OF_ARRAY,
+                    (None, true) => {
+                        let described = opened.described(*entry)?;
+                        is_counted = described.is_none_or(|(_, info)| info.stored().is_some());
+                        &OF_ARRAY
+                    }
                     (None, false) => &[],
                 }
             }
             _ => return self.stored.names(inode, &node),
         };
-        let own = own.iter().map(|name| format!("{PREFIX}{name}").into());
+        let is_known = |name: &&&str| is_counted || !OF_COUNTED.contains(*name);
+        let own = own
+            .iter()
+            .filter(is_known)
+            .map(|name| format!("{PREFIX}{name}").into());
         Ok(own.chain(self.stored.list_names(inode)).collect())
     }
 
@@ -218,6 +227,9 @@ const OF_ARRAY: [&str; 7] = [
     "format",
 ];
 
+/// Those that an array has whose stored bytes have been counted.
+const OF_COUNTED: [&str; 2] = ["stored_bytes", "ratio"];
+
 /// The kernel takes no attributes beyond 64 KiB, and a state may name all that could not be kept.
 fn shortened(mut state: String) -> String {
     const MOST: usize = 16 << 10;
@@ -266,6 +278,7 @@ fn of_array(
         }
         "order" => shown()?.order.name().to_owned(),
         "codec" => stored.codec.to_string(),
+        asked if OF_COUNTED.contains(&asked) && stored.stored().is_none() => return Ok(None),
         "stored_bytes" => stored.stored_bytes.to_string(),
         "ratio" => ratio(stored).map_or_else(|| "1.00".to_owned(), |ratio| format!("{ratio:.2}")),
         "format" => format.to_owned(),

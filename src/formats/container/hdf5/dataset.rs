@@ -33,7 +33,6 @@ use crate::source::{Source, StoredRanges};
 pub(super) use changed::ChangedStorage;
 use chunked::Chunked;
 use composed::{Composed, Opening};
-use fill::Fill;
 use unchunked::Unchunked;
 
 /// What has become of a dataset.
@@ -308,12 +307,12 @@ fn storage(
             return Err(Error::Bug("strings were taken for other elements".into()));
         }
         StorageLayout::Chunked { .. } => {
-            let fill = Fill::new(fill, &element)?;
+            let fill = fill::of_stored(fill, &element)?;
             let chunked = Chunked::new(source, dataset, dims, element, fill, tables)?;
             return Ok(Storage::Chunked(Box::new(chunked)));
         }
         StorageLayout::Compact(_) | StorageLayout::Contiguous { .. } => {
-            let fill = Fill::new(fill, &element)?;
+            let fill = fill::of_stored(fill, &element)?;
             let stored = size(dims, element.stored)?;
             return Ok(Storage::Unchunked(Unchunked::new(
                 source,

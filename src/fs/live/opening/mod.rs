@@ -1,6 +1,7 @@
 //! Opening versions of containers, and keeping them open. Used by all of `live`, and by `tree`.
 
 pub mod future;
+mod moved;
 pub mod open_cache;
 pub mod opener;
 pub mod pinned;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::open_cache::OpenCache;
 use super::pinned::pinned;
 use crate::commit::through_log::open_through;
+use crate::container::StillStored;
 use crate::error::{Error, Result};
 use crate::live::ground::Ground;
 use crate::live::shown::open_container::OpenContainer;
@@ -73,6 +74,12 @@ impl VersionOpening {
     /// Whether it was opened with faults.
     pub(crate) fn is_damaged(&self) -> bool {
         self.look(|opened| opened.damaged).unwrap_or(false)
+    }
+
+    /// What tells whether the container, as it is open now, is still what is stored.
+    pub(crate) fn unchanged(&self) -> Option<Arc<dyn StillStored>> {
+        let opened = self.look(|opened| opened.opened.upgrade()).flatten()?;
+        opened.outermost().ok()?.unchanged.clone()
     }
 
     fn look<T>(&self, at: impl FnOnce(&OpenedAs) -> T) -> Option<T> {
@@ -225,7 +232,10 @@ fn open_unchanged(
     version.writes.log.note_read_through(is_staged);
     let opened = OpenContainer::new(version, path, container, store, budget);
     let (opened, identity) = opened.map_err(|e| e.of_container(&store.display(path)))?;
-    if identity != version.identity() {
+    let documents = opened.outermost()?.unchanged.as_ref();
+    let documents = documents.map(|unchanged| unchanged.documents());
+    let are_same = documents.is_none_or(|documents| version.note_documents(documents));
+    if identity != version.identity() || !are_same {
         return Err(Error::Changed {
             path: store.display(path),
         });

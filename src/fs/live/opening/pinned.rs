@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::moved::MovedStore;
 use crate::container::Recognised;
 use crate::disk::reopened::{AtPath, opened_at};
 use crate::error::Error;
@@ -25,7 +26,12 @@ pub(crate) fn pinned(ground: &Ground, version: &ContainerVersion, path: &Path) -
         .zip(std::iter::once(identity.file()).chain(identity.companions()))
         .collect();
     let below = Arc::clone(&ground.store);
-    Arc::new(WrappingStore::new(&ground.store, move |path, source| {
+    // Those with more files than make the identity open them when they are read.
+    let lazily: Arc<dyn Store> = match recognised.layout().has_directories() {
+        true => Arc::new(MovedStore::new(&below, path, Arc::clone(&at_path))),
+        false => Arc::clone(&below),
+    };
+    Arc::new(WrappingStore::new(&lazily, move |path, source| {
         let source = source?;
         let known = files
             .iter()

@@ -38,7 +38,15 @@ impl OpenContainer {
             // Its directory is shown as it is, but for this.
             (false, _) => &[ERROR_TXT][..],
         };
-        let is_free = || self.entries.find(at, name).is_none();
+        let is_own = || {
+            let own = self
+                .outermost()
+                .ok()
+                .and_then(|outer| outer.own_files.as_ref());
+            let path = self.group_path(at).map(|group| group.join(name));
+            own.zip(path).is_some_and(|(own, path)| own.has(&path))
+        };
+        let is_free = || self.entries.find(at, name).is_none() && !is_own();
         let is_kept = kept.iter().any(|kept| OsStr::new(kept) == name);
         !(is_kept || self.layout.has_member(name)) && is_free()
     }

@@ -39,6 +39,7 @@ impl LiveEntries {
         entry: EntryIndex,
     ) -> Result<OpenEntry> {
         let opened = self.opener.open(version)?;
+        self.check_array(version, &opened, entry)?;
         if let Some(derived) = opened.derived(entry).filter(|_| self.ground.disk.is_some()) {
             return self.derived.open(version, opened, entry, derived);
         }
@@ -56,6 +57,26 @@ impl LiveEntries {
             }
             _ => opened.open(entry, &self.ground.cache),
         }
+    }
+
+    /// Whether an array, as far as it has been read, is still what the source holds: parts of a
+    /// container may be more than its identity tells of.
+    fn check_array(
+        &self,
+        version: &ContainerVersion,
+        opened: &OpenContainer,
+        entry: EntryIndex,
+    ) -> Result<()> {
+        let unchanged = opened.outermost()?.unchanged.as_ref();
+        let Some((unchanged, number)) = unchanged.zip(opened.shown_array(entry)) else {
+            return Ok(());
+        };
+        if unchanged.is_array_unchanged(&opened.array(number)?.path())? {
+            return Ok(());
+        }
+        version.outdate();
+        let path = self.ground.places.known_path(version.container)?;
+        Err(self.ground.changed(&path))
     }
 
     /// The owner of a container with the rights that an entry of it shows. In a mount that is only

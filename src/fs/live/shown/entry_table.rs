@@ -179,11 +179,26 @@ impl EntryTable {
             let Some(path) = self.group_path(group) else {
                 continue;
             };
-            if let (None, Some(path)) = (self.part_of(group), path.to_str()) {
+            if let (None, Some(path)) = (self.part_of(group), path.to_str())
+                && !self.has_child(group, ARRAYS_JSON)
+            {
                 let content = EntryContent::GroupJson(path.into());
                 self.link(group, ARRAYS_JSON, content);
             }
         }
+    }
+
+    /// Whether a directory, whose entries are not sorted yet, has one of this name.
+    fn has_child(&self, at: EntryIndex, name: &str) -> bool {
+        let Ok(ShownEntry {
+            content: EntryContent::Directory(directory),
+            ..
+        }) = self.entry(at)
+        else {
+            return false;
+        };
+        let mut children = directory.children.0.iter();
+        children.any(|(_, child)| self.entry(*child).is_ok_and(|child| child.name == name))
     }
 
     /// The directory at a path below `at`, made if it is not there.

@@ -249,7 +249,7 @@ impl OpenContainer {
             EntryContent::Array(array) => EntryStat {
                 names: self.names_of(*array),
                 ..match self.info(*array) {
-                    Ok(info) => file(info.bytes, info.stored_bytes),
+                    Ok(info) => file(info.bytes, info.stored().unwrap_or(info.bytes)),
                     Err(Error::Fault(_) | Error::NotShown(_)) => file(0, 0),
                     Err(e) => return Err(e),
                 }

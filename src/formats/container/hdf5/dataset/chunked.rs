@@ -14,8 +14,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::fill::Fill;
 use super::{ChunkTables, direct_of, unchunked};
+use crate::array::fill::Fill;
 use crate::array::grid::{CHUNK_MOST, ChunkGrid, ChunkRun, product};
 use crate::array::{BlockId, Piece, Unfiltered};
 use crate::container::hdf5::chunk_table::ChunkTable;

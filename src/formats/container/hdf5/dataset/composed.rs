@@ -11,8 +11,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::fill::Fill;
 use super::{ChunkTables, DatasetArray};
+use crate::array::fill::Fill;
 use crate::array::uncached::{DecodeMemory, PlacedRange, gather, lent};
 use crate::array::{Array, BlockId, Piece, fetcher};
 use crate::container::hdf5::element::Element;
@@ -99,7 +99,7 @@ impl Composed {
         let block = (BLOCK / element).max(1) * element;
         Ok(Composed {
             mappings,
-            fill: Fill::new(opening.fill, opening.element)?,
+            fill: super::fill::of_stored(opening.fill, opening.element)?,
             element,
             block,
             bytes,

@@ -8,9 +8,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::fill::Fill;
 use super::{direct_of, each_block};
 use crate::array::Piece;
+use crate::array::fill::Fill;
 use crate::container::hdf5::element::cast::Cast;
 use crate::container::hdf5::index::{DatasetEntry, StorageLayout};
 use crate::error::{Error, Fault, Result};

@@ -37,7 +37,7 @@ fn chunked(tables: ChunkTables) -> Chunked {
         details: Default::default(),
     };
     let element = Element::of(&dataset.element).unwrap();
-    let fill = Fill::new(None, &element).unwrap();
+    let fill = Fill::default();
     Chunked::new(&source, &dataset, &[10], element, fill, tables).unwrap()
 }
 

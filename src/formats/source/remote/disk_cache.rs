@@ -163,14 +163,14 @@ impl DiskCache {
         }
     }
 
-    /// Whether one object would take nearly all there is: the rest of it would push out whatever
+    /// Whether one object would take more than half: the rest of it would push out whatever else
     /// was kept, and then itself.
     fn is_full_of(&self, file: &CachedFile, more: u64) -> bool {
         let used = file
             .file()
             .metadata()
             .map_or(0, |found| found.blocks() * 512);
-        used.saturating_add(more) > self.most - 3 * (self.most / PARTS)
+        used.saturating_add(more) > self.most / 2
     }
 
     fn note_broken(&self, e: &io::Error) {

@@ -133,6 +133,11 @@ impl ObjectServer {
             .insert(key.to_owned(), (Arc::new(bytes), tag));
     }
 
+    pub fn object(&self, key: &str) -> Vec<u8> {
+        let objects = self.served.objects.lock().unwrap();
+        objects.by_key[key].0.to_vec()
+    }
+
     pub fn remove(&self, key: &str) {
         self.served.objects.lock().unwrap().by_key.remove(key);
     }

@@ -53,25 +53,84 @@ fn nodes_of_a_tree_of_chunks_are_asked_for_and_not_what_lies_between() {
 }
 
 #[test]
-fn who_reads_in_strides_finds_the_next_blocks_asked_for() {
-    let (server, _, known) = served("(100, 512, 512)", "(1, 512, 512)");
+fn who_reads_in_strides_finds_the_next_blocks_asked_for_and_no_others() {
+    let (server, _, known) = served("(200, 256, 512)", "(1, 256, 512)");
     let mounted = mount(&server, "", &[]);
-    let (array, frame) = (File::open(mounted.join("a.h5/x")).unwrap(), 512 * 512);
-    for number in 0..100 {
-        let at = number * frame + 100 * 512;
-        let mut read = [0; 100];
-        array.read_exact_at(&mut read, at as u64).unwrap();
-        assert!(read == known[at..][..100], "{number}");
-        if number == 5 {
-            let asked = server.take_asked();
-            let ranges = asked.iter().filter_map(|asked| asked.range.as_ref());
-            // Chunks lie one behind the other.
-            let farthest = ranges.map(|range| range.end).max();
-            assert!(farthest > Some(9 * frame as u64), "{asked:?}");
+    let (array, frame) = (mounted.join("a.h5/x"), 256 * 512);
+    let places = places(&server);
+    let file = File::open(&array).unwrap();
+    let mut read = [0; 100];
+    file.read_exact_at(&mut read, 199 * frame).unwrap();
+    server.take_asked();
+    let mut asked = Vec::new();
+    for number in 0..20 {
+        let at = number * 10 * frame;
+        asked.extend(server.take_asked());
+        if number > 8 {
+            let place = places[10 * number as usize];
+            let mut ranges = asked
+                .iter()
+                .filter_map(|asked: &Asked| asked.range.as_ref());
+            assert!(ranges.any(|range| range.contains(&place)), "{number}");
         }
+        file.read_exact_at(&mut read, at).unwrap();
+        assert!(read == known[at as usize..][..100], "{number}");
     }
-    // Nor is any chunk asked for twice.
-    let asked = server.take_asked();
+    asked.extend(server.take_asked());
+    // None twice, none between.
     let bytes = bytes_of(&asked);
-    assert!(bytes < 110 * frame as u64, "{bytes}");
+    assert!(bytes < 24 * frame, "{bytes}");
+}
+
+/// Where each chunk lies.
+fn places(server: &ObjectServer) -> Vec<u64> {
+    let directory = scratch_directory();
+    let path = directory.path().join("a.h5");
+    std::fs::write(&path, server.object("a.h5")).unwrap();
+    let tell = "import sys, h5py
+with h5py.File(sys.argv[1]) as file:
+    chunks = file['x'].id
+    for number in range(chunks.get_num_chunks()):
+        print(chunks.get_chunk_info(number).byte_offset)
+";
+    let mut python = std::process::Command::new(python::interpreter());
+    let told = process::run(python.args(["-c", tell]).arg(&path)).success();
+    told.text()
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn an_array_of_which_nearly_nothing_is_stored_is_begun_at_once() {
+    let directory = scratch_directory();
+    let path = directory.path().join("a.h5");
+    let write = "import sys, h5py, numpy
+with h5py.File(sys.argv[1], 'w') as file:
+    array = file.create_dataset('x', (1 << 50,), 'u1', chunks=(4096,), compression=1)
+    array[:4096] = numpy.arange(4096) % 251
+";
+    let mut python = std::process::Command::new(python::interpreter());
+    process::run(python.args(["-c", write]).arg(&path)).success();
+    let server = ObjectServer::start();
+    server.put("a.h5", std::fs::read(&path).unwrap());
+    let mounted = mount(&server, "", &[]);
+    let mut read = [0; 4096];
+    let file = File::open(mounted.join("a.h5/x")).unwrap();
+    file.read_exact_at(&mut read, 0).unwrap();
+    assert!((0..4096).all(|at| read[at] == (at % 251) as u8));
+}
+
+#[test]
+fn what_has_been_read_is_there_as_long_as_there_is_memory_for_it() {
+    let (server, stored, known) = served("(40, 1024, 1024)", "(1, 1024, 1024)");
+    let mounted = mount(&server, "", &["cache=256M"]);
+    let array = mounted.join("a.h5/x");
+    assert!(std::fs::read(&array).unwrap() == known);
+    assert!(bytes_of(&server.take_asked()) < stored + (4 << 20));
+    // The kernel has nothing of it any more.
+    let file = File::open(&array).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    assert!(std::fs::read(&array).unwrap() == known);
+    assert!(bytes_of(&server.take_asked()) < stored / 10);
 }

@@ -38,8 +38,14 @@ const FETCHED_LEAST: u64 = 1 << 20;
 /// And at most, before the cache's size limits it.
 const FETCHED_MOST: u64 = 32 << 20;
 
-/// It is asked for in so many parts: each is a request of [`FETCHED_MOST`].
+/// It is asked for in so many parts, of as many bytes at least.
 const FETCH_PARTS: u64 = 8;
+const FETCH_PART: u64 = 512 << 10;
+
+/// Decoded bytes that are named at a time, however few are stored of them: each block is looked up.
+const NAMED_MOST: u64 = 64 << 20;
+/// And by the thread that reads, with what it reads.
+const NAMED_WITH: u64 = 4 << 20;
 
 /// Threads that name what is asked for: some wait for an index.
 const FETCHING: usize = 4;
@@ -57,8 +63,8 @@ struct FarWindow {
     most: u64,
     /// Decoded bytes of a stored one.
     ratio: f64,
-    /// Blocks that make up `most`.
-    blocks: u64,
+    /// Stored bytes of a block, in the middle.
+    block: u64,
     strided: Mutex<StridedReads>,
 }
 
@@ -115,7 +121,7 @@ impl ReadAhead {
             FarWindow {
                 most,
                 ratio: array.bytes as f64 / stored.max(1) as f64,
-                blocks: most / (stored / info.blocks.max(1)).max(1),
+                block: stored / info.blocks.max(1),
                 strided: Mutex::default(),
             }
         });
@@ -151,7 +157,9 @@ impl ReadAhead {
             };
             // Who begins at the beginning goes on, more often than not.
             let begins = range.start == 0 && self.far.is_some();
-            let with = begins.then(|| self.fetch(&mut state, size)).flatten();
+            let most = range.end.saturating_add(NAMED_WITH);
+            let with = begins.then(|| self.fetch(&mut state, most.min(size)));
+            let with = with.flatten();
             return Advance {
                 fetch_with: with.map(|behind| 0..behind.end),
                 strides,
@@ -166,7 +174,7 @@ impl ReadAhead {
         if state.next - state.start <= AROUND || state.leaves_most_out() {
             state.ordered = state.next;
             // A request far away takes longer than reading a little in vain.
-            let goes_on = !state.leaves_most_out();
+            let goes_on = !state.leaves_most_out() && !self.is_strided();
             return Advance {
                 fetch: goes_on.then(|| self.fetch(&mut state, size)).flatten(),
                 ..Advance::default()
@@ -185,9 +193,16 @@ impl ReadAhead {
         let len = (state.next - state.start).max(range.end - range.start);
         let far = self.far.as_ref().filter(|_| len <= TASK);
         far.map_or_else(Vec::new, |far| {
+            let stored = (len as f64 / far.ratio) as u64;
+            let places = far.most / far.block.saturating_add(stored).max(1);
             let mut strided = far.strided.lock();
-            strided.note(range.start, len, size, far.blocks)
+            strided.note(range.start, len, size, places)
         })
+    }
+
+    fn is_strided(&self) -> bool {
+        let far = self.far.as_ref();
+        far.is_some_and(|far| far.strided.lock().is_recognised())
     }
 
     /// A part of a window at a time, so that the line is never empty; each window is four times as
@@ -195,10 +210,12 @@ impl ReadAhead {
     fn fetch(&self, state: &mut ReaderPosition, size: u64) -> Option<Range<u64>> {
         let far = self.far.as_ref()?;
         let window = (state.fetch_window * 4).clamp(FETCHED_LEAST, far.most);
-        let decoded = ((window as f64 * far.ratio) as u64).max(2 * TASK);
+        let of_stored = |stored: u64| (stored as f64 * far.ratio) as u64;
+        let decoded = of_stored(window).clamp(2 * TASK, NAMED_MOST);
+        let part = of_stored(FETCH_PART).max(decoded / FETCH_PARTS);
         let to = state.next.saturating_add(decoded).min(size);
         let from = state.fetched.max(state.next);
-        if to <= from || (to - from < decoded / FETCH_PARTS && to < size) {
+        if to <= from || (to - from < part.min(decoded / 2) && to < size) {
             return None;
         }
         (state.fetch_window, state.fetched) = (window, to);
@@ -355,7 +372,7 @@ mod tests {
             far: Some(Box::new(FarWindow {
                 most: FETCHED_MOST,
                 ratio: 2.0,
-                blocks: 32,
+                block: 1 << 20,
                 strided: Mutex::default(),
             })),
             ..ReadAhead::new(1 << 30)

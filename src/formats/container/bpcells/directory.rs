@@ -19,6 +19,11 @@ use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::source::{Source, Store, StoredRanges};
 
+/// Members of at most so many bytes are asked for as a whole where they are far away, of others so
+/// many: headers, and what is looked at next.
+const SMALL: u64 = 64 << 10;
+const FIRST: u64 = 16 << 10;
+
 /// Enough for the one line that is looked at, `storage_order`.
 const LINE: usize = 256;
 
@@ -36,7 +41,13 @@ impl<'a> Directory<'a> {
     pub(super) fn new(request: &OpenRequest<'a>, members: &[&str]) -> Self {
         if request.store.is_far() && request.store.knows_all_names(request.path) {
             let paths = members.iter().map(|member| request.path.join(member));
-            request.store.expect_heads(&mut { paths });
+            for source in paths.flat_map(|path| request.store.open(&path)) {
+                let first = match source.len() {
+                    len @ ..=SMALL => len,
+                    _ => FIRST,
+                };
+                source.expect(std::slice::from_ref(&(0..first)));
+            }
         }
         Directory {
             store: request.store.as_ref(),

@@ -5,6 +5,7 @@
 //! ([`super::piece`]), spare ones are not. Used by [`super::transport`] and [`super::cached_file`].
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sync::Mutex;
 
@@ -13,7 +14,15 @@ const LARGE: usize = 512 << 10;
 /// Spare bytes, at most.
 const SPARE: usize = 16 << 20;
 
+static ALLOWED: AtomicUsize = AtomicUsize::new(0);
+
 static SPARES: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+/// So many spare bytes may be kept, and no more than 16 MiB.
+pub(super) fn allow_spares(bytes: u64) {
+    let allowed = usize::try_from(bytes).unwrap_or(usize::MAX);
+    ALLOWED.fetch_max(allowed.min(SPARE), Ordering::Relaxed);
+}
 
 /// Bytes that were fetched.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -42,7 +51,7 @@ impl From<Vec<u8>> for Body {
 /// None that is much larger than it has to be: a piece is charged by its bytes.
 fn take_spare(bytes: usize) -> Option<Vec<u8>> {
     let mut spares = SPARES.lock();
-    let fits = |spare: &Vec<u8>| spare.capacity() >= bytes && spare.capacity() / 5 * 4 <= bytes;
+    let fits = |spare: &Vec<u8>| spare.capacity() >= bytes && spare.capacity() / 9 * 8 <= bytes;
     let at = spares.iter().position(fits)?;
     Some(spares.swap_remove(at))
 }
@@ -56,7 +65,7 @@ impl Drop for Body {
         bytes.clear();
         let mut spares = SPARES.lock();
         let held: usize = spares.iter().map(Vec::capacity).sum();
-        if held.saturating_add(bytes.capacity()) <= SPARE {
+        if held.saturating_add(bytes.capacity()) <= ALLOWED.load(Ordering::Relaxed) {
             spares.push(bytes);
         }
     }
@@ -82,6 +91,7 @@ mod tests {
 
     #[test]
     fn spare_buffers_are_empty_and_not_much_too_large() {
+        allow_spares(1 << 30);
         for _ in 0..100 {
             let mut large = Body::with_room(4 << 20).unwrap();
             assert!(large.is_empty() && large.capacity() >= 4 << 20);

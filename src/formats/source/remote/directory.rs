@@ -19,6 +19,9 @@ use crate::sync::Mutex;
 /// Names that were looked up are remembered, as many of a directory.
 const LOOKED_UP: usize = 10_000;
 
+/// A server takes no longer to refuse.
+const REFUSING: Duration = Duration::from_secs(1);
+
 /// Pages in a row that have no names, at most.
 const EMPTY_MOST: u32 = 1000;
 
@@ -60,16 +63,24 @@ impl RemoteDirectory {
             ..RemoteDirectory::empty()
         };
         let first = page_of(&shared.transport, prefix, None).await?;
-        found.charge(2 * bytes_of(&first))?;
+        found.charge(bytes_of(&first))?;
         match first.next.is_some() && !is_whole {
-            true => found.begin(prefix, first),
-            false => found.finish(shared, prefix, first).await?,
+            true => {
+                // It is kept as it came, too.
+                found.charge(bytes_of(&first))?;
+                found.begin(prefix, first);
+            }
+            false => found.finish(shared, prefix, first, 0).await?,
         }
         Ok(found)
     }
 
-    /// All of it, as it was when its first page was asked for.
-    pub(super) async fn go_on(&self, shared: &Shared, prefix: &str) -> Result<RemoteDirectory> {
+    /// All of it, from its first page on; none if what leads to the next one is of no use any more.
+    pub(super) async fn go_on(
+        &self,
+        shared: &Shared,
+        prefix: &str,
+    ) -> Result<Option<RemoteDirectory>> {
         let charge = shared.memory.budget().keep(0)?;
         let mut whole = RemoteDirectory {
             since: self.since,
@@ -77,9 +88,16 @@ impl RemoteDirectory {
             ..RemoteDirectory::empty()
         };
         let first = self.begun.clone().unwrap_or_default();
-        whole.charge(bytes_of(&first))?;
-        whole.finish(shared, prefix, first).await?;
-        Ok(whole)
+        let asked = Instant::now();
+        let second = match page_of(&shared.transport, prefix, first.next.as_deref()).await {
+            // What is refused is refused at once; for all else there has been time enough.
+            Err(_) if asked.elapsed() < REFUSING => return Ok(None),
+            second => second?,
+        };
+        whole.charge(bytes_of(&first).saturating_add(bytes_of(&second)))?;
+        let left_out = whole.take(prefix, first);
+        whole.finish(shared, prefix, second, left_out).await?;
+        Ok(Some(whole))
     }
 
     fn charge(&mut self, bytes: u64) -> Result<()> {
@@ -94,10 +112,15 @@ impl RemoteDirectory {
         names::beside_directories(&mut self.objects, &self.directories);
     }
 
-    /// Asks for all pages behind one.
-    async fn finish(&mut self, shared: &Shared, prefix: &str, first: ListedPage) -> Result<()> {
-        let transport = &shared.transport;
-        let (mut page, mut left_out, mut empty) = (first, 0, 0);
+    /// Takes a page, and asks for all behind it; keys of those before it were left out.
+    async fn finish(
+        &mut self,
+        shared: &Shared,
+        prefix: &str,
+        mut page: ListedPage,
+        mut left_out: u64,
+    ) -> Result<()> {
+        let (transport, mut empty) = (&shared.transport, 0);
         loop {
             let (next, before) = (page.next.take(), self.count());
             left_out += self.take(prefix, page);

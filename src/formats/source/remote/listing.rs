@@ -6,6 +6,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesRef, Event};
 
+use super::version::LONGEST;
 use crate::error::{Fault, Result};
 use crate::source::Timestamp;
 
@@ -144,6 +145,7 @@ pub(super) fn parse(body: &[u8]) -> Result<ListedPage> {
                     modified,
                     is_directory,
                 } = std::mem::take(&mut entry);
+                let size = size.filter(|size| *size <= LONGEST);
                 if let (Some(size), false) = (size, is_directory) {
                     page.objects.push(ListedObject {
                         key,

@@ -6,7 +6,7 @@
 //! keeps versions is asked for this one by its id, which the first answer has. Used by
 //! [`super::store`], which gives the same object to all that open the same version.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,10 +35,6 @@ const PIECE: u64 = 4 << 20;
 /// What is read without memory for a piece is asked for in such parts.
 const PART: u64 = 1 << 20;
 
-/// So many pieces that have been read are kept for who lags behind: blocks are decoded in any
-/// order.
-const LAGGED: usize = 4;
-
 pub(super) struct RemoteObject {
     me: Weak<RemoteObject>,
     pub(super) shared: Arc<Shared>,
@@ -59,8 +55,6 @@ pub(super) struct RemoteObject {
     has_changed: AtomicBool,
     pieces: Mutex<BTreeMap<u64, Arc<ObjectPiece>>>,
     steps: Mutex<Steps>,
-    /// The last pieces that have been read.
-    lagged: Mutex<VecDeque<Arc<ObjectPiece>>>,
 }
 
 /// Lands a piece in any case.
@@ -100,7 +94,6 @@ impl RemoteObject {
             id_is_refused: AtomicBool::new(false),
             has_changed: AtomicBool::new(false),
             pieces: Mutex::default(),
-            lagged: Mutex::default(),
         })
     }
 
@@ -237,21 +230,6 @@ impl RemoteObject {
         }
     }
 
-    /// Lets go of what was read some time ago.
-    fn note_read(&self, piece: Arc<ObjectPiece>) {
-        let mut lagged = self.lagged.lock();
-        if lagged.iter().any(|known| Arc::ptr_eq(known, &piece)) {
-            return;
-        }
-        lagged.push_back(piece);
-        let read = (lagged.len() > LAGGED).then(|| lagged.pop_front());
-        drop(lagged);
-        if let Some(read) = read.flatten() {
-            self.remove(&read);
-            self.shared.memory.spend(&read);
-        }
-    }
-
     fn piece_at(&self, at: u64) -> Option<Arc<ObjectPiece>> {
         let pieces = self.pieces.lock();
         let (_, piece) = pieces.range(..=at).next_back()?;
@@ -272,7 +250,7 @@ impl RemoteObject {
                 None => None,
             };
             if let Some(read) = piece.filter(|piece| piece.is_read()) {
-                self.note_read(read);
+                self.shared.memory.note_read(self.me.clone(), &read);
             }
             let n = match copied {
                 Some(n) => n,

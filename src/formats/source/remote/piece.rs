@@ -28,9 +28,14 @@ pub(super) struct ObjectPiece {
     landed: Condvar,
     /// It has been read since it was last looked at.
     is_touched: AtomicBool,
+    /// It is among those that have been read.
+    is_noted: AtomicBool,
     /// Of which of its [`PARTS`] the last byte has been read.
     parts_read: AtomicU64,
 }
+
+/// This part of the budget may lie in spare buffers beside it.
+const SPARES: u64 = 16;
 
 /// Why bytes were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +55,7 @@ enum PieceState {
         #[expect(dead_code, reason = "charged as long as the bytes are there")] Hold,
     ),
     Failed(Error),
-    /// It has been read, and let go.
+    /// It has been let go.
     Spent,
 }
 
@@ -60,15 +65,63 @@ pub(super) trait PieceOwner: Send + Sync {
     fn let_go(&self, piece: &Arc<ObjectPiece>);
 }
 
-/// Those that were not looked at for the longest time first.
 type QueuedPiece = (Weak<dyn PieceOwner>, Arc<ObjectPiece>);
 
 /// The memory of pieces, of all objects of a store.
 pub(super) struct PieceMemory {
     budget: Arc<Budget>,
-    queue: Mutex<VecDeque<QueuedPiece>>,
-    /// Bytes of those in the queue.
+    queues: Mutex<PieceQueues>,
+    /// Bytes of those in the queues.
     held: AtomicU64,
+}
+
+#[derive(Default)]
+struct PieceQueues {
+    /// All of them, those that were not looked at for the longest time first.
+    all: VecDeque<QueuedPiece>,
+    /// So many of these have been let go.
+    spent: usize,
+    /// Those that have been read: the first to go.
+    read: VecDeque<QueuedPiece>,
+}
+
+impl PieceQueues {
+    /// Those that are nothing any more.
+    fn sweep(&mut self) {
+        if self.spent > self.all.len() / 2 {
+            self.all.retain(|(_, piece)| !piece.is_spent());
+            self.spent = 0;
+        }
+    }
+
+    fn first_read(&mut self) -> Option<QueuedPiece> {
+        loop {
+            let (owner, piece) = self.read.pop_front()?;
+            // One that is read again is kept as others are.
+            let is_read_again = piece.is_touched.swap(false, Ordering::Relaxed);
+            if !is_read_again && !piece.is_spent() {
+                self.spent += 1;
+                return Some((owner, piece));
+            }
+        }
+    }
+
+    fn oldest(&mut self) -> Option<QueuedPiece> {
+        // Each is looked at twice at most: the first time it may have been read.
+        for _ in 0..self.all.len().saturating_mul(2) {
+            let (owner, piece) = self.all.pop_front()?;
+            if piece.is_spent() {
+                self.spent = self.spent.saturating_sub(1);
+                continue;
+            }
+            let is_wanted = piece.is_touched.swap(false, Ordering::Relaxed);
+            if !is_wanted && piece.has_landed() {
+                return Some((owner, piece));
+            }
+            self.all.push_back((owner, piece));
+        }
+        None
+    }
 }
 
 impl ObjectPiece {
@@ -79,6 +132,7 @@ impl ObjectPiece {
             state: Mutex::new(PieceState::Asked),
             landed: Condvar::new(),
             is_touched: AtomicBool::new(true),
+            is_noted: AtomicBool::new(false),
             parts_read: AtomicU64::new(0),
         })
     }
@@ -100,8 +154,8 @@ impl ObjectPiece {
         !matches!(*self.state.lock(), PieceState::Asked)
     }
 
-    /// Whether all that was expected has been read, so that nobody is likely to read it again:
-    /// what was made of it is kept.
+    /// Whether all that was expected has been read, so that it is less likely to be read again than
+    /// others are.
     pub(super) fn is_read(&self) -> bool {
         let is_expected = self.asked_as == AskedAs::Expected && self.len() >= LARGE;
         is_expected && self.parts_read.load(Ordering::Relaxed) == u64::MAX
@@ -151,9 +205,10 @@ impl PieceMemory {
     pub(super) fn new(budget: &Arc<Budget>) -> Arc<PieceMemory> {
         let memory = Arc::new(PieceMemory {
             budget: Arc::clone(budget),
-            queue: Mutex::default(),
+            queues: Mutex::default(),
             held: AtomicU64::new(0),
         });
+        super::body::allow_spares(budget.limit() / SPARES);
         let lender = Arc::downgrade(&memory);
         let lender: Weak<dyn Reclaim> = lender;
         budget.register(lender);
@@ -185,46 +240,43 @@ impl PieceMemory {
     /// Counts a piece that has been asked for.
     pub(super) fn add(&self, owner: Weak<dyn PieceOwner>, piece: &Arc<ObjectPiece>) {
         self.held.fetch_add(piece.len(), Ordering::Relaxed);
-        let mut queue = self.queue.lock();
-        while queue.front().is_some_and(|(_, first)| first.is_spent()) {
-            queue.pop_front();
-        }
-        queue.push_back((owner, Arc::clone(piece)));
+        let mut queues = self.queues.lock();
+        queues.sweep();
+        queues.all.push_back((owner, Arc::clone(piece)));
     }
 
-    /// Lets go of the bytes of a piece that has been read, and that its owner has no more.
-    pub(super) fn spend(&self, piece: &Arc<ObjectPiece>) {
+    /// Told of a piece of which all that was expected has been read.
+    pub(super) fn note_read(&self, owner: Weak<dyn PieceOwner>, piece: &Arc<ObjectPiece>) {
+        if !piece.is_noted.swap(true, Ordering::Relaxed) {
+            piece.is_touched.store(false, Ordering::Relaxed);
+            let read = (owner, Arc::clone(piece));
+            self.queues.lock().read.push_back(read);
+        }
+    }
+
+    /// The first that has been read, or that was not read since it was looked at last; false if
+    /// there is none.
+    fn let_one_go(&self) -> bool {
+        let mut queues = self.queues.lock();
+        let first = queues.first_read().or_else(|| queues.oldest());
+        drop(queues);
+        let Some((owner, piece)) = first else {
+            return false;
+        };
+        if let Some(owner) = owner.upgrade() {
+            owner.let_go(&piece);
+        }
+        self.spend(&piece);
+        true
+    }
+
+    /// Lets go of the bytes of a piece that its owner has no more.
+    fn spend(&self, piece: &Arc<ObjectPiece>) {
         let mut state = piece.state.lock();
         if !matches!(*state, PieceState::Asked | PieceState::Spent) {
             *state = PieceState::Spent;
             self.held.fetch_sub(piece.len(), Ordering::Relaxed);
         }
-    }
-
-    /// The first that was not read since it was looked at last; false if there is none.
-    fn let_one_go(&self) -> bool {
-        let mut queue = self.queue.lock();
-        // Each is looked at twice at most: the first time it may have been read.
-        for _ in 0..queue.len().saturating_mul(2) {
-            let Some((owner, piece)) = queue.pop_front() else {
-                return false;
-            };
-            if piece.is_spent() {
-                continue;
-            }
-            let is_wanted = piece.is_touched.swap(false, Ordering::Relaxed);
-            if is_wanted || !piece.has_landed() {
-                queue.push_back((owner, piece));
-                continue;
-            }
-            drop(queue);
-            if let Some(owner) = owner.upgrade() {
-                owner.let_go(&piece);
-            }
-            self.spend(&piece);
-            return true;
-        }
-        false
     }
 }
 
@@ -281,32 +333,70 @@ mod tests {
     }
 
     #[test]
-    fn what_was_expected_goes_when_it_has_been_read() {
+    fn what_was_expected_goes_first_when_it_has_been_read() {
         let budget = Budget::new(8 << 20);
         let memory = PieceMemory::new(&budget);
         let owner = Arc::new(Owner::default());
+        let weak = || Arc::downgrade(&owner) as Weak<dyn PieceOwner>;
         let len = LARGE as usize;
         let mut out = vec![0; len];
-        for (asked_as, is_read) in [(AskedAs::Expected, true), (AskedAs::Near, false)] {
-            let piece = ObjectPiece::asked(0..LARGE, asked_as);
+        let all = [AskedAs::Near, AskedAs::Expected, AskedAs::Expected];
+        let pieces = [0, 1, 2].map(|number| {
+            let begin = number * LARGE;
+            let piece = ObjectPiece::asked(begin..begin + LARGE, all[number as usize]);
             let hold = memory.reserve(LARGE).unwrap();
-            let weak = Arc::downgrade(&owner);
-            memory.add(weak, &piece);
+            memory.add(weak(), &piece);
             piece.land(Ok((Arc::new(vec![7; len].into()), hold)));
-            // Its headers, the second half, and the first.
+            piece
+        });
+        for piece in &pieces {
+            // Headers, the second half, and the first.
+            let begin = piece.range.start;
             for at in (0..LARGE).step_by(10_000) {
-                piece.copy(at, &mut out[..16]).unwrap();
+                piece.copy(begin + at, &mut out[..16]).unwrap();
             }
-            for at in [len / 2, 0] {
+            for at in [LARGE / 2, 0] {
                 assert!(!piece.is_read());
                 let half = &mut out[..len / 2];
-                assert_eq!(piece.copy(at as u64, half).unwrap(), len / 2);
+                assert_eq!(piece.copy(begin + at, half).unwrap(), len / 2);
             }
-            assert_eq!(piece.is_read(), is_read);
-            memory.spend(&piece);
-            memory.spend(&piece);
-            assert_eq!((memory.held(), budget.used()), (0, 0));
-            assert_eq!(piece.copy(0, &mut out).unwrap(), 0);
+            assert_eq!(piece.is_read(), piece.asked_as == AskedAs::Expected);
+            if piece.is_read() {
+                memory.note_read(weak(), piece);
+                memory.note_read(weak(), piece);
+            }
         }
+        // The second is read again.
+        pieces[1].copy(LARGE, &mut out).unwrap();
+        assert!(memory.give_up());
+        assert_eq!(*owner.0.lock(), [2 * LARGE]);
+        assert_eq!(pieces[2].copy(2 * LARGE, &mut out).unwrap(), 0);
+        assert!(memory.give_up() && memory.give_up() && !memory.give_up());
+        assert_eq!((memory.held(), budget.used()), (0, 0));
+    }
+
+    #[test]
+    fn pieces_that_are_gone_leave_the_queues() {
+        let budget = Budget::new(64 << 20);
+        let memory = PieceMemory::new(&budget);
+        let owner = Arc::new(Owner::default());
+        let weak = || Arc::downgrade(&owner) as Weak<dyn PieceOwner>;
+        let mut out = vec![0; LARGE as usize];
+        for number in 0..1000 {
+            // The first is never read.
+            let begin = number * LARGE;
+            let piece = ObjectPiece::asked(begin..begin + LARGE, AskedAs::Expected);
+            let hold = memory.reserve(LARGE).unwrap();
+            memory.add(weak(), &piece);
+            let bytes = vec![7; LARGE as usize];
+            piece.land(Ok((Arc::new(bytes.into()), hold)));
+            if number > 0 {
+                piece.copy(begin, &mut out).unwrap();
+                memory.note_read(weak(), &piece);
+            }
+        }
+        let queues = memory.queues.lock();
+        assert!(queues.all.len() <= 200, "{}", queues.all.len());
+        assert!(queues.read.len() <= 64, "{}", queues.read.len());
     }
 }

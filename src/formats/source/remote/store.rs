@@ -40,8 +40,10 @@ const DIRECTORIES: usize = 1024;
 const OBJECTS: usize = 4096;
 /// Of the first bytes of a file so many are asked for: what follows is needed next.
 const HEAD: u64 = 16 << 10;
-/// A file that is no longer is asked for as a whole.
-const SMALL: u64 = 64 << 10;
+
+/// A listing is gone on with if its first page is no older: what was moved meanwhile from one page
+/// to another would be on neither.
+const FRESH: Duration = Duration::from_secs(3);
 
 pub struct RemoteStore {
     url: SourceUrl,
@@ -157,6 +159,7 @@ impl RemoteStore {
         let is_outdated = self.shared.outdated.lock().remove(path);
         let known = self.directories.lock().get(path).cloned();
         let known = known.filter(|known| !is_outdated && !known.is_older_than(self.ttl));
+        let begun = known.clone().filter(|known| !known.is_older_than(FRESH));
         if let Some(known) = known.as_ref().filter(|it| it.is_whole() || !is_whole) {
             return Ok(Arc::clone(known));
         }
@@ -167,15 +170,18 @@ impl RemoteStore {
                 let version = version_of(&shared.transport, &name).await?;
                 return Ok(RemoteDirectory::of_one(&name, &name, version));
             }
-            if let Some(begun) = known {
-                // What leads to the next page may be of no use any more.
-                if let Ok(whole) = begun.go_on(&shared, &prefix).await {
-                    return Ok(whole);
-                }
+            if let Some(begun) = begun
+                && let Some(whole) = begun.go_on(&shared, &prefix).await?
+            {
+                return Ok(whole);
             }
             RemoteDirectory::ask(&shared, &prefix, is_whole).await
         });
-        let listed = Arc::new(listed?);
+        let listed = Arc::new(listed.inspect_err(|_| {
+            if is_outdated {
+                self.shared.outdated.lock().insert(path.to_owned());
+            }
+        })?);
         let mut directories = self.directories.lock();
         directories.put(path.to_owned(), Arc::clone(&listed));
         Ok(listed)
@@ -265,10 +271,7 @@ fn id_of(url: &SourceUrl, path: &Path, version: Option<&ObjectVersion>) -> FileI
 
 /// The first bytes of an object, which tell what it is.
 fn head_of(object: &RemoteObject) -> Range<u64> {
-    match object.len() {
-        len @ ..=SMALL => 0..len,
-        _ => 0..HEAD,
-    }
+    0..object.len().min(HEAD)
 }
 
 /// What an object is now.

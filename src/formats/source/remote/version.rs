@@ -10,6 +10,9 @@ use http::{HeaderMap, header};
 use super::listing::{self, ListedObject};
 use crate::source::{ObjectTag, SourceIdentity, Timestamp};
 
+/// No object is as long: places in it are counted without looking.
+pub(super) const LONGEST: u64 = i64::MAX as u64;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ObjectVersion {
     /// Without quotes; a weak one begins with `W/`.
@@ -34,9 +37,10 @@ impl ObjectVersion {
             Some(range) => range.rsplit('/').next()?,
             None => text(headers, header::CONTENT_LENGTH)?,
         };
+        let size = total.trim().parse().ok();
         Some(ObjectVersion {
             etag: text(headers, header::ETAG).and_then(listing::etag),
-            size: total.trim().parse().ok()?,
+            size: size.filter(|size| *size <= LONGEST)?,
             modified: whole_seconds(
                 text(headers, header::LAST_MODIFIED).map_or(Timestamp::default(), listing::time),
             ),

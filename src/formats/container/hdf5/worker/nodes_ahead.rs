@@ -41,7 +41,7 @@ pub(super) fn pages_below(page: &[u8], len: u64) -> Vec<Range<u64>> {
     }
     let ranges = pages.into_iter().take(PAGES_MOST);
     ranges
-        .map(|number| number * PAGE..((number + 1) * PAGE).min(len))
+        .map(|number| number * PAGE..(number * PAGE).saturating_add(PAGE).min(len))
         .collect()
 }
 
@@ -77,11 +77,13 @@ fn children(node: &[u8], entries: usize, key: usize) -> Vec<u64> {
 /// The last offset in the key of a chunk, of the bytes within an element, is 0.
 fn is_of_chunks(node: &[u8], entries: usize, key: usize, len: u64) -> bool {
     let mut places = (0..entries).map(|entry| HEAD + entry * (key + 8) + key);
-    entries > 0
-        && places.all(|at| {
-            let last = number(node, at - 8).unwrap_or(0);
-            last == 0 && number(node, at).is_none_or(|child| child > 0 && child < len)
-        })
+    let fits = |at: usize| {
+        let (last, child) = (number(node, at - 8)?, number(node, at)?);
+        Some(last == 0 && child > 0 && child < len)
+    };
+    // Those that are in the page, and one of them at least.
+    let first = places.next().and_then(fits);
+    first == Some(true) && !places.map_while(fits).any(|fits| !fits)
 }
 
 /// Object headers.

@@ -150,11 +150,16 @@ def dd(path):
     return time.perf_counter() - start
 
 
+def busy_alone(pid):
+    """Seconds that this process has used of the processors."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
 def busy(pid):
     """Seconds that this process, by the kernel's finest clock, and all children of ours have used of the processors."""
-    own = sum(int((task / "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own / 1e9 + children.ru_utime + children.ru_stime
+    return busy_alone(pid) + children.ru_utime + children.ru_stime
 
 
 def python(code):

@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
 import object_store
-from bench_measure import ARRAYFS, DATA, ROOT, Times, busy, dd, peak_memory, run, start_server, timed, warm
+from bench_measure import ARRAYFS, DATA, ROOT, Times, busy_alone, dd, peak_memory, run, start_server, timed, warm
 
 ROUND_TRIP_MS, MB_PER_S = 30, 250
 KEYS = {"AWS_ACCESS_KEY_ID": object_store.KEY, "AWS_SECRET_ACCESS_KEY": object_store.SECRET}
@@ -75,11 +75,14 @@ def remote(bench):
 
 def sequential(bench, bucket, name, array):
     warm(DATA / name)
-    ours, fetched, local = Times(), [], []
+    ours, fetched, local, used = Times(), [], [], []
     for _ in range(bench.rounds):
         with bench.mounted(URL) as mnt:
             os.stat(mnt / name)
+            daemon = bench.status()["pid"]
+            before = busy_alone(daemon)
             bench.read(mnt / name, [array], ours)
+            used.append(busy_alone(daemon) - before)
         fetched.append(bucket.curl(name))
         beside = threading.Thread(target=bucket.curl, args=[name])
         with bench.mounted(DATA / name, "-o", "ro") as mnt:
@@ -90,9 +93,8 @@ def sequential(bench, bucket, name, array):
     which = "curl" if slower is fetched else "the local container"
     bench.speed(f"cold read of {name} over the line, against the slower: {which}", ours, slower, 0.8)
     if name == "far/contiguous.h5":
-        seconds = statistics.median(ours.cores) * os.cpu_count() * statistics.median(ours)
-        a_gigabyte = seconds / ((DATA / name).stat().st_size / 1e9)
-        bench.add("processor time of daemon and reader a GB, without decoding", f"{a_gigabyte:.2f} s", "<= 1.2 s", a_gigabyte <= 1.2, "")
+        a_gigabyte = statistics.median(used) / ((DATA / name).stat().st_size / 1e9)
+        bench.add("processor time of the daemon a GB, without decoding", f"{a_gigabyte:.2f} s", "<= 1.2 s", a_gigabyte <= 1.2, "")
 
 
 def at_random(bench):

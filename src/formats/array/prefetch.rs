@@ -43,9 +43,9 @@ const FETCH_PARTS: u64 = 8;
 const FETCH_PART: u64 = 512 << 10;
 
 /// Decoded bytes that are named at a time, however few are stored of them: each block is looked up.
-const NAMED_MOST: u64 = 64 << 20;
+const NAMED_MOST: u64 = 256 << 20;
 /// And by the thread that reads, with what it reads.
-const NAMED_WITH: u64 = 4 << 20;
+const NAMED_WITH: u64 = 16 << 20;
 
 /// Threads that name what is asked for: some wait for an index.
 const FETCHING: usize = 4;

@@ -9,8 +9,13 @@ use crate::harness::mounted::Mounted;
 use crate::harness::object_server::ObjectServer;
 use crate::harness::process::Ran;
 
-/// What is another thing in a store: it has no links, no modes and no empty directories.
-const ELSEWHERE: &[&str] = &["bad-no-descriptor"];
+/// What is another thing in a store: it has no links, no modes and no empty directories, and the
+/// directory of an array is not listed.
+const ELSEWHERE: &[&str] = &[
+    "bad-no-descriptor",
+    "bad-2-array-in-array",
+    "bad-3-array-in-array",
+];
 
 fn check(corpus: &Path) {
     let server = ObjectServer::of(&corpus.join("sources"), "c/");
@@ -54,6 +59,7 @@ pub(super) fn whole_corpora() -> Vec<PathBuf> {
     let formats = ["bpcells", "bloscpack", "binsparse", "daphne"];
     let corpora = formats.map(|format| root.join(format)).into_iter();
     corpora
+        .chain([root.join("../golden-zarr/zarr")])
         .filter(|corpus| corpus.join("manifest.json").exists())
         .collect()
 }
@@ -76,4 +82,9 @@ fn binsparse_groups_in_a_store_decode_or_are_refused_as_known() {
 #[test]
 fn daphne_files_in_a_store_decode_or_are_refused_as_known() {
     check(&golden("daphne"));
+}
+
+#[test]
+fn zarr_stores_in_a_store_decode_or_are_refused_as_known() {
+    check(&golden("zarr"));
 }

@@ -2,6 +2,7 @@
 //! links, and nobody goes through their chunks.
 
 mod changes;
+mod hostile;
 mod links;
 mod stored;
 

@@ -24,7 +24,7 @@ pub use chain::{Chain, Length};
 pub use compressed::inflate;
 pub use lzma::{LzmaFilter, LzmaForm};
 pub use number::{NumberType, NumpyNumber, half};
-pub use reorder::{ByteTurn, Reorder};
+pub use reorder::{ByteTurn, NumberRun, Reorder};
 pub use sums::Sum;
 
 use crate::filters::checked::{BZIP2_RATIO, DEFLATE_RATIO, LZ4_RATIO, ZSTD_RATIO};

@@ -85,44 +85,64 @@ fn copy_apart(from: &[u8], step: usize, size: usize, out: &mut [u8]) {
 /// Elements of which numbers are stored big-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteTurn {
-    /// Bytes of each part of an element, and whether they are turned around.
-    parts: Vec<(usize, bool)>,
+    runs: Vec<NumberRun>,
     size: usize,
 }
 
+/// Numbers of an element that lie one behind the other, all of the same kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NumberRun {
+    /// Bytes of each.
+    pub len: usize,
+    pub is_big: bool,
+    pub count: usize,
+}
+
+impl NumberRun {
+    fn bytes(&self) -> usize {
+        self.len.saturating_mul(self.count)
+    }
+}
+
 impl ByteTurn {
-    /// `parts`: the numbers that an element is made of, one behind the other. None if none of them
-    /// is turned around.
-    pub fn new(parts: impl IntoIterator<Item = (usize, bool)>) -> Option<ByteTurn> {
-        let mut joined: Vec<(usize, bool)> = Vec::new();
-        for (len, is_big) in parts {
+    /// `runs`: the numbers that an element is made of, one behind the other. None if none of them is
+    /// turned around.
+    pub fn new(runs: impl IntoIterator<Item = NumberRun>) -> Option<ByteTurn> {
+        let mut joined: Vec<NumberRun> = Vec::new();
+        for run in runs {
+            let is_big = run.is_big && run.len > 1;
             match joined.last_mut() {
-                Some((last, false)) if !is_big || len <= 1 => *last += len,
-                _ => joined.push((len, is_big && len > 1)),
+                Some(last) if !last.is_big && !is_big => {
+                    last.len = last.len.saturating_add(run.bytes());
+                }
+                Some(last) if is_big && last.is_big && last.len == run.len => {
+                    last.count = last.count.saturating_add(run.count);
+                }
+                _ if is_big => joined.push(run),
+                _ => joined.push(NumberRun {
+                    len: run.bytes(),
+                    is_big,
+                    count: 1,
+                }),
             }
         }
-        let size = joined.iter().map(|(len, _)| len).sum();
-        joined
-            .iter()
-            .any(|(_, is_big)| *is_big)
-            .then_some(ByteTurn {
-                parts: joined,
-                size,
-            })
+        let size = joined.iter().map(NumberRun::bytes);
+        let size = size.fold(0, usize::saturating_add);
+        let any = joined.iter().any(|run| run.is_big);
+        any.then_some(ByteTurn { runs: joined, size })
     }
 
     /// Turns whole elements around.
     pub fn apply(&self, bytes: &mut [u8]) {
-        let first = self.parts.first().copied().unwrap_or_default();
-        if self.parts.iter().all(|part| *part == first) {
-            return turn_all(bytes, first.0);
+        if let [run] = self.runs[..] {
+            return turn_all(bytes, run.len);
         }
         for element in bytes.chunks_exact_mut(self.size.max(1)) {
             let mut rest = element;
-            for (len, is_big) in &self.parts {
-                let (part, others) = rest.split_at_mut((*len).min(rest.len()));
-                if *is_big {
-                    part.reverse();
+            for run in &self.runs {
+                let (part, others) = rest.split_at_mut(run.bytes().min(rest.len()));
+                if run.is_big {
+                    turn_all(part, run.len);
                 }
                 rest = others;
             }

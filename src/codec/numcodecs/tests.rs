@@ -19,12 +19,16 @@ fn number(descr: &str) -> NumberType {
     NumberType::of_descr(descr).unwrap()
 }
 
+fn run(len: usize, is_big: bool, count: usize) -> NumberRun {
+    NumberRun { len, is_big, count }
+}
+
 #[test]
 fn dimensions_and_byte_order_are_put_back() {
     // numpy.arange(6, dtype=">u2").reshape(2, 3) in order F.
     let stored = [0u16, 3, 1, 4, 2, 5].map(u16::to_be_bytes).concat();
     let reorder = Reorder::new(&[2, 3], &[1, 0], 2).unwrap();
-    let turn = ByteTurn::new([(2, true)]).unwrap();
+    let turn = ByteTurn::new([run(2, true, 1)]).unwrap();
     let codecs = vec![ChunkCodec::Reorder(reorder), ChunkCodec::ByteTurn(turn)];
     let plain = decode(codecs, Length::Exactly(12), &stored).unwrap();
     assert_eq!(
@@ -33,12 +37,16 @@ fn dimensions_and_byte_order_are_put_back() {
     );
     assert_eq!(Reorder::new(&[2, 3], &[0, 1], 2), None);
     assert_eq!(Reorder::new(&[2, 3], &[1, 1], 2), None);
-    assert_eq!(ByteTurn::new([(1, true), (4, false)]), None);
+    assert_eq!(ByteTurn::new([run(1, true, 1), run(4, false, 1)]), None);
     let mut record = [1, 0, 0, 2, 9, 8];
-    ByteTurn::new([(1, false), (3, true), (2, false)])
+    ByteTurn::new([run(1, false, 1), run(3, true, 1), run(2, false, 1)])
         .unwrap()
         .apply(&mut record);
     assert_eq!(record, [1, 2, 0, 0, 9, 8]);
+    let mut record = [1, 2, 3, 4, 5, 6, 7, 8];
+    let runs = [run(1, true, 2), run(2, true, 2), run(2, true, 1)];
+    ByteTurn::new(runs).unwrap().apply(&mut record);
+    assert_eq!(record, [1, 2, 4, 3, 6, 5, 8, 7]);
 }
 
 #[test]

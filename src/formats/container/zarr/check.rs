@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -148,7 +148,13 @@ impl StoreCheck {
         let listed =
             |document: &Value| document.get("metadata").and_then(Value::as_object).cloned();
         for (key, value) in listed(&v2).unwrap_or_default() {
-            if self
+            if !is_within(&key) {
+                let why = "consolidated metadata name what lies elsewhere";
+                tell(NotShown {
+                    array: Some(key),
+                    ..NotShown::new(why)
+                });
+            } else if self
                 .read(&key)?
                 .is_some_and(|own| plain(own) != plain(value))
             {
@@ -158,9 +164,10 @@ impl StoreCheck {
         let inline = v3.get("consolidated_metadata").and_then(listed);
         for (key, value) in inline.unwrap_or_default() {
             let document = format!("{key}/zarr.json");
-            if self
-                .read(&document)?
-                .is_some_and(|own| plain(own) != plain(value))
+            if is_within(&document)
+                && self
+                    .read(&document)?
+                    .is_some_and(|own| plain(own) != plain(value))
             {
                 tell(told(&key));
             }
@@ -207,4 +214,10 @@ fn plain(document: Value) -> Value {
         key != "consolidated_metadata" && !(may_be_left.contains(&&**key) && is_empty(value))
     };
     Value::Object(object.into_iter().filter(counts).collect())
+}
+
+/// Whether a key names what lies in the store.
+fn is_within(key: &str) -> bool {
+    let mut parts = Path::new(key).components();
+    !key.contains('\0') && parts.all(|part| matches!(part, Component::Normal(_)))
 }

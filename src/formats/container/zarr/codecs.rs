@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::document::{DocumentRefusal, configuration};
 use super::element::{Kind, of_version_2};
 use crate::codec::numcodecs::{ChunkCodec, LzmaFilter, LzmaForm, NumberType, Sum};
+use crate::memory::fallible::room_for;
 
 /// What is done with the codec of this name.
 pub(super) enum KnownCodec {
@@ -125,6 +126,9 @@ fn of_numbers(
     })
 }
 
+/// Bytes of all labels, each as long as the longest may be.
+const LABELS_MOST: usize = 16 << 20;
+
 fn categorize(configured: &Value) -> Result<ChunkCodec, DocumentRefusal> {
     const NAME: &str = "categorize";
     let dtype = configuration(configured, "dtype").ok_or_else(|| broken(NAME, "dtype"))?;
@@ -136,8 +140,13 @@ fn categorize(configured: &Value) -> Result<ChunkCodec, DocumentRefusal> {
         ));
     };
     let labels = configuration(configured, "labels").and_then(Value::as_array);
-    let mut bytes = Vec::new();
-    for label in labels.ok_or_else(|| broken(NAME, "labels"))? {
+    let labels = labels.ok_or_else(|| broken(NAME, "labels"))?;
+    let total = labels.len().checked_mul(element.size());
+    let mut bytes = total
+        .filter(|total| *total <= LABELS_MOST)
+        .and_then(|total| room_for(total, "labels of a codec").ok())
+        .ok_or_else(|| DocumentRefusal::not_shown("categorize with labels of very many bytes"))?;
+    for label in labels {
         let label = label
             .as_str()
             .ok_or_else(|| broken(NAME, "labels").found(label))?;

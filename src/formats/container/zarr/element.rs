@@ -8,13 +8,16 @@ use serde_json::Value;
 use super::document::{DocumentRefusal, configuration, named};
 use crate::array::dtype::Dtype;
 use crate::array::dtype::literal::Literal;
-use crate::codec::numcodecs::{ByteTurn, NumberType, NumpyNumber};
+use crate::codec::numcodecs::{ByteTurn, NumberRun, NumberType, NumpyNumber};
 
 /// Deepest nesting of structures.
 const DEEPEST: usize = 16;
 
 /// Longest element.
 const LONGEST: usize = 1 << 30;
+
+/// Most runs of numbers in an element: fields, and what repeated structures have of them.
+const RUNS_MOST: usize = 64 << 10;
 
 /// Longest spelling of a type: an extended attribute must hold it.
 const SPELLING_MOST: usize = 32 << 10;
@@ -69,30 +72,45 @@ impl ZarrElement {
         }
     }
 
-    /// Visits the numbers that it is made of: their bytes, and whether they are stored big-endian.
-    fn parts(&self, big: Option<bool>, visit: &mut dyn FnMut(usize, bool)) {
+    /// Runs of numbers that it is made of: their bytes, whether they are stored big-endian, and how
+    /// many there are. No more than [`RUNS_MOST`] in an element that was [`ZarrElement::checked`].
+    fn runs(&self, big: Option<bool>, visit: &mut dyn FnMut(NumberRun)) {
         let is_big = big.unwrap_or(self.is_big);
+        let run = |len, is_big, count| NumberRun { len, is_big, count };
         match &self.kind {
-            Kind::Complex(n) => (0..2).for_each(|_| visit(n / 2, is_big)),
-            Kind::Unicode(n) if is_big => (0..*n).for_each(|_| visit(4, true)),
+            Kind::Complex(n) => visit(run(n / 2, is_big, 2)),
+            Kind::Unicode(n) if is_big => visit(run(4, true, *n)),
             Kind::Bool | Kind::Bytes(_) | Kind::Void(_) | Kind::Unicode(_) => {
-                visit(self.size(), false);
+                visit(run(self.size(), false, 1));
             }
+            Kind::Record(fields) => fields.iter().for_each(|field| field.runs(big, visit)),
+            _ => visit(run(self.size(), is_big, 1)),
+        }
+    }
+
+    /// How many runs there are at most.
+    fn count_runs(&self) -> usize {
+        match &self.kind {
             Kind::Record(fields) => {
-                for field in fields {
-                    (0..field.count).for_each(|_| field.element.parts(big, visit));
-                }
+                let counts = fields.iter().map(|field| {
+                    let within = field.element.count_runs();
+                    match within {
+                        1 => 1,
+                        _ => within.saturating_mul(field.count),
+                    }
+                });
+                counts.fold(0, usize::saturating_add)
             }
-            _ => visit(self.size(), is_big),
+            _ => 1,
         }
     }
 
     /// What puts elements into little-endian order, if something has to. `big`: the order of all
     /// numbers, where it is not each one's own.
     pub(super) fn turn(&self, big: Option<bool>) -> Option<ByteTurn> {
-        let mut parts = Vec::new();
-        self.parts(big, &mut |len, is_big| parts.push((len, is_big)));
-        ByteTurn::new(parts)
+        let mut runs = Vec::new();
+        self.runs(big, &mut |run| runs.push(run));
+        ByteTurn::new(runs)
     }
 
     /// The number that it is, if it is one.
@@ -150,6 +168,9 @@ impl ZarrElement {
             _ if self.size() > LONGEST || spelled(&self.descr()).len() > SPELLING_MOST => Err(
                 DocumentRefusal::not_shown("elements of more than 1 GiB, or of too many fields"),
             ),
+            _ if self.count_runs() > RUNS_MOST => {
+                Err(DocumentRefusal::not_shown("elements of too many numbers"))
+            }
             _ => Ok(self),
         }
     }
@@ -158,6 +179,21 @@ impl ZarrElement {
 impl RecordField {
     fn size(&self) -> usize {
         self.element.size().saturating_mul(self.count)
+    }
+
+    fn runs(&self, big: Option<bool>, visit: &mut dyn FnMut(NumberRun)) {
+        let (mut first, mut runs) = (None, 0);
+        self.element.runs(big, &mut |run| {
+            first = Some(run);
+            runs += 1;
+        });
+        match first.filter(|_| runs == 1) {
+            Some(run) => visit(NumberRun {
+                count: run.count.saturating_mul(self.count),
+                ..run
+            }),
+            None => (0..self.count).for_each(|_| self.element.runs(big, visit)),
+        }
     }
 
     fn descr(&self) -> Literal {

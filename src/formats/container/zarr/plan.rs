@@ -13,7 +13,7 @@ use super::document::{DocumentRefusal, configuration, named};
 use super::element::{Kind, ZarrElement};
 use crate::array::grid::{CHUNK_MOST, product};
 use crate::codec::numcodecs::{
-    ByteTurn, Chain, ChunkCodec, Length, NumberType, NumpyNumber, Reorder,
+    ByteTurn, Chain, ChunkCodec, Length, NumberRun, NumberType, NumpyNumber, Reorder,
 };
 
 /// Bytes of an entry of a shard's index: where a chunk begins, and how long it is.
@@ -385,7 +385,11 @@ fn turn(
         .iter()
         .any(|codec| !matches!(codec, ChunkCodec::Reorder(_)))
     {
-        true => ByteTurn::new([(draft.size, is_big)]),
+        true => ByteTurn::new([NumberRun {
+            len: draft.size,
+            is_big,
+            count: 1,
+        }]),
         false => element.turn(Some(is_big)),
     };
     Ok(turn.map(ChunkCodec::ByteTurn))

@@ -106,6 +106,12 @@ impl Removing {
                 false => Err(Error::NotFound),
             };
         };
+        // What is only read, and is a tree of files, is not taken apart name by name.
+        let recognised = &version.recognised;
+        if !recognised.format.is_changed() && !recognised.layout().is_file() {
+            let path = self.fs.inodes.path(version.container.into())?.join(name);
+            return Err(refused("remove", &path, libc::EROFS));
+        }
         match (opened.kind(entry)? == FileKind::Directory, is_directory) {
             (true, false) => return Err(Error::IsADirectory),
             (false, true) => return Err(Error::NotADirectory),

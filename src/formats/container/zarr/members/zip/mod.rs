@@ -329,14 +329,26 @@ impl Members for ZipMembers {
                 break;
             };
             let name = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
-            if name.len() < rest.len() || archive.entry(at)?.is_directory() {
-                each(name, MemberKind::Directory);
+            if name.len() < rest.len() {
                 // What lies in it is passed over at once.
                 let below = [&prefix[..], name, b"/"].concat();
                 at = archive.behind(&below).max(at + 1);
+                // A directory that has an entry of its own was told by that.
+                let own = archive.search(&below[..below.len() - 1]);
+                let own = own.ok().map(|at| archive.entry(at)).transpose()?;
+                if !own.is_some_and(|own| own.is_directory()) {
+                    each(name, MemberKind::Directory);
+                }
                 continue;
             }
-            each(name, MemberKind::File);
+            each(
+                name,
+                match archive.entry(at)?.is_directory() {
+                    true => MemberKind::Directory,
+                    false => MemberKind::File,
+                },
+            );
+            // Names that follow may lie before those of what is in it: `a b` before `a/x`.
             at += 1;
         }
         Ok(())

@@ -105,8 +105,7 @@ impl NumberRun {
 }
 
 impl ByteTurn {
-    /// `runs`: the numbers that an element is made of, one behind the other. None if none of them is
-    /// turned around.
+    /// `runs`: the numbers of an element, one behind the other. None if none is turned around.
     pub fn new(runs: impl IntoIterator<Item = NumberRun>) -> Option<ByteTurn> {
         let mut joined: Vec<NumberRun> = Vec::new();
         for run in runs {

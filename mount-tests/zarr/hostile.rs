@@ -120,3 +120,19 @@ fn consolidated_metadata_that_name_what_lies_elsewhere_lead_nowhere() {
     assert!(said.contains("name what lies elsewhere"), "{said}");
     assert!(!said.contains("cannot open"), "{said}");
 }
+
+#[test]
+fn a_directory_that_is_only_named_so_is_told_when_it_is_named_itself() {
+    let source = scratch_directory();
+    let empty = source.path().join("x.zarr");
+    std::fs::create_dir(&empty).unwrap();
+    for command in ["verify", "ls", "info"] {
+        for path in [&*empty, source.path()] {
+            if command == "info" && path == source.path() {
+                continue;
+            }
+            let said = arrayfs([Path::new(command), path]);
+            said.failed_saying(1, &["x.zarr", "no zarr store"]);
+        }
+    }
+}

@@ -139,9 +139,8 @@ pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
     };
     if candidate.is_directory() {
         let what = format!(
-            "named like a container and no {} store: it has none of {}",
+            "named like a container and no {} store: no document in it makes it one",
             format.name(),
-            format.layout().identifying().join(", ")
         );
         return Ok(Some(Lookalike {
             fault: Fault::new(what).container(&candidate.store.display(candidate.path)),
@@ -161,7 +160,9 @@ pub fn lookalike(candidate: &Candidate<'_>) -> Result<Option<Lookalike>> {
 }
 
 fn promised_by_name(candidate: &Candidate<'_>) -> Option<&'static dyn Format> {
-    let name = candidate.path.file_name()?.to_str()?;
+    // Of a store that is opened for itself its path says nothing.
+    let shown = candidate.store.display(candidate.path);
+    let name = shown.file_name()?.to_str()?;
     let is_named = |extension: &&'static str| {
         let stem = name.strip_suffix(*extension);
         stem.is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'))

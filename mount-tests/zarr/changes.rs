@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{CHUNK, bytes, chunk_path, write_chunk, write_document, write_group};
+use super::{CHUNK, bytes, chunk_path, replace, write_chunk, write_document, write_group};
 use crate::harness::mounted::Mounted;
 use crate::harness::reads::names;
 use crate::harness::{scratch_directory, wait_until};
@@ -67,12 +67,16 @@ fn documents_below_the_root_make_another_version_as_well() {
     assert_comes_to_show(&shown, &elements(&[1, 2, 5, 5]));
     // First the directory, then what makes it an array.
     std::fs::create_dir(store.join("g/later")).unwrap();
-    names(&mounted.join("s.zarr/g"));
+    // One that is listed just then may be another by the next call.
+    let group = mounted.join("s.zarr/g");
+    let listed = || std::fs::read_dir(&group)?.collect::<std::io::Result<Vec<_>>>();
+    wait_until("it is listed", || listed().is_ok());
     write_document(&store.join("g/later"), CHUNK, 4);
     assert_comes_to_show(&mounted.join("s.zarr/g/later"), &elements(&[4]));
     std::fs::remove_dir_all(store.join("g/x")).unwrap();
     wait_until("the array has gone", || !shown.exists());
-    assert_eq!(names(&mounted.join("s.zarr/g")), ["arrays.json", "later"]);
+    wait_until("it is listed", || listed().is_ok());
+    assert_eq!(names(&group), ["arrays.json", "later"]);
 }
 
 /// Reads past the page cache: chunks that nobody has looked for yet.
@@ -109,4 +113,28 @@ fn chunks_of_a_store_that_others_move_away_are_not_taken_for_missing() {
     std::fs::rename(source.path().join("s.zarr"), source.path().join("t.zarr")).unwrap();
     assert!(read_rest(&file).is_err());
     assert_comes_to_show(&mounted.join("t.zarr/x"), &elements(&[9, 2, 9]));
+}
+
+/// Of very many chunks those that are stored are listed, so nobody has looked for the others.
+#[test]
+fn a_chunk_of_a_long_text_is_shown_when_it_comes() {
+    let source = scratch_directory();
+    let array = source.path().join("s.zarr/x");
+    write_group(&source.path().join("s.zarr"));
+    std::fs::create_dir(&array).unwrap();
+    let document = r#"{"zarr_format": 2, "shape": [10000], "chunks": [1], "dtype": "|O",
+        "compressor": null, "filters": [{"id": "vlen-utf8"}], "order": "C", "fill_value": ""}"#;
+    std::fs::write(array.join(".zarray"), document).unwrap();
+    let mounted = Mounted::new(source.path(), &["ro"]);
+    let shown = mounted.join("s.zarr/x");
+    let mut expected = vec![b'\n'; 10_000];
+    assert_eq!(std::fs::read(&shown).unwrap(), expected);
+    replace(&array.join("9000"), b"\x01\0\0\0\x02\0\0\0ab");
+    expected.splice(9000..9000, *b"ab");
+    assert_comes_to_show(&shown, &expected);
+    // One that is replaced, and a file that is no chunk.
+    replace(&array.join("9000"), b"\x01\0\0\0\x02\0\0\0cd");
+    std::fs::write(array.join("notes"), "").unwrap();
+    expected.splice(9000..9002, *b"cd");
+    assert_comes_to_show(&shown, &expected);
 }

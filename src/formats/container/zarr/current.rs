@@ -2,8 +2,9 @@
 //!
 //! Its identity is that of the root's documents alone. Those of other nodes, and which directories
 //! groups have, are looked at again now and then: never more than a twentieth of the time goes into
-//! it. Chunks that were read are compared when their array is opened. Also tells which files of its
-//! directory are the store's own. Used by `live`, by two traits of `container`.
+//! it. Chunks that were read are compared when their array is opened, at most once in a second and,
+//! where they are very many, in parts. Also tells which files of its directory are the store's own.
+//! Used by `live`, by two traits of `container`.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashSet};
@@ -20,6 +21,12 @@ use crate::sync::Mutex;
 
 /// So many times as long as a look took, none follows.
 const SELDOM: u32 = 20;
+
+/// What is looked at in parts is looked at again after this time, however long the look took.
+const PAUSE_MOST: Duration = Duration::from_secs(1);
+
+/// How long a part may take, at least and at most: who opens an array waits for it.
+const PART: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
 
 /// What can tell whether chunks that were read are as they were.
 pub(super) trait ReadChunks: Send + Sync {
@@ -53,18 +60,36 @@ struct Looked {
 pub(super) struct Seldom {
     /// Until then nothing is looked at.
     next: Mutex<Option<Instant>>,
+    /// When the last look ended.
+    last: Mutex<Option<Instant>>,
 }
 
 impl Seldom {
     /// Looks, if it has been long enough; says else that nothing has changed.
     pub(super) fn when_due(&self, look: impl FnOnce() -> Result<bool>) -> Result<bool> {
+        self.when_due_within(Duration::MAX, look)
+    }
+
+    /// The same for a look that can be made in parts: it is told how long it may go on, the longer
+    /// the more time has passed.
+    pub(super) fn in_parts(&self, look: impl FnOnce(Instant) -> Result<bool>) -> Result<bool> {
+        let [least, most] = PART;
+        let last = *self.last.lock();
+        let allowed = last.map_or(most, |last| last.elapsed() / SELDOM);
+        let allowed = allowed.clamp(least, most);
+        self.when_due_within(PAUSE_MOST, || look(Instant::now() + allowed))
+    }
+
+    fn when_due_within(&self, most: Duration, look: impl FnOnce() -> Result<bool>) -> Result<bool> {
         let start = Instant::now();
         if self.next.lock().is_some_and(|next| start < next) {
             return Ok(true);
         }
         let looked = look();
         let took = start.elapsed().max(Duration::from_micros(50));
-        *self.next.lock() = Some(Instant::now() + took * SELDOM);
+        let end = Instant::now();
+        *self.next.lock() = Some(end + (took * SELDOM).min(most));
+        *self.last.lock() = Some(end);
         looked
     }
 }
@@ -168,5 +193,24 @@ impl OwnFiles for StoreDirectories {
             StoreDirectories::All => true,
             StoreDirectories::Of(keys) => keys.contains(path),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_in_parts_is_looked_at_again_after_a_second() {
+        let seldom = Seldom::default();
+        let looked = seldom.in_parts(|until| {
+            std::thread::sleep(Duration::from_millis(200));
+            Ok(until > Instant::now())
+        });
+        assert!(looked.unwrap(), "the first part is a long one");
+        let next = seldom.next.lock().unwrap();
+        assert!(next <= Instant::now() + Duration::from_secs(1));
+        let unlooked = seldom.in_parts(|_| Ok(false));
+        assert!(unlooked.unwrap());
     }
 }

@@ -11,7 +11,7 @@ mod layout;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::array::{ArrayPlace, name_places, places};
+use super::array::{ArrayPlace, STORED_MOST, name_places, places};
 use super::current::ReadChunks;
 use super::document::ArrayDocument;
 use super::plan::DecodePlan;
@@ -32,7 +32,11 @@ const EXPECTED: u64 = 64;
 const MOST: u64 = 1 << 34;
 
 /// Most chunks that are gone through to find out how long a text is.
-const CHUNKS_MOST: u64 = 1 << 26;
+const CHUNKS_MOST: u64 = 1 << 25;
+
+/// Of more chunks than that, those that are stored are listed: most will be missing, or a look for
+/// each would take long anyway.
+const LISTED_FROM: u64 = 4096;
 
 /// Most of them that lie beside each other along the further dimensions.
 const IN_BAND_MOST: u64 = 1 << 14;
@@ -70,8 +74,12 @@ impl ZarrText {
         let budget = at.nested.budget();
         let bands = TextBands::new(&shape, &chunk, &order);
         let in_band = bands.chunks() / bands.count().max(1);
-        if bands.values() > MOST || bands.chunks() > CHUNKS_MOST || in_band > IN_BAND_MOST {
-            let why = format!("more text than can be shown: {MOST} values, {CHUNKS_MOST} chunks");
+        let chunks_most = match at.members.is_far() {
+            true => STORED_MOST,
+            false => CHUNKS_MOST,
+        };
+        if bands.values() > MOST || bands.chunks() > chunks_most || in_band > IN_BAND_MOST {
+            let why = format!("more text than can be shown: {MOST} values, {chunks_most} chunks");
             return Err(NotShown::new(why).into());
         }
         Ok(ZarrText {
@@ -98,6 +106,10 @@ impl ZarrText {
 
     fn measure(&self) -> Result<BandStarts> {
         let count = self.bands.count();
+        let places = self.chunks.places();
+        if self.bands.chunks() > LISTED_FROM {
+            places.list()?;
+        }
         let charge = self.budget.keep((count + 1).saturating_mul(8))?;
         let count = usize::try_from(count)
             .unwrap_or(usize::MAX)
@@ -109,14 +121,17 @@ impl ZarrText {
                 self.expect(band..band.saturating_add(EXPECTED).min(self.bands.count()));
             }
             starts.push(at);
+            if !places.has_row(band) {
+                let values = self.bands.values_of(band);
+                at = at.saturating_add(self.chunks.missing_bytes(values));
+                check_length(at)?;
+                continue;
+            }
             for place in self.bands.places(band) {
                 let walk = self.bands.walk(&place);
                 at = at.saturating_add(self.chunks.shown_bytes(&place, walk)?);
             }
-            if at > MOST {
-                let why = format!("more text than can be shown: {MOST} bytes");
-                return Err(NotShown::new(why).into());
-            }
+            check_length(at)?;
         }
         starts.push(at);
         Ok(BandStarts {
@@ -130,6 +145,7 @@ impl ZarrText {
     fn expect(&self, bands: Range<u64>) {
         let mut needed = StoredRanges::default();
         if bands
+            .filter(|band| self.chunks.places().has_row(*band))
             .map(|band| self.name(band, &mut needed))
             .all(|named| named.is_ok())
         {
@@ -212,6 +228,15 @@ impl ReadChunks for ZarrText {
     fn are_unchanged(&self) -> Result<bool> {
         self.chunks.places().are_unchanged()
     }
+}
+
+/// A text that is too long is found out before all of it is measured.
+fn check_length(bytes: u64) -> Result<()> {
+    if bytes > MOST {
+        let why = format!("more text than can be shown: {MOST} bytes");
+        return Err(NotShown::new(why).into());
+    }
+    Ok(())
 }
 
 /// Writes a value and its line feed.

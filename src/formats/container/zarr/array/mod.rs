@@ -4,6 +4,7 @@
 //! Where a chunk lies is found out when it is read ([`places`], [`shards`]). Chunks that are
 //! missing are made up, and cost one look. Used by [`super::assemble`].
 
+mod listed;
 mod places;
 mod seen;
 mod shards;
@@ -29,6 +30,7 @@ use crate::memory::{Arena, room};
 use crate::range_set::RangeSet;
 use crate::source::{SourceIdentity, StoredRanges};
 use crate::sync::Mutex;
+pub(super) use listed::STORED_MOST;
 use places::KeyedChunks;
 pub(super) use places::OpenChunks;
 pub(super) use places::{ChunkAt, ChunkLookup, Counts};

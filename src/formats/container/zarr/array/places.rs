@@ -6,12 +6,14 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use lru::LruCache;
 
+use super::listed::{Listable, ListedChunks};
 use super::seen::SeenKeys;
 use crate::container::zarr::current::Seldom;
 use crate::container::zarr::keys::KeyEncoding;
@@ -62,6 +64,13 @@ pub(in super::super) trait ChunkLookup: Send + Sync {
 
     /// The place of one.
     fn place(&self, number: u64) -> Vec<u64>;
+
+    /// Finds out at once which are stored, where they can be listed: those that are not then cost
+    /// no look each.
+    fn list(&self) -> Result<()>;
+
+    /// Whether any may be stored whose first place is this one.
+    fn has_row(&self, first: u64) -> bool;
 
     /// Visits the places of all that are stored, in any order.
     fn each_stored(&self, visit: VisitPlace<'_>) -> Result<()>;
@@ -125,6 +134,8 @@ pub(in super::super) struct KeyedChunks {
     keys: KeyEncoding,
     counts: Counts,
     seen: SeenKeys,
+    /// If they have been listed.
+    listed: Mutex<Option<ListedChunks>>,
     /// The array's own, and what it was when the array was opened: as long as it is there, what is
     /// missing beside it is.
     document: (PathBuf, SourceIdentity),
@@ -167,6 +178,7 @@ impl KeyedChunks {
             keys,
             counts,
             seen,
+            listed: Mutex::default(),
             document,
             array: open.arrays.fetch_add(1, Ordering::Relaxed),
             open: Arc::clone(open),
@@ -187,15 +199,17 @@ impl KeyedChunks {
         if open.is_some() {
             return Ok(open);
         }
+        let listed = self.listed.lock();
+        let is_missing = listed.as_ref().is_some_and(|l| l.is_missing(number));
+        drop(listed);
+        if is_missing && !self.seen.is_stored(number) {
+            return Ok(None);
+        }
         let key = self.key(place);
         let found = self.members.open(&key)?;
         let identity = found.as_ref().map(|source| source.identity());
         if found.is_none() && !self.members.is_far() {
-            // It may be the whole store that has gone, or has been moved.
-            let (document, was) = &self.document;
-            if self.members.identity(document)? != Some(*was) {
-                return Err(Error::Changed { path: key });
-            }
+            self.check_document(&key)?;
         }
         if !self.seen.note(number, identity.as_ref()) {
             return Err(Error::Changed { path: key });
@@ -205,6 +219,40 @@ impl KeyedChunks {
             drop(replaced);
         }
         Ok(found)
+    }
+
+    /// Where something is missing, it may be the whole store that has gone, or has been moved.
+    fn check_document(&self, key: &Path) -> Result<()> {
+        let (document, was) = &self.document;
+        match self.members.identity(document)? == Some(*was) {
+            true => Ok(()),
+            false => Err(Error::Changed {
+                path: key.to_owned(),
+            }),
+        }
+    }
+
+    fn listable(&self) -> Listable<'_> {
+        Listable {
+            members: &*self.members,
+            directory: &self.directory,
+            keys: self.keys,
+            counts: &self.counts,
+            budget: self.seen.budget(),
+        }
+    }
+
+    /// Compares until that time; then the others when it is asked again.
+    fn compare(&self, until: Option<Instant>) -> Result<bool> {
+        if let Some(listed) = &mut *self.listed.lock()
+            && !listed.is_unchanged(&self.listable(), until)?
+        {
+            return Ok(false);
+        }
+        self.seen.all(until, &mut |number, was: Option<u64>| {
+            let now = self.members.identity(&self.key(&self.place(number)));
+            Ok(now?.as_ref().map(super::seen::digest) == was)
+        })
     }
 }
 
@@ -227,13 +275,28 @@ impl ChunkLookup for KeyedChunks {
         self.counts.place(number)
     }
 
+    fn list(&self) -> Result<()> {
+        // What is far away may have no listing, and is asked for many at once.
+        if !self.members.is_far() {
+            let listed = ListedChunks::of(&self.listable())?;
+            self.check_document(&self.directory)?;
+            *self.listed.lock() = Some(listed);
+        }
+        Ok(())
+    }
+
+    fn has_row(&self, first: u64) -> bool {
+        let listed = self.listed.lock();
+        listed.as_ref().is_none_or(|listed| listed.has_row(first))
+    }
+
     fn each_stored(&self, visit: VisitPlace<'_>) -> Result<()> {
         let dimensions = self.counts.dimensions();
         let depth = match self.keys.is_nested() {
             true => dimensions + 1,
             false => 0,
         };
-        let files = &mut |key: &std::path::Path| {
+        let files = &mut |key: &Path| {
             let below = key
                 .strip_prefix(&self.directory)
                 .ok()
@@ -248,12 +311,10 @@ impl ChunkLookup for KeyedChunks {
     }
 
     fn are_unchanged(&self) -> Result<bool> {
-        self.compared.when_due(|| {
-            self.seen.all(&mut |number, was: Option<u64>| {
-                let now = self.members.identity(&self.key(&self.place(number)));
-                Ok(now?.as_ref().map(super::seen::digest) == was)
-            })
-        })
+        match self.members.is_far() {
+            true => self.compared.when_due(|| self.compare(None)),
+            false => self.compared.in_parts(|until| self.compare(Some(until))),
+        }
     }
 }
 

@@ -155,6 +155,15 @@ impl ChunkLookup for ShardedChunks {
         self.counts.place(number)
     }
 
+    fn list(&self) -> Result<()> {
+        self.outer.list()
+    }
+
+    fn has_row(&self, first: u64) -> bool {
+        let along = self.level.counts.first().copied().unwrap_or(1);
+        self.outer.has_row(first / along.max(1))
+    }
+
     fn each_stored(&self, visit: VisitPlace<'_>) -> Result<()> {
         let counts = &self.level.counts;
         let within = Counts::new(counts, &vec![1; counts.len()]);

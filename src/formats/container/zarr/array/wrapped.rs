@@ -78,6 +78,14 @@ impl ChunkLookup for WrappedShards {
         self.outer.place(number)
     }
 
+    fn list(&self) -> Result<()> {
+        self.outer.list()
+    }
+
+    fn has_row(&self, first: u64) -> bool {
+        self.outer.has_row(first)
+    }
+
     fn each_stored(&self, visit: VisitPlace<'_>) -> Result<()> {
         self.outer.each_stored(visit)
     }

@@ -57,11 +57,15 @@ impl TextChunks {
         &*self.places
     }
 
+    /// Shown bytes of so many values that are not stored.
+    pub(super) fn missing_bytes(&self, values: u64) -> u64 {
+        values.saturating_mul(self.fill.len() as u64 + 1)
+    }
+
     /// Shown bytes of the values of a chunk that are in the array.
     pub(super) fn shown_bytes(&self, place: &[u64], walk: ValueWalk<'_>) -> Result<u64> {
         if self.places.locate(place)?.is_none() {
-            let each = self.fill.len() as u64 + 1;
-            return Ok(walk.within().left().saturating_mul(each));
+            return Ok(self.missing_bytes(walk.within().left()));
         }
         let mut bytes = 0u64;
         self.read(place, walk, &mut |_, value| {

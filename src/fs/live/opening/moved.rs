@@ -64,6 +64,10 @@ impl Store for MovedStore {
         self.store.is_looked_into(path)
     }
 
+    fn knows_all_names(&self, directory: &Path) -> bool {
+        self.store.knows_all_names(directory)
+    }
+
     fn expect_heads(&self, paths: &mut dyn Iterator<Item = PathBuf>) {
         self.store.expect_heads(paths);
     }

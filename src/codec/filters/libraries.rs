@@ -38,10 +38,12 @@ pub(crate) const BZIP2: u64 = 4_000_000;
 
 /// A bzip2 stream.
 pub(super) fn bzip2(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
-    set_aside(BZIP2, "cannot decode bzip2", || bzip2_stream(stored, out))?
+    let decode = || bzip2_stream(stored, out);
+    set_aside(BZIP2, "cannot decode bzip2", decode)?.map(|(_, decoded)| decoded)
 }
 
-fn bzip2_stream(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
+/// How many bytes a stream is stored in, and has; others may follow it.
+pub(crate) fn bzip2_stream(stored: &[u8], out: &mut [u8]) -> Result<(usize, usize), FilterError> {
     let mut stream = Decompress::new(false);
     let room = out.len();
     // One byte more than there is room for tells a long stream from one that ends here.
@@ -61,7 +63,7 @@ fn bzip2_stream(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
             return Err(FilterError::too_long(room));
         }
         match status {
-            Status::StreamEnd => return Ok(now),
+            Status::StreamEnd => return Ok((stream.total_in() as usize, now)),
             Status::MemNeeded => return Err(no_memory("cannot decode bzip2").into()),
             _ => {}
         }

@@ -3,7 +3,6 @@
 //! Streams that follow on each other are one (gzip, bz2, zstd), as in the libraries of the writers.
 //! Bytes behind the end of the last one are ignored.
 
-use bzip2::{Decompress, Status};
 use libdeflater::DecompressionError;
 
 use super::{ChunkCodec, NumpyNumber};
@@ -99,40 +98,11 @@ fn lz4_block(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
 fn bz2(stored: &[u8], out: &mut [u8]) -> Result<usize, FilterError> {
     let (mut read, mut done) = (0, 0);
     loop {
-        let (stream_read, stream_done) = bz2_stream(&stored[read..], &mut out[done..])?;
+        let (stream_read, stream_done) =
+            libraries::bzip2_stream(&stored[read..], &mut out[done..])?;
         (read, done) = (read + stream_read, done + stream_done);
         if !stored[read..].starts_with(b"BZh") {
             return Ok(done);
-        }
-    }
-}
-
-/// One of them; how many bytes it is stored in, and has.
-fn bz2_stream(stored: &[u8], out: &mut [u8]) -> Result<(usize, usize), FilterError> {
-    let mut stream = Decompress::new(false);
-    let room = out.len();
-    // One byte more than there is room for tells a long stream from one that ends here.
-    let mut beyond = [0];
-    loop {
-        let (read, written) = (stream.total_in() as usize, stream.total_out() as usize);
-        let input = stored.get(read..).unwrap_or_default();
-        let target = match out.get_mut(written..) {
-            Some(rest) if !rest.is_empty() => rest,
-            _ => &mut beyond,
-        };
-        let damaged = |error| FilterError::new(format!("the bzip2 stream is damaged: {error}"));
-        let status = stream.decompress(input, target).map_err(damaged)?;
-        let now = stream.total_out() as usize;
-        if now > room {
-            return Err(FilterError::too_long(room));
-        }
-        match status {
-            Status::StreamEnd => return Ok((stream.total_in() as usize, now)),
-            Status::MemNeeded => return Err(no_memory("cannot decode bzip2").into()),
-            _ => {}
-        }
-        if now == written && stream.total_in() as usize == read {
-            return Err(FilterError::truncated());
         }
     }
 }

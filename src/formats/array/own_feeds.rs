@@ -6,7 +6,7 @@
 //! read from its first byte to its last for it, once, so who only looks at a container says how
 //! much of it may be read ([`Array::own_feeds`]). Used by `container::hdf5`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::uncached::PartReader;
 use super::{Array, Info};
@@ -50,6 +50,24 @@ impl FoundFeeds {
             feeds: feeds.into(),
             _charge: charge,
         })
+    }
+
+    /// Those of a text, found once; none if more than so many shown bytes had to be read to know.
+    pub fn known(
+        of: &OnceLock<FoundFeeds>,
+        array: &dyn Array,
+        most: u64,
+        budget: &Arc<Budget>,
+    ) -> Result<Option<Arc<[OwnFeeds]>>> {
+        if let Some(known) = of.get() {
+            return Ok(Some(known.feeds()));
+        }
+        let info = array.info()?;
+        if info.bytes > most {
+            return Ok(None);
+        }
+        let found = FoundFeeds::of(array, &info, budget)?;
+        Ok(Some(of.get_or_init(|| found).feeds()))
     }
 
     pub fn feeds(&self) -> Arc<[OwnFeeds]> {

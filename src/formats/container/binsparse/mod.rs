@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Check;
+use super::{Check, Container, Text};
 use crate::array::Array;
 use crate::container::describe::value_room;
 use crate::error::{Error, Fault, Result};
@@ -78,6 +78,20 @@ pub(crate) struct Examined {
     /// For `arrays.json`: format, shape, number_of_stored_values, data_types and what else there
     /// is.
     pub(crate) attributes: Map<String, Value>,
+}
+
+impl Examined {
+    /// Makes a container, which has the arrays, one of Binsparse; `text` is its descriptor.
+    pub(crate) fn put_into(self, container: &mut Container, text: Arc<Vec<u8>>) {
+        container.version = self.version;
+        container.faults.extend(self.faults);
+        container.checks.extend(self.check);
+        container.attributes.extend(self.attributes);
+        container.texts.push(Text {
+            name: TEXT.into(),
+            content: text,
+        });
+    }
 }
 
 /// Checks the descriptor and the lengths and types of the arrays; reads no elements. An error means

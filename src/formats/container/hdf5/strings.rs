@@ -328,15 +328,7 @@ impl Array for Strings {
     }
 
     fn own_feeds(&self, most: u64) -> Result<Option<Arc<[OwnFeeds]>>> {
-        if let Some(known) = self.feeds.get() {
-            return Ok(Some(known.feeds()));
-        }
-        let info = self.info()?;
-        if info.bytes > most {
-            return Ok(None);
-        }
-        let found = FoundFeeds::of(self, &info, self.elements.budget())?;
-        Ok(Some(self.feeds.get_or_init(|| found).feeds()))
+        FoundFeeds::known(&self.feeds, self, most, self.elements.budget())
     }
 
     fn weight(&self) -> u64 {

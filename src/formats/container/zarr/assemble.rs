@@ -21,7 +21,7 @@ use crate::array::Array;
 use crate::array::nested::NestedBlocks;
 use crate::container::inside::join;
 use crate::container::stored::ArrayDetails;
-use crate::container::{Container, Inner, Text, Unreadable, binsparse, names};
+use crate::container::{Container, Inner, Unreadable, binsparse, names};
 use crate::error::{Error, Fault, Result};
 use crate::memory::budget::Budget;
 use crate::memory::set_aside;
@@ -376,15 +376,7 @@ impl StoreDraft {
             return Ok(());
         };
         let examined = binsparse::examine(&text, &self.members)?;
-        let container = &mut self.container;
-        container.version = examined.version;
-        container.faults.extend(examined.faults);
-        container.checks.extend(examined.check);
-        container.attributes.extend(examined.attributes);
-        container.texts.push(Text {
-            name: binsparse::TEXT.into(),
-            content: Arc::new(text),
-        });
+        examined.put_into(&mut self.container, Arc::new(text));
         Ok(())
     }
 }

@@ -291,15 +291,7 @@ impl Array for ZarrText {
     }
 
     fn own_feeds(&self, most: u64) -> Result<Option<Arc<[OwnFeeds]>>> {
-        if let Some(known) = self.feeds.get() {
-            return Ok(Some(known.feeds()));
-        }
-        let info = self.info()?;
-        if info.bytes > most {
-            return Ok(None);
-        }
-        let found = FoundFeeds::of(self, &info, &self.budget)?;
-        Ok(Some(self.feeds.get_or_init(|| found).feeds()))
+        FoundFeeds::known(&self.feeds, self, most, &self.budget)
     }
 
     fn weight(&self) -> u64 {

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::{Draft, attributes};
+use crate::container::binsparse;
 use crate::container::hdf5::index::GroupEntry;
 use crate::container::hdf5::write::SparseRules;
-use crate::container::{Text, binsparse};
 use crate::error::{Fault, Result};
 
 pub(super) struct BinsparseGroup {
@@ -50,15 +50,7 @@ impl Draft {
         let text = Arc::new(text);
         let examined = binsparse::examine(&text, &group.members)?;
         self.sparse = Some(SparseRules::new(&text, group.members, group.attribute_of));
-        let container = &mut self.container;
-        container.version = examined.version;
-        container.faults.extend(examined.faults);
-        container.checks.extend(examined.check);
-        container.attributes.extend(examined.attributes);
-        container.texts.push(Text {
-            name: binsparse::TEXT.into(),
-            content: text,
-        });
+        examined.put_into(&mut self.container, text);
         Ok(())
     }
 }
